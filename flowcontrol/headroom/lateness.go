@@ -24,8 +24,8 @@ func (l *lateness) since(a flowcontrol.Attainment) (requests, late float64, ok b
 }
 
 // excess is how many requests were late beyond those that are late without batch work. What was
-// expected and did not happen is a credit, so that single late requests are not charged only because
-// they come one by one.
+// expected and did not happen is a credit, so that single late requests are not charged only
+// because they come one by one.
 type excess float64
 
 // mostCredit is the greatest credit, in late requests.
