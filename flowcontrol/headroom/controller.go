@@ -59,6 +59,7 @@ type Controller struct {
 	packing     packing
 
 	began     time.Time // when the pool got its first runner
+	watched   bool      // the pool has been watched long enough; see watching
 	carriedAt time.Time // when lines last ran in the pool
 
 	lines    float64 // lines that a runner may carry, by feedback

@@ -9,7 +9,8 @@ import (
 // outcomes counts the interactive requests of the pool and those of them that were late.
 type outcomes struct {
 	ttft, tpot lateness
-	at         time.Time // Sampled of the last reading
+	at         time.Time     // Sampled of the last reading
+	every      time.Duration // time between the last two
 	// lateFirst is when many first tokens were late for the last time.
 	lateFirst  time.Time
 	recentLate fadingShare // requests of the last minutes that were late
@@ -29,6 +30,9 @@ const (
 func (o *outcomes) newer(g *flowcontrol.Reading) bool {
 	if !g.Sampled.After(o.at) {
 		return false
+	}
+	if !o.at.IsZero() {
+		o.every = g.Sampled.Sub(o.at)
 	}
 	o.at = g.Sampled
 	return true

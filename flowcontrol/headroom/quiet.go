@@ -104,23 +104,28 @@ const (
 	quietAfter = 10 * time.Second
 	// quietStart is how long at most the policy only watches a pool that it does not know.
 	quietStart = time.Minute
-	// firstReading is how long it waits for a gateway to show itself.
+	// firstReading is how long it waits for a gateway to show itself, or to show itself again.
 	firstReading = 5 * time.Second
 	// quietRequests is how many requests it wants to see in that time.
 	quietRequests = 60
 )
 
 // watching reports whether no line may start yet, because it is not known how the pool does
-// without batch work. A pool of which no gateway shows the requests is not watched.
+// without batch work. It ends when enough is known, when no gateway shows more, and at last after
+// quietStart; it does not begin again.
 func (c *Controller) watching(now time.Time) bool {
-	if !c.shared || c.target.fixed() || c.began.IsZero() ||
-		now.Sub(c.began) > quietStart {
+	if c.watched || !c.shared || c.target.fixed() || c.began.IsZero() {
 		return false
 	}
-	if c.outcomes.at.IsZero() {
-		return now.Sub(c.began) < firstReading
+	since := now.Sub(c.began)
+	silent := now.Sub(c.outcomes.at) // endless before the first reading
+	switch {
+	case since > quietStart, c.quiet.first.share.all >= quietRequests:
+	case since < firstReading, silent < max(firstReading, 3*c.outcomes.every):
+		return true
 	}
-	return c.quiet.first.share.all < quietRequests
+	c.watched = true
+	return false
 }
 
 // withoutUs reports whether no batch line has run in the pool for a while.

@@ -126,6 +126,21 @@ func TestWatching(t *testing.T) {
 	if lines(g.Controller, g.now) == 0 {
 		t.Errorf("no line starts after %v", g.now.Sub(noon))
 	}
+	g = newGateway(t)
+	for range 6 {
+		g.report(1, 0)
+	}
+	silent := g.now.Add(firstReading)
+	if lines(g.Controller, silent.Add(-tick)) > 0 || lines(g.Controller, silent) == 0 {
+		t.Error("a gateway that has fallen silent is waited for some seconds")
+	}
+	if g.now = silent; !g.watched {
+		t.Error("the pool is still watched")
+	}
+	g.report(1, 0)
+	if lines(g.Controller, g.now) == 0 {
+		t.Error("a gateway that speaks again ends the lines that run")
+	}
 	c, _ = newPool(t, func(c *flowcontrol.Config) { c.Shared = false }, "r")
 	if lines(c, noon) == 0 {
 		t.Error("a pool without users is watched")
