@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,22 +11,15 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// progressInterval is the time between two reports.
-const progressInterval = 10 * time.Second
-
 // progress adds up the simulated hours of all runs and reports them every few seconds. Runs may use
 // it concurrently.
 type progress struct {
 	out   io.Writer
-	began time.Time
 	total float64      // hours
 	done  hours        // simulated
 	saved hours        // hours that oracles could have spent and did not
 	name  atomic.Value // string: the run that began last
-
-	ended chan struct{}
-	once  sync.Once
-	wait  sync.WaitGroup
+	stop  func()       // ends the reports; may be called twice
 }
 
 // hours is a sum of simulated time, in nanohours.
@@ -42,20 +34,9 @@ func newProgress(out io.Writer, total time.Duration) *progress {
 	if out == nil {
 		out = io.Discard
 	}
-	p := &progress{out: out, began: time.Now(), total: total.Hours(), ended: make(chan struct{})}
+	p := &progress{out: out, total: total.Hours()}
 	p.name.Store("")
-	p.wait.Go(func() {
-		ticker := time.NewTicker(progressInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-p.ended:
-				return
-			case <-ticker.C:
-				fmt.Fprintln(p.out, p.text(time.Since(p.began)))
-			}
-		}
-	})
+	p.stop = ReportProgress(out, p.text)
 	return p
 }
 
@@ -70,14 +51,6 @@ func (p *progress) text(elapsed time.Duration) string {
 			" to go"
 	}
 	return fmt.Sprintf("%.0f%%%s (%s)", 100*share, left, p.name.Load())
-}
-
-// stop ends the reports. It may be called twice.
-func (p *progress) stop() {
-	p.once.Do(func() {
-		close(p.ended)
-		p.wait.Wait()
-	})
 }
 
 // summarize ends the reports with the speed of the simulation.

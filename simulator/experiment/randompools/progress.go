@@ -7,25 +7,18 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/internal/humanize"
+	"github.com/tidefill/tidefill/simulator/experiment"
 )
-
-// progressInterval is the time between two reports.
-const progressInterval = 10 * time.Second
 
 // progress reports how many pools are done. Workers may use it concurrently; a nil progress reports
 // nothing.
 type progress struct {
-	out   io.Writer
-	began time.Time
-	total int
+	total      int
+	endReports func()
 
 	mu   sync.Mutex
 	done int
 	name string // what began last
-
-	ended chan struct{}
-	once  sync.Once
-	wait  sync.WaitGroup
 }
 
 // newProgress begins to report; a nil out reports nothing. The caller calls stop.
@@ -33,19 +26,8 @@ func newProgress(out io.Writer, total int) *progress {
 	if out == nil {
 		return nil
 	}
-	p := &progress{out: out, began: time.Now(), total: total, ended: make(chan struct{})}
-	p.wait.Go(func() {
-		ticker := time.NewTicker(progressInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-p.ended:
-				return
-			case <-ticker.C:
-				fmt.Fprintln(p.out, p.text(time.Since(p.began)))
-			}
-		}
-	})
+	p := &progress{total: total}
+	p.endReports = experiment.ReportProgress(out, p.text)
 	return p
 }
 
@@ -91,11 +73,7 @@ func (p *progress) text(elapsed time.Duration) string {
 
 // stop ends the reports.
 func (p *progress) stop() {
-	if p == nil {
-		return
+	if p != nil {
+		p.endReports()
 	}
-	p.once.Do(func() {
-		close(p.ended)
-		p.wait.Wait()
-	})
 }
