@@ -52,8 +52,8 @@ With --compare, simulate what serve --record has recorded, with the recorded pol
 with the recorded one. The pool is that of the scenario, if one is given; otherwise the cost model of its engines is --profile, or
 is fitted to the recording.
 
-With --random, run a policy on pools drawn at random and compare it with the best safe static setting of each. docs/random-pools.md
-says what is drawn and how to read the report.
+With --random, run a policy on pools drawn at random and compare it with the best safe static
+setting of each. docs/random-pools.md says what is drawn and how to read the report.
 
 The same scenarios, configuration and seeds give the same bytes on standard output. Progress goes to standard error.`,
 		Example: `  tidefill simulate simulator/scenarios/s1-steady.yaml
