@@ -150,8 +150,8 @@ func TestFaultsAreNamed(t *testing.T) {
 				"--set flowcontrol.headroom.tuning.shares.start: unknown key " +
 					"flowcontrol.headroom.tuning.shares; flowcontrol.headroom.tuning has the " +
 					"keys brake, deadlines, decode_share_start, decrease, decrease_every, " +
-					"first_tokens, fit, pace, prompt_tokens, reserve, staleness, target_share, " +
-					"token_times",
+					"first_tokens, fit, late_by_prompts, pace, prompt_tokens, reserve, " +
+					"staleness, target_share, token_times",
 			}},
 		{name: "unknown setting", sets: []string{"log.lvl=info"},
 			want: []string{"--set log.lvl: unknown key log.lvl; did you mean log.level?"}},

@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/portable"
@@ -17,12 +18,16 @@ type alone struct {
 	now float64
 	// withLines is the same with the batch lines that decode, without their prompts.
 	withLines float64
+	// usual is the median over the runners.
+	usual float64
+	times []float64
 }
 
 // updateAlone takes over what the pool's runners show now.
 func (c *Controller) updateAlone(now time.Time) {
 	c.alone.shares.fade(now)
 	sum, with, n := 0.0, 0.0, 0.0
+	times := c.alone.times[:0]
 	for _, m := range c.roster.Members {
 		r := m.State
 		it := &r.iterations
@@ -30,15 +35,24 @@ func (c *Controller) updateAlone(now time.Time) {
 			continue
 		}
 		time := c.timeAlone(r)
+		if now.Sub(it.quietAt) > quietAfter && c.alone.iteration.age > 0 {
+			// While prompts are computed all the time this is an estimate, which must not confirm
+			// itself: a higher one lets more of them run.
+			time = min(time, c.alone.iteration.mean())
+		}
 		c.alone.shares.add(time/max(c.objectiveTime(), 1), r.interactive.running.mean+0.01)
 		sum += time
+		times = append(times, time)
 		with += it.base.mean()
 		n++
 	}
+	c.alone.times = times
 	if n == 0 {
 		c.alone.now = 0
 		return
 	}
+	slices.Sort(times)
+	c.alone.usual = times[len(times)/2]
 	c.alone.now, c.alone.withLines = sum/n, with/n
 	c.alone.iteration.add(now, c.alone.now)
 }

@@ -36,10 +36,13 @@ type Controller struct {
 
 	// What is known of interactive requests.
 	outcomes outcomes
+	mixture  mixture
 	virtual  virtualOutcomes
 	quiet    quiet
 	// Late first tokens, and late requests by the time between their tokens.
 	lateFirst, lateTokens excess
+	firstForecast         forecast // of first tokens
+	tokenForecast         forecast // of the time between tokens
 	first                 firstTokens
 	tokens                tokenTimes
 	answers               answerLengths
@@ -86,14 +89,16 @@ func New(cfg flowcontrol.Config) *Controller {
 	}
 	return &Controller{
 		cfg: own, tuning: own.Tuning, slo: cfg.SLO, engine: cfg.Engine, shared: cfg.Shared,
-		roster:       flowcontrol.Roster[*runner]{PerPool: own.PerPool},
-		target:       newTargetShare(own.Tuning, cfg.SLO.Late),
-		promptTokens: newLevel(own.Tuning.PromptTokens, cfg.SLO.Late),
-		fit:          newCostFit(model, correction, own.Tuning.Fit.HalfLife),
-		first:        firstTokens{slowdown: usualSlowdown},
-		tokens:       tokenTimes{room: math.Inf(1)},
-		lines:        float64(own.Start),
-		answers:      answerLengths{lengths: assumedLengths},
+		roster:        flowcontrol.Roster[*runner]{PerPool: own.PerPool},
+		target:        newTargetShare(own.Tuning, cfg.SLO.Late),
+		promptTokens:  newLevel(own.Tuning.PromptTokens, cfg.SLO.Late),
+		fit:           newCostFit(model, correction, own.Tuning.Fit.HalfLife),
+		firstForecast: forecast{allowed: own.Tuning.FirstTokens * cfg.SLO.Late},
+		tokenForecast: forecast{allowed: own.Tuning.LateByPrompts * cfg.SLO.Late},
+		first:         firstTokens{slowdown: usualSlowdown},
+		tokens:        tokenTimes{room: math.Inf(1)},
+		lines:         float64(own.Start),
+		answers:       assumedAnswers(),
 	}
 }
 

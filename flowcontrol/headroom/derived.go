@@ -38,7 +38,7 @@ type Runner struct {
 
 // Runners returns what is known of the pool's runners, sorted by ID.
 func (c *Controller) Runners(now time.Time) []Runner {
-	kv := c.lineKV(c.LineMix())
+	mix := c.LineMix()
 	all := make([]Runner, 0, len(c.roster.Members))
 	for _, m := range c.roster.Members {
 		r := m.State
@@ -46,7 +46,7 @@ func (c *Controller) Runners(now time.Time) []Runner {
 		of := Runner{ID: m.ID, Lines: r.own.lines, Prefilling: r.own.prefilling,
 			Start: c.cfg.Start, Load: in.load(c.tuning.Reserve.LoadDeviations),
 			Known: !in.seenAt.IsZero() && now.Sub(in.seenAt) < c.tuning.Staleness.StaleAfter}
-		of.Safe, of.SafeReason = r.safeLines(now, kv, c.slots, c.kvWanted, c.engine, c.cfg)
+		of.Safe, of.SafeReason = c.safeLines(now, r, mix)
 		all = append(all, of)
 	}
 	return all

@@ -10,6 +10,11 @@ import (
 // Explain implements flowcontrol.Explainer.
 func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 	model, mix := c.fit.fitted(), c.LineMix()
+	slowdown, _ := c.poolSlowdown()
+	mixed := 0.0
+	if c.mixture.mixed() {
+		mixed = 1
+	}
 	terms := []flowcontrol.Term{
 		{Name: flowcontrol.TermTargetShare, Value: c.target.value()},
 		{Name: "target share of prefill", Value: c.target.prefill.value},
@@ -22,6 +27,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "lines by deadlines", Value: c.demanded, Unit: "lines"},
 		{Name: "own share", Value: c.ownShare.mean},
 		{Name: "virtual late", Value: c.virtual.lateShare.share()},
+		{Name: "virtual late in quiet", Value: c.virtual.quiet.share()},
 		{Name: "virtual innocent", Value: c.virtual.innocentShare.share()},
 		{Name: "real late", Value: c.virtual.real.share()},
 		{Name: "real requests", Value: c.virtual.real.all},
@@ -31,11 +37,18 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "alone", Value: c.alone.iteration.mean(), Unit: "ms"},
 		{Name: "lines by room", Value: c.linesByRoom()},
 		{Name: "packed runners", Value: float64(c.packing.runners), Unit: "runners"},
+		{Name: "gateway counts lines", Value: mixed},
 		{Name: "best packed", Value: float64(c.bestPacked()), Unit: "runners"},
 		{Name: "token time allowed", Value: c.tokens.room, Unit: "ms"},
 		{Name: "token time added", Value: c.addedTime(), Unit: "ms"},
 		{Name: "prompt share", Value: c.promptShare},
-		{Name: "slowdown", Value: c.poolSlowdown()},
+		{Name: "slowdown", Value: slowdown},
+		{Name: "late first tokens expected", Value: c.firstForecast.expected},
+		{Name: "late first tokens", Value: c.firstForecast.late},
+		{Name: "late answers expected", Value: c.tokenForecast.expected},
+		{Name: "late answers", Value: c.tokenForecast.late},
+		{Name: "part by token times", Value: c.partByTokenTimes(c.tokenForecast.limit())},
+		{Name: "prompt harm", Value: c.promptHarm()},
 		{Name: "slowdown allowed", Value: c.allowedSlowdown()},
 		{Name: "target with prompts", Value: c.promptTarget(), Unit: "ms"},
 		{Name: "interactive prompt", Value: c.first.prompts.mean(), Unit: "tokens"},
@@ -54,7 +67,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 			terms = append(terms, flowcontrol.Term{Runner: m.ID, Name: name, Value: value,
 				Unit: unit})
 		}
-		safe, _ := r.safeLines(now, c.lineKV(mix), c.slots, c.kvWanted, c.engine, c.cfg)
+		safe, _ := c.safeLines(now, r, mix)
 		tokens, _ := c.prompts(now, r)
 		add("iteration", r.iterations.all.mean(), "ms")
 		add("iteration without batch prompts", r.iterations.base.mean(), "ms")

@@ -54,7 +54,12 @@ func (c *Controller) linesByRoom() float64 {
 		return math.Inf(1)
 	}
 	left := c.targetTime() - min(c.alone.iteration.mean(), mostAlone*c.objectiveTime())
-	return generous * max(0, left) / max(c.fit.fitted().PerLine(c.LineMix()), 1e-3)
+	mix := c.LineMix()
+	// Short lines wait for their prompts most of the time.
+	life := portable.Rounded(max(mix.Output, 1) * c.targetTime())
+	waiting := float64(c.tuning.Pace.MaxPrompts) * min(1, c.promptCost()/max(life, 1))
+	return generous * (1 + portable.Rounded(waiting)) * max(0, left) /
+		max(c.fit.fitted().PerLine(mix), 1e-3)
 }
 
 const (

@@ -60,12 +60,20 @@ func (f *firstTokens) read(
 }
 
 // allowed returns by what factor first tokens may be delayed so that no more than a share of them
-// is late because of it.
-func (f *firstTokens) allowed(share float64) float64 {
+// is late because of it. usual is the share with usualSlowdown while nothing is known of them.
+func (f *firstTokens) allowed(share, usual float64) float64 {
 	if f.alone.total < fewFirstTokens {
-		return usualSlowdown
+		return min(mostSlowdown, 1+portable.Rounded((usualSlowdown-1)*(share/usual)))
 	}
 	return min(mostSlowdown, 1/max(f.alone.threshold(share), shortestShare))
+}
+
+// lateBy returns which share of first tokens is expected to be late if a factor delays them.
+func (f *firstTokens) lateBy(factor, usual float64) float64 {
+	if f.alone.total < fewFirstTokens {
+		return min(1, usual*max(0, factor-1)/(usualSlowdown-1))
+	}
+	return f.alone.between(1 / max(factor, 1))
 }
 
 // endangered returns which share of first tokens would be late if they took longer by a share of

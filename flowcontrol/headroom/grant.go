@@ -82,7 +82,7 @@ func (c *Controller) grantLines(
 func (c *Controller) grantSafe(
 	now time.Time, r *runner, mix costmodel.Mix, g *flowcontrol.RunnerAllowance,
 ) {
-	safe, reason := r.safeLines(now, c.lineKV(mix), c.slots, c.kvWanted, c.engine, c.cfg)
+	safe, reason := c.safeLines(now, r, mix)
 	lower(g, safe, reason)
 	g.Lines = max(g.Lines,
 		int(min(c.demanded, c.tuning.Deadlines.SafeShare*float64(safe))))
@@ -129,6 +129,17 @@ func (r *runner) restrict(now time.Time, g *flowcontrol.RunnerAllowance) {
 		lower(g, r.kvPressure.keep, ReasonKV)
 		g.Evict = g.Evict || r.kvPressure.evict && g.Lines >= r.kvPressure.keep
 	}
+	if p := &r.slotPressure; now.Before(p.until) {
+		if !p.evict || r.own.lines <= p.keep {
+			lower(g, p.keep, ReasonSlots)
+			return
+		}
+		// No more are evicted than requests wait, also if fewer may start.
+		if !g.Evict || p.keep < g.Lines {
+			g.Lines, g.Reason = p.keep, ReasonSlots
+		}
+		g.Evict = true
+	}
 }
 
 // lower reduces the number of lines for a reason; a number that is already lower remains.
@@ -145,10 +156,14 @@ func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more tim
 	// Enough for two chunks, but fewer requests than make engines shed.
 	if !c.shared || r.packed > 0 {
 		return min(max(c.tuning.PromptTokens.Max, float64(2*c.engine.MaxBatchedTokens)),
-			waiting/2), time.Time{}
+			waiting), time.Time{}
 	}
-	return r.iterations.prompts(now, min(c.promptTokens.value, waiting), c.promptTarget(), &r.own,
-		&c.fit, c.tuning.Pace)
+	chunk := 0.0
+	if c.first.alone.total >= fewFirstTokens { // it shows what prompts do to first tokens
+		chunk = float64(c.engine.MaxBatchedTokens)
+	}
+	return r.iterations.prompts(now, min(c.promptTokens.value, waiting), c.promptTarget(),
+		chunk, &r.own, &c.fit, c.tuning.Pace)
 }
 
 // shareExtra rounds the lines of runners so that their sum is about right: the first runners by ID

@@ -60,10 +60,12 @@ func TestIterationsKeepToTheTarget(t *testing.T) {
 			c.Engine = flowcontrol.Engine{}
 		},
 		"no metrics": func(_ *flowcontrol.Config, s *engine) { s.noMetrics = true },
-		"long prompts": func(_ *flowcontrol.Config, s *engine) {
+		"long prompts": func(c *flowcontrol.Config, s *engine) {
 			s.prompt, s.output = 1000, 30
+			set(c, func(c *headroom.Config) { c.Tuning.LateByPrompts = 1000 })
 		},
-		"long answers": func(_ *flowcontrol.Config, s *engine) {
+		"long answers": func(c *flowcontrol.Config, s *engine) {
+			c.Engine.MaxSeqs = 1024
 			s.prompt, s.output = 20, 1000
 		},
 		"no cost model, no metrics": func(c *flowcontrol.Config, s *engine) {
@@ -164,6 +166,7 @@ func TestMoreRequestsNeverGrantMoreLines(t *testing.T) {
 			return r
 		}
 		feed(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		now = now.Add(2 * time.Minute) // a new pool is watched until enough requests were seen
 		lines := 0
 		gaps := func() {
 			now = now.Add(300 * time.Millisecond)
@@ -265,7 +268,7 @@ func TestOwnLoadIsSubtracted(t *testing.T) {
 func TestSilenceShrinksTheAllowance(t *testing.T) {
 	cfg := config()
 	s := newEngine(t, cfg)
-	s.run(5 * time.Minute) // so few lines that nothing is late when prompts are not paced
+	s.run(2 * time.Minute) // so few lines that nothing is late when prompts are not paced
 	good := s.granted().Lines
 	s.silent = true
 	s.run(own(cfg).Tuning.Staleness.AgingAfter + 2*time.Second)
@@ -422,7 +425,9 @@ func TestAnotherKindOfJobStartsLow(t *testing.T) {
 
 // A runner that may carry nothing for an hour does not keep the others from carrying more.
 func TestHeldRunnersDoNotLimitOthers(t *testing.T) {
-	c := newController(t, config())
+	cfg := config()
+	cfg.Engine.KVTokens = 0 // which would limit lines of runners that show no metrics
+	c := newController(t, cfg)
 	runners := []string{"a", "b", "held"}
 	carried := map[string]int{}
 	observe := func(now time.Time, o flowcontrol.Observation) {
@@ -466,6 +471,7 @@ func TestHeldRunnersDoNotLimitOthers(t *testing.T) {
 func TestRunnersStayAlikeInContext(t *testing.T) {
 	more := func(ratio float64) int {
 		cfg := config()
+		cfg.Engine.KVTokens = 0 // which would limit lines of runners that show no metrics
 		set(&cfg, func(c *headroom.Config) { c.Tuning.Pace.MaxContextRatio = ratio })
 		c := newController(t, cfg)
 		carried := map[string]int{}
@@ -511,21 +517,6 @@ func TestRunnersStayAlikeInContext(t *testing.T) {
 	if alike, apart := more(1.5), more(1000); alike > 0 || apart <= 0 {
 		t.Errorf("%d more lines beside young ones, %d if context did not count", alike,
 			apart)
-	}
-}
-
-// While nothing is late, the target share does not take an hour to rise, once a few hundred
-// requests were counted.
-func TestTargetShareRisesFastWhileNothingIsLate(t *testing.T) {
-	cfg := config()
-	set(&cfg, func(c *headroom.Config) { c.Tuning.TargetShare.FastRise = 1 })
-	slow, fast := newEngine(t, cfg), newEngine(t, config())
-	slow.run(10 * time.Minute)
-	fast.run(10 * time.Minute)
-	start := own(config()).Tuning.TargetShare.Start
-	if a, b := slow.term(t, "target share of prefill")/start-1,
-		fast.term(t, "target share of prefill")/start-1; b < 2*a {
-		t.Errorf("the target share rose by %.3f, by %.3f without fast rises", b, a)
 	}
 }
 
@@ -575,7 +566,7 @@ func TestMistakesShow(t *testing.T) {
 				s.run(5 * time.Second)
 			}
 		}, func(s *engine) float64 {
-			return s.term(t, flowcontrol.TermTargetShare) / (0.95 * before)
+			return s.term(t, flowcontrol.TermTargetShare) / (0.9 * before)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -135,15 +135,19 @@ func (it *iterations) atBase(fit *costFit) float64 {
 // prompts returns the number of waiting prompt tokens below which another line may start, at most
 // limit, and when that number grows. It keeps iterations at the target on average: iterations
 // shorter than the target add credit, and prompts use it. So prompts are spread evenly over time,
-// and none starts until there is credit for it.
+// and none starts until there is credit for it. chunk is how many tokens an iteration computes at
+// most; 0: unknown.
 func (it *iterations) prompts(
-	now time.Time, limit, target float64, own *ownLoad, fit *costFit, cfg Pace,
+	now time.Time, limit, target, chunk float64, own *ownLoad, fit *costFit, cfg Pace,
 ) (tokens float64, more time.Time) {
 	base, token := it.atBase(fit), fit.perToken()
 	silence := now.Sub(it.seenAt)
 	if it.seenAt.IsZero() || silence > it.silence() {
 		// without recent measurements only the number of tokens is limited
 		return limit, time.Time{}
+	}
+	if chunk > 0 && base+portable.Rounded(token*chunk) <= target {
+		return limit, time.Time{} // no prompt can make iterations too long
 	}
 	// price is the credit that a token uses: its time, and the credit not earned in that time.
 	price := token * target / base

@@ -45,6 +45,3 @@ func lifeOf(mix costmodel.Mix, ms float64) float64 { return mix.Output * ms / 10
 func (c *Controller) lagOf(life float64) float64 {
 	return life / (life + c.tuning.Pace.Lag.Seconds())
 }
-
-// lag returns the lag of the current lines, if iterations take the target time.
-func (c *Controller) lag() float64 { return c.lagOf(lifeOf(c.LineMix(), c.targetTime())) }

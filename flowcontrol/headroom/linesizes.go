@@ -100,8 +100,8 @@ func (s *lineSizes) mix(lines, context float64) costmodel.Mix {
 		mix.Output, mix.Context = 2*age, mix.Prompt+age
 	}
 	// Lines of another kind become as old on average, while they run.
-	if s.expected > otherKind*mix.Output {
-		mix.Output, mix.Context = s.expected, max(mix.Context, mix.Prompt+s.expected)
+	if expected := max(s.expected, s.latestOutput); expected > otherKind*mix.Output {
+		mix.Output, mix.Context = expected, max(mix.Context, mix.Prompt+expected)
 	}
 	mix.Context = mix.MeanContext()
 	mix.Prompt = s.compute

@@ -20,11 +20,12 @@ func (c *Controller) observe(
 		c.sizes.start(o.PromptTokens, o.CachedTokens, o.OutputTokens)
 	case flowcontrol.Answered:
 		m.Answered()
+		c.mixture.answers++
 		r.staleness.observed(now)
 		c.sizes.answer(o.PromptTokens, o.OutputTokens)
 		c.engineAnswers.answered(o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
-		if o.OutputTokens > 1 && !c.recent(now, r.iterations.seenAt) &&
+		if o.OutputTokens >= fewOutput && !c.recent(now, r.iterations.seenAt) &&
 			!c.recent(now, r.interactive.seenAt) {
 			// This is a mean over the line's time in the runner, including the time of waiting. It
 			// is late, and rather too high.
@@ -77,6 +78,10 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	if seqs := float64(c.engine.MaxSeqs); r.packed == 0 && seqs > 0 && m.Running >= 0 {
 		c.slots.see(now, r.interactive.demand, seqs)
 	}
+	if seqs := float64(c.engine.MaxSeqs); seqs > 0 {
+		r.slotPressure.update(now, &r.own, m.Running, seqs, r.interactive.waiting,
+			c.mayEvict(r), c.tuning.Brake.Hold)
+	}
 	if c.engineAnswers.read(before, m.AnswerLengths); !c.gatewayShowsAnswers {
 		c.answers.read(c.engineAnswers.interactive())
 	}
@@ -87,7 +92,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	}
 	if capacity := r.interactive.capacity(c.engine.KVTokens); m.KVUsed >= 0 && capacity > 0 {
 		r.kvPressure.update(now, &r.own, m.KVUsed, capacity, s.preempted,
-			c.waste.allows(c.tuning.Brake), c.tuning)
+			c.mayEvict(r), c.tuning)
 	}
 	if s.iteration > 0 && (r.iterations.fromMetrics || now.Sub(r.iterations.seenAt) > maxSilence) {
 		r.iterations.fromMetrics, r.iterations.every = true, s.period
@@ -138,41 +143,52 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	}
 	c.tokens.read(now, g.TokenTimes, c.addedTime())
 	objective := c.firstObjective()
-	c.first.read(now, g.FirstTokenTimes, objective, c.poolSlowdown())
+	slowdown, _ := c.poolSlowdown()
+	c.first.read(now, g.FirstTokenTimes, objective, slowdown)
 	ttft := g.TTFT
 	if objective > c.slo.TTFT && c.slo.TTFT > 0 {
 		ttft = flowcontrol.Attained(g.FirstTokenTimes, objective.Seconds())
 	}
 	if objective != c.objective {
 		c.objective, c.outcomes.ttft, c.quiet.first.seen = objective, lateness{}, lateness{}
-		c.quiet.first.share = fadingShare{}
+		c.quiet.judge(now, objective)
 	}
 	c.first.prompts.read(now, g.Sampled, g.TTFT.Requests, c.promptRate())
 	c.gatewayShowsAnswers = len(g.AnswerLengths) > 0
 	c.answers.read(g.AnswerLengths)
 	c.quiet.read(now, g, ttft, c.withoutUs(now))
+	if c.outcomes.ttft.known && c.outcomes.every > 0 {
+		c.mixture.read(now, g.TTFT.Requests-c.outcomes.ttft.last.Requests,
+			c.outcomes.every.Seconds())
+	}
 	if c.ownShare.mean < innocentShare {
 		// Batch lines do not cause late requests while hardly any of them run.
-		if requests, _, ok := c.outcomes.ttft.since(ttft); ok && c.promptTokens.value <
-			c.tuning.PromptTokens.Start {
-			c.promptTokens.update(now, requests, 0, 1, 1)
+		if requests, _, ok := c.outcomes.ttft.since(ttft); ok {
+			c.firstForecast.read(now, requests, 0)
+			if c.promptTokens.value < c.tuning.PromptTokens.Start {
+				c.promptTokens.update(now, requests, 0, 1)
+			}
 		}
 		if requests, _, ok := c.outcomes.tpot.since(g.TPOT); ok {
 			// What was late before must not count for ever.
 			c.virtual.real.add(now, realWindow, requests, 0)
+			c.tokenForecast.read(now, requests, 0)
 		}
 		return true
 	}
 	if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
 		charged := c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft()))
-		c.promptTokens.update(now, requests, charged, 1, 1)
+		c.promptTokens.update(now, requests, charged, 1)
+		c.firstForecast.read(now, requests, charged)
 		c.outcomes.recordLate(now, requests, late)
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 	}
 	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
 		c.virtual.real.add(now, realWindow, requests, late)
 		c.virtual.realRequests += requests
-		c.virtual.realLate += c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
+		charged := c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
+		c.virtual.realLate += charged
+		c.tokenForecast.read(now, requests, charged)
 		c.outcomes.recentLate.add(now, recentWindow, 0, late)
 	}
 	c.invalidate()
@@ -187,3 +203,7 @@ func (c *Controller) promptRate() float64 {
 	}
 	return rate
 }
+
+// fewOutput is how many tokens an answer must have for its duration to show how long iterations
+// take: that of a shorter one is mostly the time of its prompt.
+const fewOutput = 16

@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
@@ -23,6 +24,8 @@ const (
 	packEvery = 90 * time.Second
 	// packHistory is how long the pool's load must have been observed.
 	packHistory = 5 * time.Minute
+	// packBlind is how old metrics may be that show the interactive requests on a runner.
+	packBlind = 40 * time.Second
 	// packGain is how much more must be harvested for another runner to be packed.
 	packGain = 2
 	// packGrowth is by how much lines grow on a runner that is filled, as a share in a second.
@@ -30,8 +33,10 @@ const (
 	// avoided is the share of the interactive requests of a mean runner up to which a runner counts
 	// as avoided by the router.
 	avoided = 0.25
+	// packSign is how long after a runner begins to fill the router must have begun to avoid it.
+	packSign = 40 * time.Second
 	// visitWindow is how far back the interactive requests on a packed runner are averaged.
-	visitWindow = 30 * time.Second
+	visitWindow = 10 * time.Second
 	// rounding is how many interactive requests may be an error of our own count.
 	rounding = 0.02
 	// firstPause is how long nothing is tried after the router did not avoid a runner; it doubles
@@ -46,10 +51,10 @@ func (c *Controller) updatePacking(now time.Time, dt time.Duration) {
 	switch {
 	case !c.mayPack(now):
 		p.runners = 0
-	case p.runners > 0 && c.outcomes.harm(c.quiet.tpot()+c.quiet.ttft()):
-		p.giveUp(now, 0)
+	case p.runners > 0 && !c.mixture.mixed() && c.outcomes.harm(c.quiet.tpot()+c.quiet.ttft()):
+		p.giveUp(now, p.runners-1)
 	case now.Sub(p.changed) >= packEvery && !now.Before(p.until):
-		if best := c.bestPacked(); best > p.runners {
+		if best := c.bestPacked(); best > p.runners && c.lastIsAvoided() {
 			p.runners, p.changed = p.runners+1, now
 		} else if best < p.runners {
 			p.runners, p.changed = p.runners-1, now
@@ -70,6 +75,13 @@ func (c *Controller) updatePacking(now time.Time, dt time.Duration) {
 	}
 }
 
+// lastIsAvoided reports whether the router avoids the runner that was packed last, so that another
+// one may be.
+func (c *Controller) lastIsAvoided() bool {
+	n := c.packing.runners
+	return n == 0 || c.roster.Members[n-1].State.avoided
+}
+
 // giveUp leaves some runners packed, and no more for a while.
 func (p *packing) giveUp(now time.Time, runners int) {
 	p.runners, p.changed = runners, now
@@ -84,8 +96,15 @@ func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float6
 		r.packed, r.packedAt, r.visits = max(c.lines, 1), now, spread{}
 	}
 	r.visits.add(now, visitWindow, r.interactive.running.mean)
-	if r.visits.mean > few+rounding {
-		return r.visits.mean <= 2*few+rounding || now.Sub(r.packedAt) <= packEvery
+	filling := now.Sub(r.packedAt)
+	visits := r.visits.mean - rounding
+	if r.avoided = visits <= few; !r.avoided {
+		switch { // it takes lines to be avoided
+		case filling > packSign && visits > 3*few:
+			return false
+		case filling > packEvery:
+			return visits <= 2*few
+		}
 	}
 	if float64(r.own.lines) >= r.packed-2 { // else it has not filled what it has
 		r.packed += portable.Rounded(dt.Seconds() * (1 + portable.Rounded(packGrowth*r.packed)))
@@ -97,12 +116,12 @@ func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float6
 // mayPack reports whether it can be seen what packing does.
 func (c *Controller) mayPack(now time.Time) bool {
 	members := c.roster.Members
-	if !c.shared || c.target.fixed() || len(members) < 2 || c.outcomes.at.IsZero() ||
+	if !c.shared || c.target.fixed() || len(members) < 2 ||
 		c.alone.iteration.age < packHistory.Seconds() {
 		return false
 	}
 	for _, m := range members {
-		if !c.recent(now, m.State.interactive.seenAt) {
+		if seen := m.State.interactive.seenAt; seen.IsZero() || now.Sub(seen) > packBlind {
 			return false
 		}
 	}
@@ -137,7 +156,9 @@ func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int
 	objective := c.objectiveTime()
 	// In bursts, the others carry all that comes.
 	peak := (portable.Rounded(c.alone.shares.quantile(0.01)*objective) - base) * more
-	if k > 0 && peak > packedLoad*(objective-base) {
+	seqs := float64(c.engine.MaxSeqs)
+	if k > 0 && (peak > packedLoad*(objective-base) || c.kvWanted*more > packedLoad ||
+		seqs > 0 && c.slots.wanted*more > packedLoad*seqs || packed > max(1, (1-c.unknown())*n)) {
 		return 0
 	}
 	per := model.PerLine(mix)
@@ -145,11 +166,17 @@ func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int
 	if c.lines > 0 { // what feedback has found beside it
 		lines = min(lines, 1.5*c.lines)
 	}
+	// And what the prompts of lines may take, which does not bound packed runners.
+	byPrompts := math.Inf(1)
+	if cost := c.promptCost(); c.limitsPrompts() && cost > 0 {
+		byPrompts = c.promptShare / cost * max(mix.Output, 1)
+	}
 	full := c.fullLines()
 	rate := func(lines, alone float64) float64 {
 		return lines / (alone + portable.Rounded(lines*per))
 	}
-	return portable.Rounded(packed*rate(full, base)) + portable.Rounded(free*rate(lines, alone))
+	return portable.Rounded(packed*rate(full, base)) +
+		portable.Rounded(free*min(rate(lines, alone), byPrompts))
 }
 
 // packedLoad is how much of what is left below the objective interactive requests may use on the

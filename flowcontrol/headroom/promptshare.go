@@ -20,11 +20,19 @@ func (c *Controller) updatePromptShare() {
 		c.promptShare = min(c.slo.Slowdown-1, mostPromptShare)
 		return
 	}
+	harm := c.promptHarm() * c.firstForecast.error()
+	c.promptShare = min(c.firstForecast.allowed/max(harm, 1e-6), mostPromptShare)
+	if c.slo.TPOT > 0 {
+		c.promptShare = min(c.promptShare, c.partByTokenTimes(c.tokenForecast.limit()))
+	}
+}
+
+// promptHarm returns which share of the interactive requests that arrive while a prompt of a batch
+// line is computed is expected to have a late first token because of it.
+func (c *Controller) promptHarm() float64 {
 	rest := c.promptCost() / milliseconds(c.firstObjective())
 	// The rest is between nothing and all of a prompt, or of a longer one.
-	harm := (c.first.endangered(rest/4) + c.first.endangered(rest) + c.first.endangered(2*rest)) / 3
-	allowed := c.tuning.FirstTokens * c.slo.Late * c.trustInFirstTokens()
-	c.promptShare = min(allowed/max(harm, 1e-6), mostPromptShare)
+	return (c.first.endangered(rest/4) + c.first.endangered(rest) + c.first.endangered(2*rest)) / 3
 }
 
 // limitsPrompts reports whether prompts may take only a part of the time.

@@ -69,6 +69,7 @@ func TestCachedPromptsAreCheap(t *testing.T) {
 func TestPromptShareFollowsFirstTokens(t *testing.T) {
 	share := func(near float64) float64 {
 		c, _ := newPool(t, nil, "r")
+		c.tokenForecast.allowed = 1
 		c.sizes.start(1000, 0, 100)
 		c.first.alone.fade(noon)
 		c.first.alone.add(0.2, 1000-near)

@@ -71,6 +71,15 @@ func (c *Controller) firstObjective() time.Duration {
 	return time.Duration(portable.Rounded(1.25 * float64(usual)))
 }
 
+// judge counts again how many first tokens were late without batch work, by another objective.
+func (q *quiet) judge(now time.Time, objective time.Duration) {
+	a := flowcontrol.Attained([]flowcontrol.Bucket(q.times), objective.Seconds())
+	q.first.share = fadingShare{}
+	if a.Requests > 0 {
+		q.first.share = fadingShare{all: a.Requests, some: a.Late, at: now}
+	}
+}
+
 const quietMemory = 6 * time.Hour
 
 func (q *quiet) read(
@@ -106,25 +115,47 @@ const (
 	quietStart = time.Minute
 	// firstReading is how long it waits for a gateway to show itself, or to show itself again.
 	firstReading = 5 * time.Second
+	// longestPeriod is how long the second reading of a gateway may take to come.
+	longestPeriod = 30 * time.Second
+	// leastQuiet is how long a pool is watched at least of which a gateway shows the requests.
+	leastQuiet = 20 * time.Second
 	// quietRequests is how many requests it wants to see in that time.
 	quietRequests = 60
 )
 
 // watching reports whether no line may start yet, because it is not known how the pool does
-// without batch work. It ends when enough is known, when no gateway shows more, and at last after
-// quietStart; it does not begin again.
+// without batch work. It ends when enough is known, while no gateway shows more, and at last after
+// quietStart.
 func (c *Controller) watching(now time.Time) bool {
 	if c.watched || !c.shared || c.target.fixed() || c.began.IsZero() {
 		return false
 	}
 	since := now.Sub(c.began)
-	silent := now.Sub(c.outcomes.at) // endless before the first reading
+	if since > quietStart || c.quiet.first.share.all >= quietRequests && since >= leastQuiet {
+		c.watched = true
+		return false
+	}
+	silence := max(firstReading, 3*c.outcomes.every)
+	if c.outcomes.every == 0 { // the second reading is still to come
+		silence = longestPeriod
+	}
 	switch {
-	case since > quietStart, c.quiet.first.share.all >= quietRequests:
-	case since < firstReading, silent < max(firstReading, 3*c.outcomes.every):
+	case since < firstReading, now.Sub(c.outcomes.at) < silence:
+		return true
+	case c.outcomes.at.IsZero() && c.virtual.quiet.all < quietRequests && c.servesUsers():
 		return true
 	}
-	c.watched = true
+	c.watched = !c.outcomes.at.IsZero() // it has fallen silent
+	return false
+}
+
+// servesUsers reports whether metrics show interactive requests.
+func (c *Controller) servesUsers() bool {
+	for _, m := range c.roster.Members {
+		if m.State.interactive.running.mean > 0 {
+			return true
+		}
+	}
 	return false
 }
 

@@ -107,17 +107,24 @@ func TestWatching(t *testing.T) {
 	}
 	g := newGateway(t)
 	g.report(1, 0)
-	for range 8 {
-		g.report(5, 0)
+	for g.now.Before(noon.Add(leastQuiet)) {
+		g.report(2.5, 0)
 	}
 	if lines(g.Controller, g.now) > 0 {
-		t.Errorf("lines start after 40 requests, want %d", quietRequests)
+		t.Errorf("lines start after 50 requests, want %d", quietRequests)
 	}
-	for range 5 {
-		g.report(5, 0)
+	for range 6 {
+		g.report(2.5, 0)
 	}
 	if lines(g.Controller, g.now) == 0 {
 		t.Errorf("no line starts after 65 requests, want %d", quietRequests)
+	}
+	g = newGateway(t)
+	for range 10 {
+		g.report(100, 0)
+	}
+	if lines(g.Controller, g.now) > 0 {
+		t.Errorf("lines start after %v, want %v", g.now.Sub(noon), leastQuiet)
 	}
 	g = newGateway(t)
 	for range 61 { // a request each quarter of a minute

@@ -1,22 +1,21 @@
 package headroom
 
 import (
-	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // runner is the controller's state of one runner.
 type runner struct {
-	own         ownLoad
-	iterations  iterations
-	virtual     virtualAnswers
-	interactive interactive
-	staleness   staleness
-	brake       brake
-	kvPressure  kvPressure
+	own          ownLoad
+	iterations   iterations
+	virtual      virtualAnswers
+	interactive  interactive
+	staleness    staleness
+	brake        brake
+	kvPressure   kvPressure
+	slotPressure slotPressure
 
 	// yield is the share of the lines by feedback that the runner may carry after sheds. 1: all.
 	yield   float64
@@ -27,6 +26,7 @@ type runner struct {
 
 	packedAt time.Time
 	visits   spread  // interactive requests while it is packed
+	avoided  bool    // by the router
 	packed   float64 // lines of a packed runner; 0: it is not packed
 
 	budget promptBudget
@@ -61,45 +61,4 @@ func (r *runner) cut(now time.Time, lines float64, cfg Tuning) {
 func (r *runner) comparable(held bool) bool {
 	full := r.granted.Reason == ReasonKV || r.granted.Reason == ReasonSlots
 	return r.yield == 1 && !held && r.staleness.state == fresh && !full
-}
-
-// safeLines returns how many lines the runner can carry without a lack of slots or KV cache, and
-// which of them limits the number. Neither feedback nor deadlines may exceed it. kv is the size of
-// lines; its mean is 0 while that is unknown.
-func (r *runner) safeLines(
-	now time.Time, kv lineKV, slots slotDemand, kvWanted float64, engine flowcontrol.Engine,
-	cfg Config,
-) (lines int, reason flowcontrol.Reason) {
-	lines, reason = cfg.PerRunner, flowcontrol.ReasonRunnerLimit
-	reserve := cfg.Tuning.Reserve
-	// The load may have grown since the last metrics: assume a deviation for each AgingAfter.
-	unseen := 0.0
-	if in := &r.interactive; !in.seenAt.IsZero() {
-		unseen = float64(now.Sub(in.seenAt)) / float64(cfg.Tuning.Staleness.AgingAfter)
-	}
-	if seqs := float64(engine.MaxSeqs); seqs > 0 {
-		needed := r.interactive.demand
-		if r.packed == 0 {
-			needed = max(slots.quantile, needed)
-		}
-		needed += portable.Rounded(unseen * math.Sqrt(r.interactive.running.variance))
-		// Requests that wait for a moment are still in time.
-		left := seqs - needed/(1+slots.patience)
-		if free := max(0, int(left)); free < lines {
-			lines, reason = free, ReasonSlots
-		}
-	}
-	if capacity := r.interactive.capacity(engine.KVTokens); capacity > 0 && kv.mean > 0 {
-		held := portable.Rounded(reserve.KVGrowth * r.interactive.kvPeak.most(now))
-		if r.packed == 0 {
-			held = max(held, kvWanted*capacity) / (1 + slots.patience)
-		}
-		held +=
-			portable.Rounded(unseen * math.Sqrt(r.interactive.context.variance))
-		free := portable.Rounded(reserve.KVUsed*capacity) - held
-		if fitting := max(0, int(kv.fitting(free, reserve.KVDeviations))); fitting < lines {
-			lines, reason = fitting, ReasonKV
-		}
-	}
-	return lines, reason
 }

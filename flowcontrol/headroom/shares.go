@@ -22,13 +22,11 @@ const (
 
 // fade lets older values count less.
 func (s *shares) fade(now time.Time) {
-	if !s.at.IsZero() {
-		keep := 1 - weight(now.Sub(s.at), shareMemory)
-		for i := range s.bins {
-			s.bins[i] *= keep
-		}
-		s.total *= keep
+	keep := kept(s.at, now, shareMemory)
+	for i := range s.bins {
+		s.bins[i] *= keep
 	}
+	s.total *= keep
 	s.at = now
 }
 
@@ -77,4 +75,16 @@ func (s *shares) between(from float64) float64 {
 		break
 	}
 	return sum / max(s.total, 1e-9)
+}
+
+// quantile returns the value that no more than a share of all exceeds.
+func (s *shares) quantile(above float64) float64 {
+	left := above * s.total
+	for i := shareBins - 1; i >= 0; i-- {
+		if s.bins[i] > left {
+			return float64(i+1) * (shareMost / shareBins)
+		}
+		left -= portable.Rounded(s.bins[i])
+	}
+	return 0
 }

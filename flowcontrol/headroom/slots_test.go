@@ -4,17 +4,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
+
+// endless lines hold what they have got.
+var endless = costmodel.Mix{Output: 1e9}
+
+// knownPool returns the controller of a pool with 100 sequences that has been known for long, and
+// its runner.
+func knownPool(t *testing.T) (*Controller, *runner) {
+	c, runners := newPool(t, func(c *flowcontrol.Config) {
+		c.Engine.MaxSeqs, c.Engine.KVTokens = 100, 0
+	}, "r")
+	c.began = noon.Add(-1000 * time.Hour)
+	runners[0].interactive.seenAt = noon
+	return c, runners[0]
+}
 
 // Requests that are in time though they wait a moment for a sequence need not find a free one.
 func TestPatienceOfSlots(t *testing.T) {
 	free := func(answer float64) int {
-		c, runners := newPool(t, func(c *flowcontrol.Config) { c.Engine.MaxSeqs = 100 }, "r")
-		runners[0].interactive.demand = 40
+		c, r := knownPool(t)
+		r.interactive.demand = 20
 		c.slots.see(noon, 40, 100)
 		c.slots.update(100, 0.01, answer, 50, 2000)
-		lines, reason := runners[0].safeLines(noon, lineKV{}, c.slots, 0, c.engine, c.cfg)
+		lines, reason := c.safeLines(noon, r, endless)
 		if reason != ReasonSlots {
 			t.Errorf("the reason is %q, want %q", reason, ReasonSlots)
 		}
@@ -32,7 +47,7 @@ func TestPatienceOfSlots(t *testing.T) {
 
 // Sequences are kept for a burst that was seen, not only for what runs now.
 func TestSlotsRememberBursts(t *testing.T) {
-	c, runners := newPool(t, func(c *flowcontrol.Config) { c.Engine.MaxSeqs = 100 }, "r")
+	c, r := knownPool(t)
 	now := noon
 	for i := range 60 {
 		now = now.Add(5 * time.Second)
@@ -40,11 +55,11 @@ func TestSlotsRememberBursts(t *testing.T) {
 		if i%20 == 0 { // a sixth of the requests come in bursts
 			demand = 80
 		}
-		runners[0].interactive.demand = demand
+		r.interactive.demand = demand
 		c.slots.see(now, demand, 100)
 	}
 	c.slots.update(100, 0.01, 1e9, 50, 2000)
-	if got, _ := runners[0].safeLines(now, lineKV{}, c.slots, 0, c.engine, c.cfg); got > 21 {
+	if got, _ := c.safeLines(noon, r, endless); got > 21 {
 		t.Errorf("%d lines are safe between bursts of 80 requests on 100 sequences", got)
 	}
 }

@@ -33,23 +33,25 @@ func (c *Controller) slowdown(in *interactive, alone, lines, waiting float64) fl
 	return after / before
 }
 
-// poolSlowdown returns the mean slowdown of first tokens on the pool's runners.
-func (c *Controller) poolSlowdown() float64 {
-	sum, n := 0.0, 0.0
+// poolSlowdown returns the mean slowdown of first tokens on the pool's runners, with the prompts of
+// batch lines that wait, and without them.
+func (c *Controller) poolSlowdown() (all, byLines float64) {
+	n := 0.0
 	for _, m := range c.roster.Members {
 		r := m.State
 		if r.packed > 0 {
 			continue
 		}
 		weight := max(r.interactive.running.mean, 0.01)
-		sum += portable.Rounded(weight * c.slowdown(&r.interactive, c.timeAlone(r),
-			float64(r.own.lines), float64(r.own.prefilling)))
+		in, alone, lines := &r.interactive, c.timeAlone(r), float64(r.own.lines)
+		all += portable.Rounded(weight * c.slowdown(in, alone, lines, float64(r.own.prefilling)))
+		byLines += portable.Rounded(weight * c.slowdown(in, alone, lines, 0))
 		n += weight
 	}
 	if n == 0 {
-		return 1
+		return 1, 1
 	}
-	return max(1, sum/n)
+	return max(1, all/n), max(1, byLines/n)
 }
 
 // allowedSlowdown returns by what factor first tokens may be delayed now.
@@ -57,13 +59,7 @@ func (c *Controller) allowedSlowdown() float64 {
 	if c.slo.Relative() {
 		return c.slo.Slowdown
 	}
-	return 1 + portable.Rounded((c.first.slowdown-1)*c.trustInFirstTokens())
-}
-
-// trustInFirstTokens returns how much more or less than the distribution says late first tokens
-// have proven to be allowed.
-func (c *Controller) trustInFirstTokens() float64 {
-	return c.promptTokens.value / c.tuning.PromptTokens.Start
+	return min(c.first.slowdown, 1.15+portable.Rounded((mostSlowdown-1.15)*(1-c.unknown())))
 }
 
 // linesByFirstTokens returns how many lines a runner may carry so that first tokens stay in time.

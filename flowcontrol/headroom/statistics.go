@@ -77,6 +77,14 @@ func (t *meanTime) mean() float64 {
 	return t.time / t.iterations
 }
 
+// kept returns which part of what was counted until a time still counts later; 1 if nothing was.
+func kept(at, now time.Time, window time.Duration) float64 {
+	if at.IsZero() {
+		return 1
+	}
+	return 1 - weight(now.Sub(at), window)
+}
+
 // weight returns the weight of a value that covers d in a mean that looks back over window. It
 // approximates 1-exp(-d/window) and is the same on every processor.
 func weight(d, window time.Duration) float64 {

@@ -42,13 +42,11 @@ func (t *targetShare) value() float64 { return t.interpolate(t.decode.value, t.p
 
 // update moves both levels by requests that were answered and those of them that were late. Each
 // level counts by the square of its part: a level with a small part is hardly tested, and a long
-// time of prompts would let that of decoding lines rise without proof. lag is the share of the
-// effect of decoding lines that shows late; these lines may not rise fast, since too many show only
-// later.
-func (t *targetShare) update(now time.Time, requests, late, lag float64) {
+// time of prompts would let that of decoding lines rise without proof.
+func (t *targetShare) update(now time.Time, requests, late float64) {
 	prefill, decode := t.part.mean, 1-t.part.mean
-	t.prefill.update(now, requests, late, prefill*prefill, 1)
-	t.decode.update(now, requests, late, decode*decode, 1-lag)
+	t.prefill.update(now, requests, late, prefill*prefill)
+	t.decode.update(now, requests, late, decode*decode)
 }
 
 // fix sets both levels, which then stay constant.

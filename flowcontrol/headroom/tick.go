@@ -24,7 +24,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		r := m.State
 		ours += float64(r.own.lines)
 		all += float64(r.own.lines) + r.interactive.running.mean
-		spent += portable.Rounded(c.fit.perToken() * (r.own.computed - r.computed))
+		spent += portable.Rounded(c.promptTime() * (r.own.computed - r.computed))
 		r.computed = r.own.computed
 		r.staleness.pass(now, min(dt, 10*time.Second), c.linesByFeedback(r), c.tuning.Staleness)
 		r.yield = min(1,
@@ -36,23 +36,25 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	if ours > 0 {
 		c.carriedAt = now
 	}
+	spentShare := spent / (milliseconds(dt) * float64(len(c.roster.Members)))
 	if seqs := float64(c.engine.MaxSeqs); seqs > 0 {
-		c.slots.update(seqs, 2*c.slo.Late, c.answers.mean(), c.targetTime(),
+		c.slots.update(seqs, c.overflow(), c.answers.mean(), c.targetTime(),
 			milliseconds(c.firstObjective()))
 	}
-	c.kvWanted = c.kvDemand.threshold(2 * c.slo.Late)
-	c.tokens.room = c.tokens.allowed(c.objectiveTime(), c.tuning.TokenTimes*c.slo.Late)
+	c.kvWanted = c.kvDemand.threshold(c.overflow())
+	c.tokens.room = c.tokens.allowed(c.objectiveTime(),
+		c.tuning.TokenTimes*c.slo.Late/c.tokenForecast.error())
 	c.updateTarget(now)
 	c.updateAlone(now)
-	c.first.slowdown = c.first.allowed(c.tuning.FirstTokens * c.slo.Late)
+	c.first.slowdown = c.first.allowed(c.firstForecast.limit(), c.firstForecast.allowed)
+	c.forecastLate(spentShare, dt.Seconds())
 	c.updatePromptShare()
 	c.boundLines()
 	c.probe(now)
 	c.updatePacking(now, dt)
 	running := (all - ours) / float64(len(c.roster.Members))
 	c.virtual.running.add(now, virtualWindow, running)
-	time := milliseconds(dt) * float64(len(c.roster.Members))
-	c.ownShare.add(now, blameWindow, max(ours/max(all, 1), spent/time))
+	c.ownShare.add(now, blameWindow, max(ours/max(all, 1), spentShare))
 	return true
 }
 
@@ -95,5 +97,5 @@ func (c *Controller) updateBrake(now time.Time, r *runner) {
 	all := !c.tooLong.IsZero() && it.base.mean() > c.targetTime()
 	ours := float64(r.own.lines) * c.fit.perSequence()
 	harm := (here || all) && ours > cfg.MinOwnShare*objective
-	r.brake.update(now, harm, r.own.lines, c.waste.allows(cfg), cfg)
+	r.brake.update(now, harm, r.own.lines, c.mayEvict(r), cfg)
 }

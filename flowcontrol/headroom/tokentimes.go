@@ -32,13 +32,11 @@ func (t *tokenTimes) read(now time.Time, buckets []flowcontrol.Bucket, added flo
 		t.edges, t.counts = make([]float64, len(buckets)), make([]float64, len(buckets))
 		t.total = 0
 	}
-	if !t.at.IsZero() {
-		keep := 1 - weight(now.Sub(t.at), shareMemory)
-		for i := range t.counts {
-			t.counts[i] *= keep
-		}
-		t.total *= keep
+	keep := kept(t.at, now, shareMemory)
+	for i := range t.counts {
+		t.counts[i] *= keep
 	}
+	t.total *= keep
 	t.at = now
 	below, n := 0.0, 0.0
 	for i, b := range buckets {
@@ -96,3 +94,12 @@ func (t *tokenTimes) allowed(objective, late float64) float64 {
 
 // fewTokenTimes is the number of requests below which a distribution shows little.
 const fewTokenTimes = 50
+
+// lateBy returns which share of requests is expected to be late because batch work adds some
+// milliseconds to iterations.
+func (t *tokenTimes) lateBy(objective, added float64) float64 {
+	if t.total < fewTokenTimes {
+		return 0
+	}
+	return max(0, t.above(objective-added+t.added.mean)-t.above(objective+t.added.mean))
+}

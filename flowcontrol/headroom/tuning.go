@@ -28,6 +28,9 @@ type Tuning struct {
 	// because prompts, delay first tokens, by the distribution of first tokens. A higher part
 	// harvests more. Default: 0.4.
 	FirstTokens float64 `yaml:"first_tokens"`
+	// LateByPrompts is the part of slo.late that may become late because prompts of lines lengthen
+	// the iterations of interactive answers. A higher part harvests more. Default: 0.4.
+	LateByPrompts float64 `yaml:"late_by_prompts"`
 	// TokenTimes is how many times slo.late may become late by the distribution of the mean times
 	// between tokens, which is coarse and therefore allows more than the target share. A higher
 	// value harvests more. Default: 2.
@@ -112,12 +115,10 @@ type Level struct {
 	Min float64 `yaml:"min"`
 	// Max is the highest value.
 	Max float64 `yaml:"max"`
-	// Gain is the share by which a late request lowers the value. A small gain follows the traffic
-	// slowly, a large one follows every surge.
+	// Gain is the share by which a late request lowers the value, at least: where few requests
+	// come, each counts for more. A small gain follows the traffic slowly, a large one follows
+	// every surge. 0: the value stays as it starts.
 	Gain float64 `yaml:"gain"`
-	// FastRise is how many times faster the value rises while hundreds of requests with hardly a
-	// late one prove it far too low, 1 or more. A higher value uses an idle pool sooner.
-	FastRise float64 `yaml:"fast_rise"`
 	// MaxFall is the most that one reading may take from the value, as a share: a single surge says
 	// little about the next hour.
 	MaxFall float64 `yaml:"max_fall"`
@@ -224,12 +225,12 @@ func defaultTuning() Tuning {
 			MaxGrowth: 0.03, Lag: 30 * time.Second, MaxLineRatio: 1.25,
 			MaxContextRatio: 1.5, CarriedRatio: 1.5,
 		},
-		TargetShare: Level{Start: 0.58, Min: 0.002, Max: 1.1, Gain: 0.007, FastRise: 8,
+		TargetShare: Level{Start: 0.58, Min: 0.002, Max: 1.1, Gain: 0.007,
 			MaxFall: 0.03, BudgetShare: 0.6},
 		DecodeShareStart: 0.35,
-		PromptTokens: Level{Start: 1024, Min: 16, Max: 4096, Gain: 0.02, FastRise: 1,
+		PromptTokens: Level{Start: 1024, Min: 16, Max: 4096, Gain: 0.02,
 			MaxFall: 0.1, BudgetShare: 0.4},
-		FirstTokens: 0.4, TokenTimes: 2,
+		FirstTokens: 0.4, LateByPrompts: 0.4, TokenTimes: 2,
 		Fit: Fit{HalfLife: 3000, MaxCorrection: 2, MaxCorrectionUnknown: 8},
 		Reserve: Reserve{KVUsed: 0.85, KVGrowth: 1.3, KVDeviations: 2, Window: time.Minute,
 			LoadDeviations: 1},
@@ -253,6 +254,7 @@ func (t Tuning) validate() error {
 	all.Within("decode_share_start", t.DecodeShareStart, 0.01, 2)
 	all.AddAll("prompt_tokens", t.PromptTokens.validate(1, 1<<20))
 	all.Within("first_tokens", t.FirstTokens, 0, 1000)
+	all.Within("late_by_prompts", t.LateByPrompts, 0, 1000)
 	all.Within("token_times", t.TokenTimes, 0, 1000)
 	all.AddAll("fit", t.Fit.validate())
 	all.AddAll("reserve", t.Reserve.validate())
@@ -288,7 +290,6 @@ func (l Level) validate(least, most float64) error {
 	all.Within("max", l.Max, l.Min, most)
 	all.Within("start", l.Start, l.Min, l.Max)
 	all.Within("gain", l.Gain, 0, 1)
-	all.Within("fast_rise", l.FastRise, 1, 100)
 	all.Within("max_fall", l.MaxFall, 0, 0.9)
 	all.Within("budget_share", l.BudgetShare, 0.01, 1)
 	return all.Err()

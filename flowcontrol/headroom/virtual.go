@@ -11,13 +11,20 @@ import (
 // after the first. Each stands for the same share of them.
 type answerLengths struct {
 	lengths [virtualLengths]float64
-	known   bool
+	// fine are more of them, because the shortest answers are late first.
+	fine [fineLengths]float64
 }
 
-const virtualLengths = 4
+const virtualLengths, fineLengths = 4, 20
 
-// assumedLengths stand for the answers while no histogram shows them: about those of chat.
-var assumedLengths = [virtualLengths]float64{10, 30, 80, 250}
+// assumedAnswers stand for the answers while no histogram shows them: about those of chat.
+func assumedAnswers() (a answerLengths) {
+	a.lengths = [virtualLengths]float64{15, 50, 130, 350}
+	for i := range a.fine {
+		a.fine[i] = a.lengths[i*virtualLengths/fineLengths]
+	}
+	return a
+}
 
 // read takes over a histogram of the tokens of answers. All answers so far count.
 func (a *answerLengths) read(buckets []flowcontrol.Bucket) {
@@ -29,17 +36,20 @@ func (a *answerLengths) read(buckets []flowcontrol.Bucket) {
 		return
 	}
 	i, from, below := 0, 0.0, 0.0
-	for k := range a.lengths {
-		rank := total * (float64(k) + 0.5) / virtualLengths
+	for k := range a.fine {
+		rank := total * (float64(k) + 0.5) / fineLengths
 		for i < len(buckets)-2 && buckets[i].Count < rank {
 			from, below = buckets[i].Upper, buckets[i].Count
 			i++
 		}
 		in := max(buckets[i].Count-below, 1e-9)
 		part := min(1, (portable.Rounded(rank)-below)/in)
-		a.lengths[k] = max(2, from+portable.Rounded(part*(buckets[i].Upper-from))-1)
+		a.fine[k] = max(1, from+portable.Rounded(part*(buckets[i].Upper-from))-1)
 	}
-	a.known = true
+	const each = fineLengths / virtualLengths
+	for k := range a.lengths {
+		a.lengths[k] = max(2, a.fine[each*k+each/2])
+	}
 }
 
 // virtualAnswers counts virtual requests on a runner: the mean time of consecutive iterations, as
@@ -70,7 +80,11 @@ func (v *virtualAnswers) add(
 
 // virtualOutcomes counts virtual requests of the pool, and those of them that were late.
 type virtualOutcomes struct {
-	requests, late float64 // since the last update of levels; late because of batch lines
+	// Since the last update of levels: late because of batch lines, and late for other reasons.
+	requests, late, innocent float64
+	// quiet is the share that is late while there is no batch work.
+	quiet  fadingShare
+	excess excess
 
 	// Shares of the last minutes.
 	lateShare, innocentShare fadingShare
@@ -83,31 +97,9 @@ type virtualOutcomes struct {
 	running spread
 }
 
-// fadingShare is the share of some requests in all, in which older ones fade with time.
-type fadingShare struct {
-	all, some float64
-	at        time.Time
-}
-
-func (f *fadingShare) add(now time.Time, window time.Duration, all, some float64) {
-	if !f.at.IsZero() {
-		keep := 1 - weight(now.Sub(f.at), window)
-		f.all *= keep
-		f.some *= keep
-	}
-	f.at = now
-	f.all += all
-	f.some += some
-}
-
-func (f *fadingShare) share() float64 {
-	if f.all <= 0 {
-		return 0
-	}
-	return f.some / f.all
-}
-
 const (
+	// fewVirtual are too few to show what is usual.
+	fewVirtual    = 30
 	virtualWindow = 10 * time.Minute
 	realWindow    = 20 * time.Minute
 )
@@ -134,6 +126,10 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 		}
 		o.requests += w
 		o.late += late
+		o.innocent += innocent
+		if c.withoutUs(now) {
+			o.quiet.add(now, quietMemory, w, innocent)
+		}
 		o.lateShare.add(now, virtualWindow, w, late)
 		o.innocentShare.add(now, virtualWindow, w, innocent)
 	})
@@ -144,7 +140,11 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 func (c *Controller) updateTarget(now time.Time) {
 	o := &c.virtual
 	n, late := o.requests, o.late
-	o.requests, o.late = 0, 0
+	if o.real.all == 0 && o.quiet.all >= fewVirtual && !c.withoutUs(now) {
+		// A router may send more to a runner because others carry batch lines.
+		late += o.excess.add(o.innocent, portable.Rounded(n*innocent(&o.quiet)))
+	}
+	o.requests, o.late, o.innocent = 0, 0, 0
 	if n <= 0 || c.slo.TPOT == 0 {
 		return
 	}
@@ -156,7 +156,7 @@ func (c *Controller) updateTarget(now time.Time) {
 	// Real requests count at least as much as virtual ones.
 	n, late = max(n, o.realRequests), max(late, o.realLate)
 	o.realRequests, o.realLate = 0, 0
-	c.target.update(now, n, late, c.lag())
+	c.target.update(now, n, late)
 	c.invalidate()
 }
 

@@ -1,0 +1,69 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// forecast compares how many interactive requests were expected to be late because of batch work
+// with how many were. What is expected comes from distributions and costs that may be far off: it
+// decides only until requests show better.
+type forecast struct {
+	allowed        float64 // share of requests that may be late
+	share, seconds float64 // expected share of late ones since the last reading, times seconds
+	expected, late float64 // requests
+	at             time.Time
+}
+
+const (
+	// forecastTrust is how many late requests the expectation stands for.
+	forecastTrust = 2
+	// forecastLeast and forecastMost bound what requests may prove, as the next lines and requests
+	// differ from the last ones.
+	forecastLeast, forecastMost = 0.02, 5
+)
+
+// expect records which share of requests is expected to be late over some seconds.
+func (f *forecast) expect(share, seconds float64) {
+	f.share += portable.Rounded(share * seconds)
+	f.seconds += seconds
+}
+
+// read takes over what was counted since the last reading: requests, and those that were late
+// because of batch work.
+func (f *forecast) read(now time.Time, requests, late float64) {
+	keep := kept(f.at, now, shareMemory)
+	f.expected *= keep
+	f.late *= keep
+	f.at = now
+	if f.seconds > 0 {
+		f.expected += portable.Rounded(requests * (f.share / f.seconds))
+		f.late += late
+	}
+	// What was late beyond expectation is forgiven as it would have been allowed.
+	f.expected += min(max(0, f.late-f.expected), portable.Rounded(requests*f.allowed))
+	f.share, f.seconds = 0, 0
+}
+
+// error returns how many times as many requests were late as expected.
+func (f *forecast) error() float64 {
+	return min(max((f.late+forecastTrust)/(f.expected+forecastTrust), forecastLeast), forecastMost)
+}
+
+// limit returns which share of requests may be expected to be late, so that as many are late as
+// allowed.
+func (f *forecast) limit() float64 { return f.allowed / f.error() }
+
+// forecastLate records which shares of requests are expected to be late over some seconds, while
+// prompts of batch lines take a part of the runners' time.
+func (c *Controller) forecastLate(part, seconds float64) {
+	part = min(1, part)
+	_, slowdown := c.poolSlowdown()
+	first := c.first.lateBy(slowdown, c.firstForecast.allowed)
+	c.firstForecast.expect(min(1, first+portable.Rounded(c.promptHarm()*part)), seconds)
+	alone, objective := max(c.alone.usual, c.fit.perIteration()), c.objectiveTime()
+	answers := c.answers.lateByPrompts(part, c.promptLoad(), alone, objective)
+	tokens := c.tokens.lateBy(objective, c.addedTime())
+	c.tokenForecast.expect(min(1, answers+tokens), seconds)
+}

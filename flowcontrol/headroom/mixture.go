@@ -1,0 +1,62 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// mixture recognises a gateway that counts batch lines among the interactive requests: from one
+// reading to the next, it counts more requests if more lines are answered, one for one. Changes are
+// compared, not rates, because users and lines both follow the time of day.
+type mixture struct {
+	answers float64 // lines answered since the last reading
+	lines   float64 // lines a second between the last two readings
+	others  float64 // requests a second between them
+	known   bool
+	// Sums over changes of the last half hour: their number, the squares of those of lines and of
+	// requests, and their products.
+	changes, xx, xy, yy float64
+	at                  time.Time
+}
+
+const (
+	// fewReadings show nothing about a mixture.
+	fewReadings = 12
+	// mixedSlope is how many more requests are counted for each line, from which they count as
+	// mixed. The right value is 0 or 1.
+	mixedSlope = 0.5
+	// sureOfMixture is how many times its standard error the slope must be.
+	sureOfMixture = 4
+)
+
+// read takes over how many requests the gateway has counted since the last reading; fewer than
+// none: its counters have started again.
+func (m *mixture) read(now time.Time, requests, seconds float64) {
+	x, y := m.answers/seconds, requests/seconds
+	dx, dy, known := x-m.lines, y-m.others, m.known
+	m.answers, m.lines, m.others, m.known = 0, x, y, requests >= 0
+	if !known || requests < 0 {
+		return
+	}
+	keep := kept(m.at, now, shareMemory)
+	m.changes *= keep
+	m.xx *= keep
+	m.xy *= keep
+	m.yy *= keep
+	m.at = now
+	m.changes++
+	m.xx += portable.Rounded(dx * dx)
+	m.xy += portable.Rounded(dx * dy)
+	m.yy += portable.Rounded(dy * dy)
+}
+
+// mixed reports whether the gateway counts batch lines.
+func (m *mixture) mixed() bool {
+	if m.changes < fewReadings || m.xx <= 0 || m.xy < mixedSlope*m.xx {
+		return false
+	}
+	rest := max(0, m.yy-portable.Rounded(m.xy*m.xy)/m.xx)
+	return portable.Rounded(m.xy*m.xy)*m.changes >
+		portable.Rounded(sureOfMixture*sureOfMixture*rest)*m.xx
+}

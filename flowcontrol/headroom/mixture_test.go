@@ -1,0 +1,120 @@
+package headroom
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// countedRequests is what a gateway counts for some minutes.
+type countedRequests struct {
+	minutes float64
+	mixed   bool    // batch lines count
+	yields  float64 // by how many lines a second the policy reacts to a request a second
+}
+
+// read passes readings every five seconds to a mixture. Users ask ten times a second on average,
+// more in some minutes than in others; about as many lines are answered, after a first minute.
+func (r countedRequests) read(seed uint64) *mixture {
+	const every, usual = 5.0, 10.0
+	random, m := rand.New(rand.NewPCG(seed, 1)), &mixture{}
+	count := func(mean float64) (n float64) {
+		for at := random.ExpFloat64(); at < mean; at += random.ExpFloat64() {
+			n++
+		}
+		return n
+	}
+	busy := 0.0 // more requests a second than usual
+	for s := 0.0; s < 60*r.minutes; s += every {
+		busy += 0.5*random.NormFloat64() - 0.05*busy
+		lines := 0.0
+		if s >= 60 {
+			lines = max(0, 10+3*math.Sin(s/120)-r.yields*busy)
+		}
+		m.answers = count(every * lines)
+		requests := count(every * max(0, usual+busy))
+		if r.mixed {
+			requests += m.answers
+		}
+		m.read(noon.Add(fromMilliseconds(1000*s)), requests, every)
+	}
+	return m
+}
+
+// A gateway that counts batch lines is recognised within minutes, and one that does not is not.
+func TestMixtureOfUsersAndLines(t *testing.T) {
+	for _, r := range []countedRequests{
+		{minutes: 5, mixed: true}, {minutes: 30, mixed: true},
+		{minutes: 30, mixed: true, yields: 0.5},
+		{minutes: 5}, {minutes: 30}, {minutes: 5, yields: 1}, {minutes: 30, yields: 1},
+	} {
+		t.Run(fmt.Sprintf("%+v", r), func(t *testing.T) {
+			for seed := range uint64(20) {
+				if got := r.read(seed).mixed(); got != r.mixed {
+					t.Errorf("seed %d: mixed is %v", seed, got)
+				}
+			}
+		})
+	}
+}
+
+// A gateway that counts only a few of the lines is not mixed, however sure that is, nor one that
+// counts fewer requests in times of many lines.
+func TestMixtureNeedsMostLines(t *testing.T) {
+	for _, test := range []struct {
+		counted float64
+		want    bool
+	}{{-1, false}, {0.9 * mixedSlope, false}, {1, true}} {
+		var m mixture
+		for i := range 300 {
+			m.answers = float64(10 * (i % 7))
+			m.read(noon.Add(time.Duration(i)*time.Second), 100+test.counted*m.answers, 1)
+		}
+		if got := m.mixed(); got != test.want {
+			t.Errorf("mixed is %v if %v of the lines count", got, test.counted)
+		}
+	}
+}
+
+// What may be chance is no mixture: the users' requests differ far more than those of the lines.
+func TestMixtureNeedsCertainty(t *testing.T) {
+	for _, test := range []struct {
+		noise float64
+		want  bool
+	}{{20, false}, {0.5, true}} {
+		var m mixture
+		for i := range 60 {
+			m.answers = float64(i % 2)
+			users := 50 + test.noise*float64((i+1)%3-1) // does not depend on the lines
+			m.read(noon.Add(time.Duration(i)*5*time.Second), users+m.answers, 1)
+		}
+		if got := m.mixed(); got != test.want {
+			t.Errorf("mixed is %v with requests that differ by %v", got, test.noise)
+		}
+	}
+}
+
+// Few readings show nothing, nor does a number of lines that never changes.
+func TestMixtureNeedsReadings(t *testing.T) {
+	var m, constant mixture
+	for i := range fewReadings + 2 { // the first shows no change, and older ones count less
+		if m.mixed() {
+			t.Fatalf("mixed is true after %d readings", i)
+		}
+		now := noon.Add(time.Duration(i) * 5 * time.Second)
+		m.answers, constant.answers = float64(10*(i%2)), 10
+		m.read(now, 20+m.answers, 5)
+		constant.read(now, 20+float64(i), 5)
+	}
+	if !m.mixed() {
+		t.Errorf("mixed is false after %d readings without noise", fewReadings+2)
+	}
+	if constant.mixed() {
+		t.Error("mixed is true though as many lines end all the time")
+	}
+	if m.answers != 0 {
+		t.Errorf("%v answers are counted again", m.answers)
+	}
+}

@@ -1,0 +1,40 @@
+package headroom
+
+import (
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+const (
+	// mostOverflow is the most for overflow, however few first tokens were late.
+	mostOverflow = 0.3
+	// mostEnding is the most for ending, as some lines run much longer than the mean.
+	mostEnding = 0.99
+	// burst is the part of a runner's sequences and KV cache that is kept for interactive requests
+	// in a pool of which nothing is known.
+	burst = 0.3
+	// halfKnown is after how many minutes half of it is no longer kept.
+	halfKnown = 15
+)
+
+// overflow returns which share of interactive requests may want more of a runner than is kept for
+// them.
+func (c *Controller) overflow() float64 {
+	return min(2*c.slo.Late/c.firstForecast.error(), mostOverflow)
+}
+
+// ending returns which share of the lines end while an interactive request may wait for what they
+// hold. Nothing has to be kept free beside those.
+func (c *Controller) ending(mix costmodel.Mix) float64 {
+	life := portable.Rounded(max(mix.Output, 1)*c.targetTime()) + c.promptCost()
+	return min(slotPatience*milliseconds(c.firstObjective())/life, mostEnding)
+}
+
+// unknown returns how little is known of the pool's bursts, from 1 down to 0: those that come every
+// few minutes are known sooner than rare ones.
+func (c *Controller) unknown() float64 {
+	if !c.shared {
+		return 0
+	}
+	return halfKnown / (halfKnown + c.ticked.Sub(c.began).Minutes())
+}

@@ -1,0 +1,108 @@
+package headroom
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// Sequences need not be kept free beside lines that end before a request waits too long.
+func TestEnding(t *testing.T) {
+	c, _ := newPool(t, nil, "r")
+	if got := c.ending(costmodel.Mix{Output: 1}); got != mostEnding {
+		t.Errorf("%v of the shortest lines end in time, want %v", got, mostEnding)
+	}
+	if got := c.ending(endless); got > 1e-4 {
+		t.Errorf("%v of endless lines end in time", got)
+	}
+	// Requests wait for a quarter of the objective.
+	mix := costmodel.Mix{Output: 100}
+	alone, want := c.ending(mix), slotPatience*milliseconds(c.slo.TTFT)/(100*c.targetTime())
+	if !near(alone, want) {
+		t.Errorf("%v of the lines end in time, want %v", alone, want)
+	}
+	if c.sizes.start(100_000, 0, 100); c.ending(mix) >= alone {
+		t.Errorf("%v of lines with long prompts end in time, want less than %v", c.ending(mix),
+			alone)
+	}
+}
+
+// The less is known of a pool's bursts, the more of it is kept free for them.
+func TestUnknownBursts(t *testing.T) {
+	c, r := knownPool(t)
+	for _, test := range []struct {
+		minutes       int
+		unknown, free float64
+	}{{0, 1, 30}, {15, 0.5, 15}, {135, 0.1, 3}} {
+		c.began = c.ticked.Add(-time.Duration(test.minutes) * time.Minute)
+		if got := c.unknown(); !near(got, test.unknown) {
+			t.Errorf("unknown is %v after %d minutes, want %v", got, test.minutes, test.unknown)
+		}
+		if got, want := c.linesBySlots(noon, r, endless), 100-test.free; !near(got, want) {
+			t.Errorf("%v lines after %d minutes, want %v", got, test.minutes, want)
+		}
+	}
+	c, _ = newPool(t, func(c *flowcontrol.Config) { c.Shared = false }, "r")
+	if got := c.unknown(); got != 0 {
+		t.Errorf("unknown is %v in a pool without users, want 0", got)
+	}
+}
+
+// A proven forecast lets more requests overflow.
+func TestOverflow(t *testing.T) {
+	c, _ := newPool(t, nil, "r")
+	usual := 2 * c.slo.Late
+	for _, test := range []struct {
+		name           string
+		expected, late float64
+		want           float64
+	}{
+		{"no evidence", 0, 0, usual},
+		{"half as many are late as expected", 2, 0, 2 * usual},
+		{"none is late of many expected", 1e6, 0, mostOverflow},
+		{"more are late than expected", 0, 2, usual / 2},
+		{"far more are late than expected", 0, 1e6, usual / forecastMost},
+	} {
+		c.firstForecast.expected, c.firstForecast.late = test.expected, test.late
+		if got := c.overflow(); !near(got, test.want) {
+			t.Errorf("%s: overflow is %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// A runner whose metrics were never seen may be full of interactive requests.
+func TestUnseenRunnersCarryFewLines(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		seqs, tokens int
+		reason       flowcontrol.Reason
+	}{{"sequences", 100, 0, ReasonSlots}, {"KV cache", 0, 400_000, ReasonKV}} {
+		t.Run(test.name, func(t *testing.T) {
+			c, runners := newPool(t, func(c *flowcontrol.Config) {
+				c.Engine.MaxSeqs, c.Engine.KVTokens = test.seqs, test.tokens
+			}, "r")
+			c.began = noon.Add(-1000 * time.Hour)
+			for range 100 {
+				c.sizes.start(2000, 0, 1000)
+				c.sizes.answer(2000, 1000)
+			}
+			mix, r := c.LineMix(), runners[0]
+			unseen, reason := c.safeLines(noon, r, mix)
+			if reason != test.reason {
+				t.Errorf("the reason is %q, want %q", reason, test.reason)
+			}
+			r.interactive.seenAt = noon
+			seen, _ := c.safeLines(noon, r, mix)
+			// Idle runners carry about twice as many.
+			if most := int(unseenShare*float64(seen)) + 1; unseen > most || unseen < most*3/4 {
+				t.Errorf("%d lines, %d where metrics show an idle runner", unseen, seen)
+			}
+			c.shared, r.interactive.seenAt = false, time.Time{}
+			if alone, _ := c.safeLines(noon, r, mix); alone < seen {
+				t.Errorf("%d lines in a pool without users, want %d or more", alone, seen)
+			}
+		})
+	}
+}

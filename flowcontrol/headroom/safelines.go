@@ -1,0 +1,83 @@
+package headroom
+
+import (
+	"math"
+	"time"
+
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// safeLines returns how many lines of a mix the runner can carry without a lack of sequences or KV
+// cache, and which of them limits the number. Neither feedback nor deadlines may exceed it.
+func (c *Controller) safeLines(
+	now time.Time, r *runner, mix costmodel.Mix,
+) (lines int, reason flowcontrol.Reason) {
+	lines, reason = c.cfg.PerRunner, flowcontrol.ReasonRunnerLimit
+	for _, by := range []struct {
+		lines  float64
+		reason flowcontrol.Reason
+	}{{c.linesBySlots(now, r, mix), ReasonSlots}, {c.linesByKV(now, r, mix), ReasonKV}} {
+		if by.lines < float64(lines) {
+			lines, reason = max(0, int(by.lines)), by.reason
+		}
+	}
+	return lines, reason
+}
+
+// unseenShare is the part of an engine's sequences and KV cache that lines may use if nothing shows
+// how much interactive requests use.
+const unseenShare = 0.5
+
+// unseen reports whether nothing shows the interactive requests on a runner.
+func (c *Controller) unseen(r *runner) bool { return c.shared && r.interactive.seenAt.IsZero() }
+
+// growth returns by how many standard deviations the interactive load may have grown since the last
+// metrics.
+func (c *Controller) growth(now time.Time, r *runner) float64 {
+	if r.interactive.seenAt.IsZero() {
+		return 0
+	}
+	return float64(now.Sub(r.interactive.seenAt)) / float64(c.tuning.Staleness.AgingAfter)
+}
+
+// linesBySlots returns how many lines leave enough of the engine's sequences free.
+func (c *Controller) linesBySlots(now time.Time, r *runner, mix costmodel.Mix) float64 {
+	seqs := float64(c.engine.MaxSeqs)
+	switch {
+	case seqs <= 0:
+		return math.Inf(1)
+	case c.unseen(r):
+		return unseenShare * seqs
+	}
+	in := &r.interactive
+	needed := in.demand
+	if r.packed == 0 {
+		needed = max(c.slots.wanted, needed, portable.Rounded(burst*c.unknown())*seqs)
+	}
+	needed += portable.Rounded(c.growth(now, r) * math.Sqrt(in.running.variance))
+	// Requests that wait for a moment are still in time.
+	return min(seqs-in.demand, (seqs-needed/(1+c.slots.patience))/(1-c.ending(mix)))
+}
+
+// linesByKV returns how many lines leave enough of the KV cache free.
+func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) float64 {
+	in, kv, reserve := &r.interactive, c.lineKV(mix), c.tuning.Reserve
+	capacity := in.capacity(c.engine.KVTokens)
+	if capacity <= 0 || kv.mean <= 0 {
+		return math.Inf(1)
+	}
+	held := portable.Rounded(reserve.KVGrowth * in.kvPeak.most(now))
+	if r.packed == 0 {
+		held = max(held, portable.Rounded(c.kvWanted*capacity),
+			portable.Rounded(burst*c.unknown())*capacity) / (1 + c.slots.patience)
+	}
+	held += portable.Rounded(c.growth(now, r) * math.Sqrt(in.context.variance))
+	usable := portable.Rounded(reserve.KVUsed * capacity)
+	if c.unseen(r) {
+		usable *= unseenShare
+	}
+	free := min(usable-in.context.above(1), (usable-held)/(1-c.ending(mix)))
+	return kv.fitting(free, reserve.KVDeviations)
+}
