@@ -7,13 +7,14 @@ import (
 )
 
 // mixture recognises a gateway that counts batch lines among the interactive requests: from one
-// reading to the next, it counts more requests if more lines are answered, one for one. Changes are
+// period to the next, it counts more requests if more lines are answered, one for one. Changes are
 // compared, not rates, because users and lines both follow the time of day.
 type mixture struct {
-	answers float64 // lines answered since the last reading
-	lines   float64 // lines a second between the last two readings
-	others  float64 // requests a second between them
-	known   bool
+	// Of the period since readings were last compared.
+	answers, requests, seconds float64 // lines answered, requests counted
+	// Of the period before, in a second.
+	lines, others float64
+	known         bool
 	// Sums over changes of the last half hour: their number, the squares of those of lines and of
 	// requests, and their products.
 	changes, xx, xy, yy float64
@@ -21,6 +22,9 @@ type mixture struct {
 }
 
 const (
+	// mixturePeriod is how many seconds are compared at least, because a line is answered a moment
+	// before or after the gateway counts it.
+	mixturePeriod = 5
 	// fewReadings show nothing about a mixture.
 	fewReadings = 12
 	// mixedSlope is how many more requests are counted for each line, from which they count as
@@ -33,10 +37,20 @@ const (
 // read takes over how many requests the gateway has counted since the last reading; fewer than
 // none: its counters have started again.
 func (m *mixture) read(now time.Time, requests, seconds float64) {
-	x, y := m.answers/seconds, requests/seconds
+	if requests < 0 {
+		m.answers, m.requests, m.seconds, m.known = 0, 0, 0, false
+		return
+	}
+	m.requests += requests
+	m.seconds += seconds
+	if m.seconds < mixturePeriod {
+		return
+	}
+	x, y := m.answers/m.seconds, m.requests/m.seconds
 	dx, dy, known := x-m.lines, y-m.others, m.known
-	m.answers, m.lines, m.others, m.known = 0, x, y, requests >= 0
-	if !known || requests < 0 {
+	m.answers, m.requests, m.seconds = 0, 0, 0
+	m.lines, m.others, m.known = x, y, true
+	if !known {
 		return
 	}
 	keep := kept(m.at, now, shareMemory)

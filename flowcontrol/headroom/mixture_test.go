@@ -70,7 +70,8 @@ func TestMixtureNeedsMostLines(t *testing.T) {
 		var m mixture
 		for i := range 300 {
 			m.answers = float64(10 * (i % 7))
-			m.read(noon.Add(time.Duration(i)*time.Second), 100+test.counted*m.answers, 1)
+			m.read(noon.Add(time.Duration(i)*mixturePeriod*time.Second),
+				100+test.counted*m.answers, mixturePeriod)
 		}
 		if got := m.mixed(); got != test.want {
 			t.Errorf("mixed is %v if %v of the lines count", got, test.counted)
@@ -88,11 +89,27 @@ func TestMixtureNeedsCertainty(t *testing.T) {
 		for i := range 60 {
 			m.answers = float64(i % 2)
 			users := 50 + test.noise*float64((i+1)%3-1) // does not depend on the lines
-			m.read(noon.Add(time.Duration(i)*5*time.Second), users+m.answers, 1)
+			m.read(noon.Add(time.Duration(i)*mixturePeriod*time.Second), users+m.answers,
+				mixturePeriod)
 		}
 		if got := m.mixed(); got != test.want {
 			t.Errorf("mixed is %v with requests that differ by %v", got, test.noise)
 		}
+	}
+}
+
+// Readings that come more often are compared over as long a time.
+func TestMixtureOfFrequentReadings(t *testing.T) {
+	var m mixture
+	for i := range 600 { // a line is answered here, and counted with the next reading
+		m.answers += float64(i % 20 / 10)
+		m.read(noon.Add(time.Duration(i)*time.Second/2), 10+float64((i+19)%20/10), 0.5)
+	}
+	if !m.mixed() {
+		t.Error("mixed is false where lines are counted half a second later")
+	}
+	if m.read(noon, -1, 1); m.known || m.requests != 0 {
+		t.Error("a counter that has started again is compared with the time before")
 	}
 }
 
