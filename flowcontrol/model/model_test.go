@@ -36,10 +36,13 @@ func TestGrantsWhatTheCostModelLeaves(t *testing.T) {
 	if got := p.Of("a"); got.Lines != 2 || got.Reason != flowcontrol.ReasonLearning {
 		t.Errorf("before any metric: %+v, want 2, learning", got)
 	}
+	p.Now = p.Now.Add(30 * 24 * time.Hour) // less is kept for bursts in a pool that is known
+	prompts := 0.0
 	settle := func(running, kv, rate float64) int {
 		for range 60 {
 			p.Now = p.Now.Add(time.Second)
-			p.Read("a", metrics(running, kv, rate*p.Now.Sub(flowcontroltest.Noon).Seconds()))
+			prompts += rate
+			p.Read("a", metrics(running, kv, prompts))
 		}
 		return p.Of("a").Lines
 	}
