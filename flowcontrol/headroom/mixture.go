@@ -35,9 +35,9 @@ const (
 )
 
 // read takes over how many requests the gateway has counted since the last reading; fewer than
-// none: its counters have started again.
+// none, or NaN: its counters have started again, or are absent.
 func (m *mixture) read(now time.Time, requests, seconds float64) {
-	if requests < 0 {
+	if !(requests >= 0) {
 		m.answers, m.requests, m.seconds, m.known = 0, 0, 0, false
 		return
 	}

@@ -108,8 +108,11 @@ func TestMixtureOfFrequentReadings(t *testing.T) {
 	if !m.mixed() {
 		t.Error("mixed is false where lines are counted half a second later")
 	}
-	if m.read(noon, -1, 1); m.known || m.requests != 0 {
-		t.Error("a counter that has started again is compared with the time before")
+	for _, requests := range []float64{-1, math.NaN()} {
+		m.read(noon, 10, 1)
+		if m.read(noon, requests, 1); m.known || m.requests != 0 {
+			t.Errorf("after %v requests, the time before is compared", requests)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ type slotPressure struct {
 func (p *slotPressure) update(
 	now time.Time, own *ownLoad, running, seqs, waiting float64, mayEvict bool, hold time.Duration,
 ) {
-	if own.lines == 0 || running < almostAll*seqs || waiting < 1 {
+	if own.lines == 0 || !(running >= almostAll*seqs) || !(waiting >= 1) {
 		if now.After(p.until) {
 			*p = slotPressure{}
 		}

@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -94,6 +95,17 @@ func TestSlotPressureRestrictsTheAllowance(t *testing.T) {
 	g = flowcontrol.RunnerAllowance{Lines: 5, Reason: ReasonKV}
 	if r.restrict(noon, &g); g.Lines != 5 || g.Reason != ReasonKV {
 		t.Errorf("%+v, want the lower number of lines with its reason", g)
+	}
+}
+
+// Absent metrics are no sign of a full runner.
+func TestSlotPressureNeedsMetrics(t *testing.T) {
+	var p slotPressure
+	own := &ownLoad{lines: 20}
+	p.update(noon, own, math.NaN(), 100, 3, true, slotHold)
+	p.update(noon, own, 100, 100, math.NaN(), true, slotHold)
+	if p != (slotPressure{}) {
+		t.Errorf("%+v without metrics", p)
 	}
 }
 
