@@ -17,8 +17,10 @@
 //     tokens, that were or were not late because of batch lines. Real late requests correct it.
 //   - The distributions of interactive latencies show how many requests would be late if
 //     iterations, or first tokens, took longer. They bound the target, the lines, and the part of
-//     the time that prompts of batch lines may take.
-//   - The KV cache and the sequences that interactive requests have wanted at once stay free.
+//     the time that prompts of batch lines may take. Forecasts compare how many were expected to
+//     be late with how many were, and correct these bounds.
+//   - The KV cache and the sequences that interactive requests have wanted at once stay free, and
+//     more in a pool whose bursts are not known yet. Lines are evicted where requests wait.
 //   - Where the router avoids busy runners, some runners are packed with lines.
 //   - Silence shrinks the allowance slowly, sheds cut it at once, and a brake evicts lines when two
 //     signs of harm agree.

@@ -30,6 +30,12 @@ func (c *Controller) ending(mix costmodel.Mix) float64 {
 	return min(slotPatience*milliseconds(c.firstObjective())/life, mostEnding)
 }
 
+// keptFree returns how much lines of a mix must leave, of what interactive requests hold at present
+// and may want: lines that end leave it to them.
+func (c *Controller) keptFree(present, wanted float64, mix costmodel.Mix) float64 {
+	return present + portable.Rounded((1-c.ending(mix))*max(0, wanted-present))
+}
+
 // unknown returns how little is known of the pool's bursts, from 1 down to 0: those that come every
 // few minutes are known sooner than rare ones.
 func (c *Controller) unknown() float64 {

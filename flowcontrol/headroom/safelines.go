@@ -58,7 +58,7 @@ func (c *Controller) linesBySlots(now time.Time, r *runner, mix costmodel.Mix) f
 	}
 	needed += portable.Rounded(c.growth(now, r) * math.Sqrt(in.running.variance))
 	// Requests that wait for a moment are still in time.
-	return min(seqs-in.demand, (seqs-needed/(1+c.slots.patience))/(1-c.ending(mix)))
+	return seqs - c.keptFree(in.demand, needed/(1+c.slots.patience), mix)
 }
 
 // linesByKV returns how many lines leave enough of the KV cache free.
@@ -78,6 +78,6 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	if c.unseen(r) {
 		usable *= unseenShare
 	}
-	free := min(usable-in.context.above(1), (usable-held)/(1-c.ending(mix)))
-	return kv.fitting(free, reserve.KVDeviations)
+	present := portable.Rounded(reserve.KVGrowth * in.context.above(1))
+	return kv.fitting(usable-c.keptFree(present, held, mix), reserve.KVDeviations)
 }
