@@ -142,7 +142,8 @@ func (c *Controller) watching(now time.Time) bool {
 	switch {
 	case since < firstReading, now.Sub(c.outcomes.at) < silence:
 		return true
-	case c.outcomes.at.IsZero() && c.virtual.quiet.all < quietRequests && c.servesUsers():
+	case c.outcomes.at.IsZero() && c.carriedAt.Before(c.began) && // else they may be our lines
+		c.virtual.quiet.all < quietRequests && c.servesUsers():
 		return true
 	}
 	c.watched = !c.outcomes.at.IsZero() // it has fallen silent
