@@ -44,6 +44,9 @@ type Observation struct {
 	// for long included; 0: nothing is known of the job yet. So lines of a new kind show there from
 	// their first tokens on, long before their answers.
 	PromptTokens, OutputTokens int
+	// LongOutput is how long the answer may be, cautiously, while few lines of the job have been
+	// answered: those that end first are the short ones. Later it is OutputTokens. For Started.
+	LongOutput int
 	// CachedTokens of the PromptTokens were found in the runner's prefix cache; 0: none, or
 	// unknown. For Answered, and as an estimate for Started and FirstToken.
 	CachedTokens int

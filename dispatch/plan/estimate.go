@@ -34,6 +34,8 @@ const (
 	// unseenGrowth is how many times as long as those of the model's job with the longest answers
 	// they may be.
 	unseenGrowth = 1.5
+	// fewAnswers show how long answers are even if only one line of the job runs at a time.
+	fewAnswers = 8
 	// unseenShare is the share of their limit that the answers of an unseen job may reach. Limits
 	// are set with a margin.
 	unseenShare = 0.5
@@ -85,6 +87,18 @@ func (p *Planner) mostOutput(j *job) float64 {
 		most = min(most, j.limitMean)
 	}
 	unseen := 1 - float64(j.output.seen)/trustedAnswers
+	return expected + portable.Rounded(unseen*max(0, most-expected))
+}
+
+// longOutput returns how long the answer of a line may be, at most limit (0: none). It becomes what
+// is expected once twice as many of the job's lines have ended as are in flight: of lines that
+// start together, the short answers end first.
+func (p *Planner) longOutput(j *job, expected, limit float64) float64 {
+	most := float64(unseenFactor * p.cfg.Cost.OutputTokens)
+	if limit > 0 {
+		most = min(most, limit)
+	}
+	unseen := max(0, 1-float64(j.output.seen)/float64(2*j.inFlight+fewAnswers))
 	return expected + portable.Rounded(unseen*max(0, most-expected))
 }
 

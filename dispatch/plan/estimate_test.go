@@ -165,3 +165,25 @@ func TestLongestJobOfAModel(t *testing.T) {
 		t.Errorf("the longest job has %v tokens, want 50", got)
 	}
 }
+
+// While few lines of a job have ended beside those in flight, its answers may be long.
+func TestLongOutput(t *testing.T) {
+	p := &Planner{cfg: DefaultConfig()}
+	for _, test := range []struct {
+		name           string
+		seen, inFlight int
+		limit, want    float64
+	}{
+		{"nothing seen", 0, 0, 0, unseenFactor * 256},
+		{"nothing seen, limited", 0, 0, 500, 500},
+		{"few ended, many in flight", 20, 1000, 0, 3040},
+		{"one at a time", 10, 1, 0, 100},
+		{"twice as many ended as are in flight", 108, 50, 0, 100},
+		{"expected above what is assumed", 0, 0, 50, 100},
+	} {
+		j := &job{inFlight: test.inFlight, output: outputMean{seen: test.seen}}
+		if got := p.longOutput(j, 100, test.limit); math.Abs(got-test.want) > 10 {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func TestForecastForgets(t *testing.T) {
 // More time for prompts of batch lines makes more late requests expected, but never more than all.
 func TestForecastOfPrompts(t *testing.T) {
 	c, _ := newPool(t, nil, "r")
-	c.sizes.start(8000, 0, 100)
+	c.sizes.start(8000, 0, 100, 100)
 	expected := func(part float64) (first, tokens float64) {
 		c.firstForecast, c.tokenForecast = forecast{}, forecast{}
 		c.forecastLate(part, 1)

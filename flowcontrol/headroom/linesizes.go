@@ -16,6 +16,8 @@ type lineSizes struct {
 	expected float64
 	// Of the last few starts.
 	latestPrompt, latestOutput float64
+	// latestLong is how long the answers of those may be, as far as is known.
+	latestLong float64
 	// context is how many tokens a line holds on average, over the lines that run at one time. Long
 	// lines have a larger weight there than in all lines. square is the mean of its square.
 	context, square float64
@@ -40,11 +42,14 @@ const (
 	// assumedTail is the output assumed of lines while few have ended: those that end first are the
 	// short ones.
 	assumedTail = 1024
+	// heldShare is the part of its answer that a line holds on average while it runs, where answers
+	// differ in length.
+	heldShare = 0.6
 )
 
 // start adds a line that starts, with its prompt and the expected output; 0: nothing is known of
-// its job yet, and the line may be long.
-func (s *lineSizes) start(prompt, cached, output int) {
+// its job yet, and the line may be long. long is how long it may be.
+func (s *lineSizes) start(prompt, cached, output, long int) {
 	if prompt <= 0 {
 		return
 	}
@@ -58,6 +63,7 @@ func (s *lineSizes) start(prompt, cached, output int) {
 	few := float64(min(s.started, latestWindow))
 	s.latestPrompt += (float64(max(1, prompt-cached)) - s.latestPrompt) / few
 	s.latestOutput += (float64(output) - s.latestOutput) / few
+	s.latestLong += (float64(long) - s.latestLong) / few
 }
 
 // answer adds an answered line.
@@ -118,6 +124,7 @@ type lineKV struct{ mean, deviation float64 }
 func (s *lineSizes) kv(mix costmodel.Mix, lines, ages float64) lineKV {
 	kv := lineKV{mix.MeanContext(), math.Sqrt(max(0, s.square-portable.Rounded(
 		s.context*s.context)))}
+	kv.mean = max(kv.mean, s.prompt+portable.Rounded(heldShare*s.latestLong))
 	ended := float64(s.answers)
 	// The share of the uncertainty that is left: two generations of lines are enough.
 	young := 1 - ended/(2*lines+1)

@@ -17,7 +17,7 @@ func (c *Controller) observe(
 	case flowcontrol.Started:
 		c.carriedAt = now
 		r.budget -= promptBudget(c.promptTime() * float64(o.PromptTokens-o.CachedTokens))
-		c.sizes.start(o.PromptTokens, o.CachedTokens, o.OutputTokens)
+		c.sizes.start(o.PromptTokens, o.CachedTokens, o.OutputTokens, o.LongOutput)
 	case flowcontrol.Answered:
 		m.Answered()
 		c.mixture.answers++

@@ -13,12 +13,12 @@ import (
 func TestLongLinesHoldWhatTheyProduced(t *testing.T) {
 	own, sizes, now := ownLoad{}, lineSizes{}, noon
 	for range 200 { // a job of short answers
-		sizes.start(60, 0, 8)
+		sizes.start(60, 0, 8, 8)
 		sizes.answer(60, 8)
 	}
 	const lines, produced = 20, 2500
 	for i := range lines {
-		sizes.start(60, 0, 4500)
+		sizes.start(60, 0, 4500, 4500)
 		own.observe(now, flowcontrol.Observation{
 			Kind: flowcontrol.Started, InFlight: i + 1, PromptTokens: 60}, &sizes)
 	}
@@ -35,7 +35,7 @@ func TestLongLinesHoldWhatTheyProduced(t *testing.T) {
 // A line that ends soon after it started is not subtracted from later metrics.
 func TestShortLinesAreGone(t *testing.T) {
 	own, sizes := ownLoad{}, lineSizes{}
-	sizes.start(2500, 0, 2)
+	sizes.start(2500, 0, 2, 2)
 	own.observe(noon, flowcontrol.Observation{
 		Kind: flowcontrol.Started, InFlight: 1, PromptTokens: 2500}, &sizes)
 	during, end := noon.Add(sampleEvery/4), noon.Add(sampleEvery/2)

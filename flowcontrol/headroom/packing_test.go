@@ -22,7 +22,7 @@ func newRouted(t *testing.T, avoids bool) *routed {
 	p := &routed{c, runners, noon, avoids}
 	c.outcomes.at, c.lines = noon, 4
 	for range 200 { // lines of long answers
-		c.sizes.start(50, 0, 500)
+		c.sizes.start(50, 0, 500, 500)
 		c.sizes.answer(50, 500)
 	}
 	for range 400 {

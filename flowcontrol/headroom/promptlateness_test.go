@@ -92,7 +92,7 @@ func TestPartByTokenTimes(t *testing.T) {
 	pool := func(chunk int) *Controller {
 		c, _ := newPool(t, func(c *flowcontrol.Config) { c.Engine.MaxBatchedTokens = chunk }, "r")
 		c.alone.usual = 40
-		c.sizes.start(3000, 0, 100)
+		c.sizes.start(3000, 0, 100, 100)
 		return c
 	}
 	c := pool(2048)

@@ -70,7 +70,7 @@ func TestPromptShareFollowsFirstTokens(t *testing.T) {
 	share := func(near float64) float64 {
 		c, _ := newPool(t, nil, "r")
 		c.tokenForecast.allowed = 1
-		c.sizes.start(1000, 0, 100)
+		c.sizes.start(1000, 0, 100, 100)
 		c.first.alone.fade(noon)
 		c.first.alone.add(0.2, 1000-near)
 		c.first.alone.add(0.97, near)
@@ -87,7 +87,7 @@ func TestPromptShareFollowsFirstTokens(t *testing.T) {
 func TestNoPromptBeyondTheBudget(t *testing.T) {
 	c, runners := newPool(t, nil, "r")
 	c.began = noon.Add(-time.Hour)
-	c.sizes.start(1000, 0, 100)
+	c.sizes.start(1000, 0, 100, 100)
 	c.promptShare = 0.1
 	for _, test := range []struct {
 		budget promptBudget

@@ -23,7 +23,7 @@ func TestEnding(t *testing.T) {
 	if !near(alone, want) {
 		t.Errorf("%v of the lines end in time, want %v", alone, want)
 	}
-	if c.sizes.start(100_000, 0, 100); c.ending(mix) >= alone {
+	if c.sizes.start(100_000, 0, 100, 100); c.ending(mix) >= alone {
 		t.Errorf("%v of lines with long prompts end in time, want less than %v", c.ending(mix),
 			alone)
 	}
@@ -85,7 +85,7 @@ func TestUnseenRunnersCarryFewLines(t *testing.T) {
 			}, "r")
 			c.began = noon.Add(-1000 * time.Hour)
 			for range 100 {
-				c.sizes.start(2000, 0, 1000)
+				c.sizes.start(2000, 0, 1000, 1000)
 				c.sizes.answer(2000, 1000)
 			}
 			mix, r := c.LineMix(), runners[0]
@@ -104,5 +104,33 @@ func TestUnseenRunnersCarryFewLines(t *testing.T) {
 				t.Errorf("%d lines in a pool without users, want %d or more", alone, seen)
 			}
 		})
+	}
+}
+
+// What is assumed of lines must not keep a pool empty for ever: one starts, on one runner, if it
+// fits as far as is known.
+func TestOneLineScoutsWhereNoneMightFit(t *testing.T) {
+	c, runners := newPool(t, func(c *flowcontrol.Config) {
+		c.Engine.MaxSeqs, c.Engine.KVTokens = 100, 4000
+	}, "a", "b")
+	for _, r := range runners {
+		r.interactive.seenAt = noon
+	}
+	c.sizes.start(500, 0, 0, 3000)
+	lines := func(r *runner) int {
+		n, _ := c.safeLines(noon, r, c.LineMix())
+		return n
+	}
+	if a, b := lines(runners[0]), lines(runners[1]); a != 1 || b != 1 {
+		t.Errorf("%d and %d lines in an empty pool, want 1 on either", a, b)
+	}
+	runners[0].own.lines = 1
+	if a, b := lines(runners[0]), lines(runners[1]); a != 1 || b != 0 {
+		t.Errorf("%d and %d lines beside the first, want it alone", a, b)
+	}
+	runners[0].own.lines = 0
+	runners[0].interactive.context.mean = 3500
+	if a := lines(runners[0]); a != 0 {
+		t.Errorf("%d lines on a runner that users fill", a)
 	}
 }

@@ -79,5 +79,22 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 		usable *= unseenShare
 	}
 	present := portable.Rounded(reserve.KVGrowth * in.context.above(1))
-	return kv.fitting(usable-c.keptFree(present, held, mix), reserve.KVDeviations)
+	lines := kv.fitting(usable-c.keptFree(present, held, mix), reserve.KVDeviations)
+	if scout := c.sizes.prompt + max(c.sizes.output, assumedOutput); lines < 1 &&
+		scout < usable-present && c.mayScout(r) {
+		return 1
+	}
+	return lines
+}
+
+// mayScout reports whether a runner may carry the pool's only line although it might not fit.
+// Without it the sizes of lines would stay unknown, and what is assumed of them could keep the pool
+// empty for ever.
+func (c *Controller) mayScout(r *runner) bool {
+	for _, m := range c.roster.Members {
+		if m.State != r && m.State.own.lines > 0 {
+			return false
+		}
+	}
+	return r.own.lines <= 1
 }
