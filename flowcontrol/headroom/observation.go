@@ -144,13 +144,15 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	c.tokens.read(now, g.TokenTimes, c.addedTime())
 	objective := c.firstObjective()
 	slowdown, _ := c.poolSlowdown()
+	before := c.first.last
 	c.first.read(now, g.FirstTokenTimes, objective, slowdown)
-	ttft := g.TTFT
+	ttft, since := g.TTFT, lateness{}
 	if objective > c.slo.TTFT && c.slo.TTFT > 0 {
 		ttft = flowcontrol.Attained(g.FirstTokenTimes, objective.Seconds())
+		since = lateness{last: flowcontrol.Attained(before, objective.Seconds()), known: true}
 	}
 	if objective != c.objective {
-		c.objective, c.outcomes.ttft, c.quiet.first.seen = objective, lateness{}, lateness{}
+		c.objective, c.outcomes.ttft, c.quiet.first.seen = objective, since, since
 		c.quiet.judge(now, objective)
 	}
 	c.first.prompts.read(now, g.Sampled, g.TTFT.Requests, c.promptRate())
