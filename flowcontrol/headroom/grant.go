@@ -17,12 +17,12 @@ func (c *Controller) Allowance(now time.Time) flowcontrol.Allowance {
 	if len(c.roster.Members) > 0 {
 		until = c.ticked.Add(tick)
 	}
-	least := c.leastLoad(now)
+	load := c.poolLoad(now)
 	c.shareExtra()
 	for _, m := range c.roster.Members {
 		r := m.State
 		if r.changed || !r.due.IsZero() && !r.due.After(now) {
-			c.grant(now, m, least)
+			c.grant(now, m, load)
 		}
 		c.granted = append(c.granted, r.granted)
 		if !r.due.IsZero() && r.due.Before(until) {
@@ -36,12 +36,12 @@ func (c *Controller) Allowance(now time.Time) flowcontrol.Allowance {
 
 // grant computes the allowance of a runner. It sets due if the allowance changes at a later time
 // without an observation.
-func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], least leastLoad) {
+func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], load poolLoad) {
 	r := m.State
 	r.changed, r.due = false, time.Time{}
 	g := flowcontrol.RunnerAllowance{Runner: m.ID}
-	c.grantLines(now, r, least, &g)
-	c.grantPrompts(now, r, &g)
+	c.grantLines(now, r, load, &g)
+	c.grantPrompts(now, r, load, &g)
 	r.restrict(now, &g)
 	if m.Held(now) {
 		g.Lines, g.Evict = 0, false
@@ -53,7 +53,7 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], least 
 // grantLines sets the number of lines: that of the feedback, raised for deadlines, within what is
 // safe for the runner.
 func (c *Controller) grantLines(
-	now time.Time, r *runner, least leastLoad, g *flowcontrol.RunnerAllowance,
+	now time.Time, r *runner, load poolLoad, g *flowcontrol.RunnerAllowance,
 ) {
 	mix := c.LineMix()
 	if r.packed > 0 {
@@ -61,7 +61,7 @@ func (c *Controller) grantLines(
 		c.grantSafe(now, r, mix, g)
 		return
 	}
-	g.Lines = int(min(c.linesByFeedback(r)+r.extra, least.bound(r, mix, c.tuning.Pace)))
+	g.Lines = int(min(c.linesByFeedback(r)+r.extra, load.bound(r, mix, c.tuning.Pace)))
 	if c.watching(now) {
 		g.Lines, g.Reason = 0, flowcontrol.ReasonLearning
 		return
@@ -96,11 +96,16 @@ func (c *Controller) grantSafe(
 
 // grantPrompts sets the number of prompt tokens. It replaces the reason if prompts, not the number
 // of lines, prevent the next start.
-func (c *Controller) grantPrompts(now time.Time, r *runner, g *flowcontrol.RunnerAllowance) {
+func (c *Controller) grantPrompts(
+	now time.Time, r *runner, load poolLoad, g *flowcontrol.RunnerAllowance,
+) {
 	tokens, more := c.prompts(now, r)
 	g.Prompt = int(math.Ceil(tokens))
 	if r.packed == 0 && c.limitsPrompts() && r.budget <= 0 {
 		g.Prompt, tokens, more = 0, 0, time.Time{}
+	}
+	if c.shared && load.fallsBehind(r) {
+		g.Prompt = max(g.Prompt, 1)
 	}
 	if r.own.lines >= g.Lines || r.own.prefilling < g.Prompt {
 		return

@@ -8,35 +8,63 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// leastLoad holds the smallest number of lines, and the smallest number of KV tokens of lines, on
-// any of the pool's comparable runners. Both are infinite if no runner is comparable.
-type leastLoad struct{ lines, context float64 }
-
-func (c *Controller) leastLoad(now time.Time) leastLoad {
-	least := leastLoad{lines: math.Inf(1), context: math.Inf(1)}
-	for _, m := range c.roster.Members {
-		if r := m.State; r.packed == 0 && r.comparable(m.Held(now)) {
-			least.lines = min(least.lines, float64(r.own.lines))
-			least.context = min(least.context, r.own.context)
-		}
-	}
-	return least
+// poolLoad is what the pool's runners carry of batch work, as far as they may be compared. Runners
+// must stay alike: a router that considers load sends interactive requests to runners with fewer
+// lines, where they then meet each other.
+type poolLoad struct {
+	// The smallest number of lines, and of KV tokens of lines, on any runner; infinite without one.
+	leastLines, leastContext float64
+	meanLines                float64
+	// mayStart is whether prompts have not used up their share of the pool's time.
+	mayStart bool
 }
 
-// allowedDifference is the difference between runners that is always allowed, in lines' worth of
-// context. Half of it is allowed as a number of lines. The sizes of a few lines vary too much for
-// equal load.
-const allowedDifference = 8
+func (c *Controller) poolLoad(now time.Time) poolLoad {
+	load := poolLoad{leastLines: math.Inf(1), leastContext: math.Inf(1)}
+	budget, n := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		r := m.State
+		if r.packed > 0 {
+			continue
+		}
+		if r.comparable(m.Held(now)) {
+			load.leastLines = min(load.leastLines, float64(r.own.lines))
+			load.leastContext = min(load.leastContext, r.own.context)
+		}
+		load.meanLines += float64(r.own.lines)
+		budget += float64(r.budget)
+		n++
+	}
+	load.meanLines /= max(n, 1)
+	load.mayStart = budget > 0 || !c.limitsPrompts()
+	return load
+}
+
+const (
+	// allowedLines and allowedContext are the differences between runners that are always allowed,
+	// the latter in lines' worth of context: the sizes of a few lines vary too much for equal load.
+	allowedLines, allowedContext = 1, 8
+	// behind is how many lines less than the mean a runner carries that falls behind the others.
+	behind = 1
+)
 
 // bound returns how many lines a runner may carry so that the load of the pool's runners stays
 // similar. A router that balances by load considers the KV tokens of lines, and a line that has run
 // for longer holds more of them. While a runner's lines hold much more than those of another, no
 // more lines start on it.
-func (least leastLoad) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
-	most := portable.Rounded(cfg.MaxLineRatio*least.lines) + allowedDifference/2
-	if r.own.context > portable.Rounded(cfg.MaxContextRatio*least.context)+portable.Rounded(
-		allowedDifference*mix.Context) {
+func (l poolLoad) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
+	most := portable.Rounded(cfg.MaxLineRatio*l.leastLines) + allowedLines
+	if r.own.context > portable.Rounded(cfg.MaxContextRatio*l.leastContext)+portable.Rounded(
+		allowedContext*mix.Context) {
 		most = min(most, float64(r.own.lines))
 	}
 	return most
+}
+
+// fallsBehind reports whether a runner may start a prompt at once to carry as many lines as others.
+// Its iterations may be long because of interactive requests, which would then all go to it. Other
+// runners start fewer prompts instead.
+func (l poolLoad) fallsBehind(r *runner) bool {
+	return r.packed == 0 && r.own.prefilling == 0 && l.mayStart &&
+		float64(r.own.lines) <= l.meanLines-behind
 }

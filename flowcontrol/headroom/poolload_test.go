@@ -1,0 +1,55 @@
+package headroom
+
+import "testing"
+
+// A runner that carries fewer lines than the others starts the next although its iterations are
+// long: else a router that considers load sends it ever more interactive requests.
+func TestRunnersThatFallBehindCatchUp(t *testing.T) {
+	c, runners := newPool(t, nil, "a", "b", "c")
+	c.watched, c.lines = true, 6
+	prompt := func(r *runner) int {
+		c.promptShare = 0.5
+		for _, m := range c.roster.Members {
+			if m.State == r {
+				c.grant(noon, m, c.poolLoad(noon))
+			}
+		}
+		return r.granted.Prompt
+	}
+	for i, r := range runners {
+		r.own.lines, r.budget = 6, 100
+		if i == 0 {
+			r.own.lines, r.budget = 2, -50
+		}
+	}
+	behind := runners[0]
+	if prompt(behind) == 0 {
+		t.Error("a runner with 2 lines beside 6 starts none")
+	}
+	if load := c.poolLoad(noon); load.fallsBehind(runners[1]) {
+		t.Error("a runner with 6 lines falls behind")
+	}
+	behind.own.prefilling = 100
+	if c.poolLoad(noon).fallsBehind(behind) {
+		t.Error("a runner whose prompt is still computed starts another at once")
+	}
+	behind.own.prefilling = 0
+	for _, r := range runners {
+		r.budget = -50
+	}
+	if prompt(behind) != 0 {
+		t.Error("prompts start although the pool has no time for any")
+	}
+}
+
+// Runners with few lines differ by one at most.
+func TestFewLinesStayEqual(t *testing.T) {
+	c, runners := newPool(t, nil, "a", "b")
+	runners[0].own.lines, runners[1].own.lines = 1, 2
+	for _, r := range runners {
+		r.staleness.state = fresh
+	}
+	if most := c.poolLoad(noon).bound(runners[1], c.LineMix(), c.tuning.Pace); most < 2 || most >= 3 {
+		t.Errorf("beside a runner with one line, another may carry %v", most)
+	}
+}
