@@ -43,6 +43,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "token time added", Value: c.addedTime(), Unit: "ms"},
 		{Name: "prompt share", Value: c.promptShare},
 		{Name: "slowdown", Value: slowdown},
+		{Name: "late budget left", Value: c.budget.left()},
 		{Name: "late first tokens expected", Value: c.firstForecast.expected},
 		{Name: "late first tokens", Value: c.firstForecast.late},
 		{Name: "late answers expected", Value: c.tokenForecast.expected},

@@ -102,6 +102,7 @@ func (c *Controller) boundLines() {
 		}
 	}
 	carried /= max(1, n)
+	carried /= max(c.budget.left(), 0.1) // fewer run than feedback allows
 	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
 	c.lines = max(c.lines, carried/ratio-start, 0)
 	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, float64(c.cfg.PerRunner),

@@ -167,6 +167,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		// Batch lines do not cause late requests while hardly any of them run.
 		if requests, _, ok := c.outcomes.ttft.since(ttft); ok {
 			c.firstForecast.read(now, requests, 0)
+			c.budget.read(now, requests, 0)
 			if c.promptTokens.value < c.tuning.PromptTokens.Start {
 				c.promptTokens.update(now, requests, 0, 1)
 			}
@@ -182,6 +183,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		charged := c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft()))
 		c.promptTokens.update(now, requests, charged, 1)
 		c.firstForecast.read(now, requests, charged)
+		c.budget.read(now, requests, charged)
 		c.outcomes.recordLate(now, requests, late)
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 	}
@@ -191,6 +193,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		charged := c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
 		c.virtual.realLate += charged
 		c.tokenForecast.read(now, requests, charged)
+		c.budget.read(now, 0, charged)
 		c.outcomes.recentLate.add(now, recentWindow, 0, late)
 	}
 	c.invalidate()

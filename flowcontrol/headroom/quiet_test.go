@@ -153,3 +153,32 @@ func TestWatching(t *testing.T) {
 		t.Error("a pool without users is watched")
 	}
 }
+
+// While the quiet pool still shows what objective it can keep, requests count with each.
+func TestRequestsCountWhileTheObjectiveMoves(t *testing.T) {
+	g := newGateway(t)
+	g.budget.late = 50
+	for i := range 300 {
+		g.report(18, 2+float64(i%3)) // 98.5 % of the first tokens take a little longer, or less
+	}
+	if g.objective <= g.slo.TTFT {
+		t.Fatalf("the objective is %v, want more than %v", g.objective, g.slo.TTFT)
+	}
+	if got, want := g.budget.requests, 5000.0; got < want {
+		t.Errorf("%v requests count, want %v or more", got, want)
+	}
+}
+
+// Lines that have run may look like interactive requests, so they are no reason to watch a pool.
+func TestOwnLinesAreNotWatched(t *testing.T) {
+	for _, ran := range []bool{false, true} {
+		c, runners := newPool(t, nil, "r")
+		runners[0].interactive.running.mean = 1
+		if ran {
+			c.carriedAt = noon.Add(firstReading)
+		}
+		if got := c.watching(noon.Add(firstReading)); got == ran {
+			t.Errorf("lines have run: %v, the pool is watched: %v", ran, got)
+		}
+	}
+}

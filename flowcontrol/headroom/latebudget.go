@@ -1,0 +1,55 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// lateBudget compares how many interactive requests were late because of batch work within the last
+// half hour with how many may be. It is the last resort when no bound has predicted them.
+type lateBudget struct {
+	allowed        float64 // share of requests that may be late
+	requests, late float64
+	began, at      time.Time
+}
+
+const (
+	// saveFrom is the part of the budget from which on fewer lines run, and stopAt that from which
+	// on none start. Lines that run on make some more requests late.
+	saveFrom, stopAt = 1, 1.3
+	// ahead is how much of the time to come counts, so that a single bad minute of a new pool, for
+	// which the rest of the half hour can make up, stops nothing.
+	ahead = 5 * time.Minute
+	// freeLate is how many late requests prove nothing where few requests come.
+	freeLate = 2
+)
+
+// read takes over requests, and those of them that were late because of batch work.
+func (b *lateBudget) read(now time.Time, requests, late float64) {
+	if b.began.IsZero() {
+		b.began = now
+	}
+	keep := kept(b.at, now, shareMemory)
+	b.requests = portable.Rounded(b.requests*keep) + requests
+	b.late = portable.Rounded(b.late*keep) + late
+	b.at = now
+}
+
+// left returns which part of the lines may run that may run otherwise, 0 to 1.
+func (b *lateBudget) left() float64 {
+	requests := b.requests
+	if counted := min(b.at.Sub(b.began), shareMemory); counted > 0 {
+		requests += portable.Rounded(b.requests * (float64(ahead) / float64(counted)))
+	}
+	spent := b.late / (portable.Rounded(b.allowed*requests) + freeLate)
+	return min(max(0, (stopAt-spent)/(stopAt-saveFrom)), 1)
+}
+
+// economize lowers a grant while too many interactive requests have been late.
+func (c *Controller) economize(g *flowcontrol.RunnerAllowance) {
+	if left := c.budget.left(); left < 1 && c.shared && !c.target.fixed() {
+		lower(g, int(portable.Rounded(left*float64(g.Lines))+0.5), ReasonLate)
+	}
+}

@@ -1,0 +1,85 @@
+package headroom
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+func TestLateBudget(t *testing.T) {
+	const allowed = 0.006
+	for _, test := range []struct {
+		name           string
+		requests, late float64
+		least, most    float64
+	}{
+		{"nothing seen", 0, 0, 1, 1},
+		{"few requests prove nothing", 100, 1, 1, 1},
+		{"what bounds aim at", 1e4, 30, 1, 1},
+		{"all that is allowed", 1e4, 62, 1, 1},
+		{"a little more", 1e4, 70, 0.2, 0.9},
+		{"more", 1e4, 90, 0, 0},
+		{"all", 1e4, 1e4, 0, 0},
+	} {
+		b := lateBudget{allowed: allowed}
+		b.read(noon, test.requests, test.late)
+		if got := b.left(); got < test.least || got > test.most {
+			t.Errorf("%s: %v is left, want %v to %v", test.name, got, test.least, test.most)
+		}
+	}
+	b := lateBudget{allowed: allowed}
+	now := noon
+	for range 60 { // a bad minute
+		now = now.Add(time.Second)
+		b.read(now, 5, 0.1)
+	}
+	if b.left() < 1 {
+		t.Errorf("after a minute with 2 %% late, %v is left", b.left())
+	}
+	for range 600 {
+		now = now.Add(time.Second)
+		b.read(now, 5, 0.1)
+	}
+	if b.left() > 0 {
+		t.Errorf("after ten minutes more, %v is left", b.left())
+	}
+	stopped := now
+	for b.left() < 1 {
+		now = now.Add(time.Second)
+		b.read(now, 5, 0)
+		if now.Sub(stopped) > time.Hour {
+			t.Fatal("requests in time do not restore it within an hour")
+		}
+	}
+	if now.Sub(stopped) < 5*time.Minute {
+		t.Errorf("it is restored after %v", now.Sub(stopped))
+	}
+}
+
+// Where too many requests have been late, lines stop, but for those that deadlines require.
+func TestSpentBudgetStopsLines(t *testing.T) {
+	c, runners := newPool(t, func(c *flowcontrol.Config) { c.SLO.TTFT = time.Second }, "r")
+	c.watched, c.lines = true, 20
+	grant := func() flowcontrol.RunnerAllowance {
+		g := flowcontrol.RunnerAllowance{}
+		c.grantLines(noon, runners[0], c.poolLoad(noon), &g)
+		return g
+	}
+	runners[0].own.lines = 20
+	if g := grant(); g.Lines == 0 || g.Reason == ReasonLate {
+		t.Fatalf("the grant is %+v before any request was late", g)
+	}
+	c.budget.read(noon, 1000, 100)
+	if g := grant(); g.Lines != 0 || g.Reason != ReasonLate {
+		t.Errorf("the grant is %+v, want none because of late requests", g)
+	}
+	c.demanded = 3
+	if g := grant(); g.Lines != 3 {
+		t.Errorf("the grant is %+v, want the 3 lines of the deadlines", g)
+	}
+	c.demanded, c.shared = 0, false
+	if g := grant(); g.Lines == 0 {
+		t.Errorf("the grant is %+v in a pool without users", g)
+	}
+}
