@@ -180,7 +180,8 @@ type Brake struct {
 	// EvictShare is the most of a runner's lines that are evicted in a second. Default: 0.3.
 	EvictShare float64 `yaml:"evict_share"`
 	// MaxWaste is the share of the tokens answered within the last hour that evictions may waste,
-	// those for a full KV cache included. Default: 0.015.
+	// those for a full KV cache included; three times as much once more interactive requests were
+	// late than may be. Default: 0.015.
 	MaxWaste float64 `yaml:"max_waste"`
 	// Hold is how long the lines stay down afterwards. Default: 30s.
 	Hold time.Duration `yaml:"hold"`

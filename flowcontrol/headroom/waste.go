@@ -22,9 +22,13 @@ func (w *waste) fade(dt time.Duration) {
 // burst may come when few lines have ended.
 const leastAnswered = 1e5
 
-// allows reports whether evictions may waste so many tokens more.
-func (w *waste) allows(tokens float64, cfg Brake) bool {
-	return w.wasted+tokens < cfg.MaxWaste*max(w.answered, leastAnswered)
+// emergency is how many times as much evictions may waste once the budget of late requests is
+// spent: what is wasted before must not leave a burst without remedy.
+const emergency = 3
+
+// allows reports whether evictions may waste so many tokens more, if they may waste a share.
+func (w *waste) allows(tokens, share float64) bool {
+	return w.wasted+tokens < share*max(w.answered, leastAnswered)
 }
 
 // share returns the wasted tokens as a share of the answered ones.
@@ -32,5 +36,9 @@ func (w *waste) share() float64 { return w.wasted / max(w.answered, 1) }
 
 // mayEvict reports whether a line of the runner may be evicted.
 func (c *Controller) mayEvict(r *runner) bool {
-	return c.waste.allows(r.own.context/max(float64(r.own.lines), 1), c.tuning.Brake)
+	share := c.tuning.Brake.MaxWaste
+	if c.budget.left() == 0 {
+		share *= emergency
+	}
+	return c.waste.allows(r.own.context/max(float64(r.own.lines), 1), share)
 }
