@@ -42,6 +42,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "token time allowed", Value: c.tokens.room, Unit: "ms"},
 		{Name: "token time added", Value: c.addedTime(), Unit: "ms"},
 		{Name: "prompt share", Value: c.promptShare},
+		{Name: "objective of first tokens", Value: milliseconds(c.firstObjective()), Unit: "ms"},
 		{Name: "slowdown", Value: slowdown},
 		{Name: "late budget left", Value: c.budget.left()},
 		{Name: "late first tokens expected", Value: c.firstForecast.expected},

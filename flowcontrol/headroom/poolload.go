@@ -12,15 +12,17 @@ import (
 // must stay alike: a router that considers load sends interactive requests to runners with fewer
 // lines, where they then meet each other.
 type poolLoad struct {
-	// The smallest number of lines, and of KV tokens of lines, on any runner; infinite without one.
-	leastLines, leastContext float64
-	meanLines                float64
+	least     *runner // with the fewest lines
+	lines     float64 // of that one; infinite without one
+	nextLines float64 // the fewest of the others
+	context   float64 // the fewest KV tokens of lines on a runner
+	meanLines float64
 	// mayStart is whether prompts have not used up their share of the pool's time.
 	mayStart bool
 }
 
 func (c *Controller) poolLoad(now time.Time) poolLoad {
-	load := poolLoad{leastLines: math.Inf(1), leastContext: math.Inf(1)}
+	load := poolLoad{lines: math.Inf(1), nextLines: math.Inf(1), context: math.Inf(1)}
 	budget, n := 0.0, 0.0
 	for _, m := range c.roster.Members {
 		r := m.State
@@ -28,8 +30,7 @@ func (c *Controller) poolLoad(now time.Time) poolLoad {
 			continue
 		}
 		if r.comparable(m.Held(now)) {
-			load.leastLines = min(load.leastLines, float64(r.own.lines))
-			load.leastContext = min(load.leastContext, r.own.context)
+			load.add(r)
 		}
 		load.meanLines += float64(r.own.lines)
 		budget += float64(r.budget)
@@ -40,6 +41,16 @@ func (c *Controller) poolLoad(now time.Time) poolLoad {
 	return load
 }
 
+func (l *poolLoad) add(r *runner) {
+	lines := float64(r.own.lines)
+	if lines < l.lines {
+		l.least, l.lines, l.nextLines = r, lines, l.lines
+	} else {
+		l.nextLines = min(l.nextLines, lines)
+	}
+	l.context = min(l.context, r.own.context)
+}
+
 const (
 	// allowedLines and allowedContext are the differences between runners that are always allowed,
 	// the latter in lines' worth of context: the sizes of a few lines vary too much for equal load.
@@ -48,13 +59,17 @@ const (
 	behind = 1
 )
 
-// bound returns how many lines a runner may carry so that the load of the pool's runners stays
-// similar. A router that balances by load considers the KV tokens of lines, and a line that has run
+// bound returns how many lines a runner may carry so that its load stays similar to that of
+// others. A router that balances by load considers the KV tokens of lines, and a line that has run
 // for longer holds more of them. While a runner's lines hold much more than those of another, no
 // more lines start on it.
 func (l poolLoad) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
-	most := portable.Rounded(cfg.MaxLineRatio*l.leastLines) + allowedLines
-	if r.own.context > portable.Rounded(cfg.MaxContextRatio*l.leastContext)+portable.Rounded(
+	others := l.lines
+	if r == l.least {
+		others = l.nextLines
+	}
+	most := portable.Rounded(cfg.MaxLineRatio*others) + allowedLines
+	if r.own.context > portable.Rounded(cfg.MaxContextRatio*l.context)+portable.Rounded(
 		allowedContext*mix.Context) {
 		most = min(most, float64(r.own.lines))
 	}

@@ -49,7 +49,8 @@ func TestFewLinesStayEqual(t *testing.T) {
 	for _, r := range runners {
 		r.staleness.state = fresh
 	}
-	if most := c.poolLoad(noon).bound(runners[1], c.LineMix(), c.tuning.Pace); most < 2 || most >= 3 {
+	most := c.poolLoad(noon).bound(runners[1], c.LineMix(), c.tuning.Pace)
+	if most < 2 || most >= 3 {
 		t.Errorf("beside a runner with one line, another may carry %v", most)
 	}
 }

@@ -41,7 +41,18 @@ func (f *firstTokenTimes) add(before, now []flowcontrol.Bucket) {
 	}
 }
 
-// quantile returns a quantile in seconds, interpolated; 0 with few requests.
+// usual returns in how many seconds nearly all first tokens come, or in less: of few
+// requests, a single slow one says little about all.
+func (f firstTokenTimes) usual() float64 {
+	const nearlyAll = 0.985
+	if len(f) == 0 {
+		return 0
+	}
+	deviation := math.Sqrt(nearlyAll * (1 - nearlyAll) / max(f[len(f)-1].Count, 1))
+	return f.quantile(nearlyAll - 2*deviation)
+}
+
+// quantile returns a quantile in seconds, interpolated; 0 of few requests.
 func (f firstTokenTimes) quantile(q float64) float64 {
 	if len(f) == 0 || f[len(f)-1].Count < 30 {
 		return 0
@@ -87,7 +98,7 @@ func (q *quiet) read(
 ) {
 	if alone {
 		q.times.add(q.last, g.FirstTokenTimes)
-		q.usual = q.times.quantile(0.985)
+		q.usual = q.times.usual()
 	}
 	q.last = g.FirstTokenTimes
 	if n, late, ok := q.first.seen.since(first); ok && alone {

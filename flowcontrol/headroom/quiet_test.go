@@ -182,3 +182,15 @@ func TestOwnLinesAreNotWatched(t *testing.T) {
 		}
 	}
 }
+
+// A single slow request among the first ones does not change the objective.
+func TestOneSlowRequestKeepsTheObjective(t *testing.T) {
+	g := newGateway(t)
+	g.report(0, 1)
+	for range 12 {
+		g.report(5, 0)
+	}
+	if got := g.firstObjective(); got != g.slo.TTFT {
+		t.Errorf("the objective is %v, want %v", got, g.slo.TTFT)
+	}
+}

@@ -6,7 +6,7 @@ import "github.com/tidefill/tidefill/flowcontrol"
 const (
 	ReasonPacked      flowcontrol.Reason = "packed"
 	ReasonFirstToken  flowcontrol.Reason = "first_token"
-	ReasonLate        flowcontrol.Reason = "late"        // too many interactive requests have been late
+	ReasonLate        flowcontrol.Reason = "late"        // the budget of late requests is spent
 	ReasonTokenTime   flowcontrol.Reason = "token_time"  // iterations take as long as they may
 	ReasonSlots       flowcontrol.Reason = "slots"       // the engine's other sequences stay free
 	ReasonKV          flowcontrol.Reason = "kv"          // the rest of the KV cache stays free
