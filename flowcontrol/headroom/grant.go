@@ -105,7 +105,7 @@ func (c *Controller) grantPrompts(
 	if r.packed == 0 && c.limitsPrompts() && r.budget <= 0 {
 		g.Prompt, tokens, more = 0, 0, time.Time{}
 	}
-	if c.shared && load.fallsBehind(r) {
+	if c.shared && !c.target.fixed() && load.fallsBehind(r, c.tuning.Pace) {
 		g.Prompt = max(g.Prompt, 1)
 	}
 	if r.own.lines >= g.Lines || r.own.prefilling < g.Prompt {

@@ -55,8 +55,6 @@ const (
 	// allowedLines and allowedContext are the differences between runners that are always allowed,
 	// the latter in lines' worth of context: the sizes of a few lines vary too much for equal load.
 	allowedLines, allowedContext = 1, 8
-	// behind is how many lines less than the mean a runner carries that falls behind the others.
-	behind = 1
 )
 
 // bound returns how many lines a runner may carry so that its load stays similar to that of
@@ -76,10 +74,10 @@ func (l poolLoad) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
 	return most
 }
 
-// fallsBehind reports whether a runner may start a prompt at once to carry as many lines as others.
-// Its iterations may be long because of interactive requests, which would then all go to it. Other
-// runners start fewer prompts instead.
-func (l poolLoad) fallsBehind(r *runner) bool {
-	return r.packed == 0 && r.own.prefilling == 0 && l.mayStart &&
-		float64(r.own.lines) <= l.meanLines-behind
+// fallsBehind reports whether a runner may start a prompt at once because it keeps the others from
+// starting lines. Its iterations may be long because of interactive requests, which would then all
+// go to it. Other runners start fewer prompts instead.
+func (l poolLoad) fallsBehind(r *runner, cfg Pace) bool {
+	most := portable.Rounded(cfg.MaxLineRatio*float64(r.own.lines)) + allowedLines
+	return r.packed == 0 && r.own.prefilling == 0 && l.mayStart && most <= l.meanLines
 }

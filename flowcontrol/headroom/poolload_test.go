@@ -26,11 +26,11 @@ func TestRunnersThatFallBehindCatchUp(t *testing.T) {
 	if prompt(behind) == 0 {
 		t.Error("a runner with 2 lines beside 6 starts none")
 	}
-	if load := c.poolLoad(noon); load.fallsBehind(runners[1]) {
+	if load := c.poolLoad(noon); load.fallsBehind(runners[1], c.tuning.Pace) {
 		t.Error("a runner with 6 lines falls behind")
 	}
 	behind.own.prefilling = 100
-	if c.poolLoad(noon).fallsBehind(behind) {
+	if c.poolLoad(noon).fallsBehind(behind, c.tuning.Pace) {
 		t.Error("a runner whose prompt is still computed starts another at once")
 	}
 	behind.own.prefilling = 0
