@@ -123,9 +123,9 @@ func TestReportShowsMistakes(t *testing.T) {
 		// would ask for none.
 		{deadlinesAboveSafety, func(s *simulator.Setup) {
 			s.Scenario.Goals = scenario.Goals{Loss: 1}
-			s.Scenario.Pool.Replicas = 12
+			s.Scenario.Pool.Replicas = 9
 			s.Scenario.Jobs = []scenario.Job{
-				{Name: "pressing", Kind: "gen", Lines: 8_000, Window: 20 * time.Minute}}
+				{Name: "pressing", Kind: "gen", Lines: 5_000, Window: 20 * time.Minute}}
 		}},
 	} {
 		t.Run(test.mistaken, func(t *testing.T) {
