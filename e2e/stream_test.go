@@ -143,7 +143,8 @@ func TestReadingsFromRunnersAndPrometheus(t *testing.T) {
 	b := c.Submit(
 		t, []byte(
 			`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"}]}}`), "")
-	if ended := c.AwaitEnd(t, b.ID, 30*time.Second); ended.RequestCounts.Completed != 1 {
+	// A new pool is watched for a minute at most, whether or not its gateway falls silent.
+	if ended := c.AwaitEnd(t, b.ID, 90*time.Second); ended.RequestCounts.Completed != 1 {
 		t.Errorf("got %+v", ended)
 	}
 }
