@@ -33,7 +33,7 @@ type Observation struct {
 	// there before it. Without streams and metrics, prompts cease to count after some seconds.
 	Prefilling int
 	// Latency is the time from start to answer. For Answered; for FirstToken, from start to that
-	// token, or to when metrics showed its prompt computed; for Evicted, from start to its end.
+	// token, 0 if only metrics showed its prompt computed; for Evicted, from start to its end.
 	Latency time.Duration
 	// RetryAfter is how long the runner asked not to be sent more; 0: it named no time, which
 	// counts as PauseAfterShed. More than LongestHold counts as that. For Shed.
@@ -47,6 +47,8 @@ type Observation struct {
 	// LongOutput is how long the answer may be, cautiously, while few lines of the job have been
 	// answered: those that end first are the short ones. Later it is OutputTokens. For Started.
 	LongOutput int
+	// Streamed is whether the line's first token will be seen. For Started.
+	Streamed bool
 	// CachedTokens of the PromptTokens were found in the runner's prefix cache; 0: none, or
 	// unknown. For Answered, and as an estimate for Started and FirstToken.
 	CachedTokens int

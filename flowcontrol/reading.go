@@ -42,7 +42,7 @@ type Reading struct {
 	// They are unknown without an absolute objective to count late requests against.
 	TTFT, TPOT Attainment
 	// FirstTokenTimes and TokenTimes are the histograms of TTFT and TPOT, in seconds; empty: the
-	// source only counts.
+	// source only counts. An engine shows the former only, batch lines included.
 	FirstTokenTimes, TokenTimes []Bucket
 }
 

@@ -12,6 +12,9 @@ import (
 // gapBounds are the edges of the engines' histogram of token gaps, in seconds.
 var gapBounds = seconds(engine.GapBounds())
 
+// firstTokenBounds are the edges of the engines' histogram of first tokens, in seconds.
+var firstTokenBounds = engine.FirstTokenBounds()
+
 func seconds(times []time.Duration) []float64 {
 	all := make([]float64, len(times))
 	for i, t := range times {

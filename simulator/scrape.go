@@ -154,8 +154,7 @@ func (s *scrapeTarget) fault(at time.Duration) scenario.MetricsFaultKind {
 	return ""
 }
 
-// metrics returns what the engine's own metrics show. Its histograms of TTFT and TPOT are left out,
-// since they mix batch lines with interactive requests.
+// metrics returns what the engine's own metrics show.
 func (r *replica) metrics(now time.Time) flowcontrol.Reading {
 	s := r.engine.Snapshot(now)
 	seen := flowcontrol.NoReading(flowcontrol.Metrics, now)
@@ -166,6 +165,8 @@ func (r *replica) metrics(now time.Time) flowcontrol.Reading {
 	gaps := r.engine.TokenGaps(now)
 	seen.TokenGaps, seen.TokenGapTime = float64(gaps.Count), gaps.Time.Seconds()
 	seen.GapTimes = buckets(gapBounds, gaps.Buckets[:])
+	firstTokens := r.engine.FirstTokens()
+	seen.FirstTokenTimes = buckets(firstTokenBounds, firstTokens[:])
 	prompts, answers := r.engine.PromptLengths(), r.engine.AnswerLengths()
 	seen.PromptLengths = buckets(prompts.Bounds, prompts.Counts)
 	seen.AnswerLengths = buckets(answers.Bounds, answers.Counts)

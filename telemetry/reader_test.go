@@ -99,6 +99,7 @@ vllm:request_generation_tokens_bucket{engine="0",le="50.0"} 3
 vllm:request_generation_tokens_bucket{engine="0",le="+Inf"} 4
 `, "vllm", func(r *flowcontrol.Reading) {
 			r.TokenGaps, r.TokenGapTime = 21, 1
+			r.FirstTokenTimes = buckets(math.Inf(1), 5)
 			r.GapTimes = buckets(0.05, 11, 0.1, 16, math.Inf(1), 21)
 			r.PromptLengths = buckets(1, 0, math.Inf(1), 4)
 			r.AnswerLengths = buckets(50, 3, math.Inf(1), 4)

@@ -46,6 +46,9 @@ type histogram struct {
 
 // histograms lists the distributions that policies use, in the order in which they are logged.
 var histograms = []histogram{
+	{ttftHistogram, func(r *flowcontrol.Reading) *[]flowcontrol.Bucket {
+		return &r.FirstTokenTimes
+	}},
 	{"gap_times", func(r *flowcontrol.Reading) *[]flowcontrol.Bucket { return &r.GapTimes }},
 	{"prompt_lengths", func(r *flowcontrol.Reading) *[]flowcontrol.Bucket {
 		return &r.PromptLengths
@@ -57,7 +60,7 @@ var histograms = []histogram{
 
 // isSignal reports whether a signal map may have the key.
 func isSignal(key string) bool {
-	return key == ttftHistogram || key == tpotHistogram ||
+	return key == tpotHistogram ||
 		slices.ContainsFunc(signals, func(s signal) bool { return s.name == key }) ||
 		slices.ContainsFunc(histograms, func(h histogram) bool { return h.name == key })
 }

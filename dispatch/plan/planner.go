@@ -201,6 +201,7 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	p.out.Start = append(p.out.Start, s)
 	o := r.observation(flowcontrol.Started)
 	o.PromptTokens, o.CachedTokens = int(l.prompt), int(s.cached)
+	o.Streamed = s.Stream
 	o.LongOutput = int(p.longOutput(j, output, float64(l.max)))
 	if j.measured() {
 		o.OutputTokens = int(output)

@@ -40,8 +40,7 @@ func (p *Planner) promptsComputed(now time.Time, r *runner) {
 			l.job.cached.computedOn(r)
 		}
 		o := r.observation(flowcontrol.FirstToken)
-		o.Latency, o.PromptTokens = now.Sub(l.sent), int(l.prompt)
-		o.CachedTokens = int(l.prompt - l.uncached)
+		o.PromptTokens, o.CachedTokens = int(l.prompt), int(l.prompt-l.uncached)
 		r.pool.observe(now, o)
 	}
 	if u := &r.lines; u.next.After(now) && (!u.timer.After(now) || u.next.Before(u.timer)) {

@@ -39,11 +39,12 @@ type Engine struct {
 	scheduled Scheduled
 	filled    bool // the filler has added to the present iteration
 
-	counters Counters
-	gaps     TokenGaps
-	prompts  Lengths // of finished requests
-	answers  Lengths
-	pending  int // known tokens that are not computed, of waiting and running requests
+	counters    Counters
+	gaps        TokenGaps
+	firstTokens FirstTokens
+	prompts     Lengths // of finished requests
+	answers     Lengths
+	pending     int // known tokens that are not computed, of waiting and running requests
 }
 
 // New builds an idle engine. rng is used for the noise alone.

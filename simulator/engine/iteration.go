@@ -152,6 +152,7 @@ func (e *Engine) applyPrefill(s *sequence) {
 	e.report.Produced = append(e.report.Produced, s.ID)
 	if s.firstToken.IsZero() {
 		s.firstToken = e.report.End
+		e.firstTokens.add((s.firstToken.Sub(s.submitted) + ServerDelay(1)).Seconds())
 		e.counters.PromptTokens += uint64(s.Prompt)
 		e.report.First = append(e.report.First, s.ID)
 	} else {
