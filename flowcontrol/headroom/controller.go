@@ -50,6 +50,7 @@ type Controller struct {
 	// engineAnswers stands in for a gateway that does not show the lengths of answers.
 	engineAnswers       engineLengths
 	gatewayShowsAnswers bool
+	engineFirst         engineFirstTokens
 	objective           time.Duration // of first tokens; see firstObjective
 	slots               slotDemand
 	kvDemand            shares  // the part of the KV cache that interactive requests want

@@ -51,6 +51,11 @@ func (f *firstTokens) read(
 		if math.IsInf(to, 1) {
 			to = 2 * max(from, 1)
 		}
+		// Nobody knows how many in the bucket of the objective are late. They are supposed to be
+		// in time, and to bear what first tokens usually do.
+		if limit := objective.Seconds() / usualSlowdown; from < limit && limit < to {
+			to = limit
+		}
 		if n > 0 {
 			f.alone.spread(from/scale, to/scale, n)
 		}

@@ -13,6 +13,8 @@ type iterations struct {
 	// all is the mean over Pace.Window, base the same without the prompts of batch lines.
 	all, base   meanTime
 	fromMetrics bool          // the gaps are those of all requests, as the engine counts them
+	streamed    float64       // time of lines' gaps since the last reading of metrics
+	rare        bool          // lines' gaps cover too little of the time; metrics show it all
 	every       time.Duration // between two readings of them
 	quietAt     time.Time     // of the last gaps without such a prompt
 
@@ -28,6 +30,9 @@ type iterations struct {
 type measurement struct{ iterations, time, prompted float64 }
 
 const (
+	// rarely is the part of the time below which lines' gaps are not representative: lines of a few
+	// tokens decode in between the prompts of others.
+	rarely = 0.5
 	// maxSilence is how long the time since the last token gaps counts as if it went on as before.
 	// After that nothing decodes there, or the runner hangs.
 	maxSilence = 2 * time.Second
@@ -100,6 +105,14 @@ func (it *iterations) gaps(
 // silence is how long the time since the last gaps counts as if it went on as before.
 func (it *iterations) silence() time.Duration {
 	return max(maxSilence, it.every*5/2)
+}
+
+// useMetrics reports whether a reading of an engine's token gaps is to be used, which covers a
+// period, in place of those of lines.
+func (it *iterations) useMetrics(now time.Time, period time.Duration) bool {
+	it.rare = it.streamed < portable.Rounded(rarely*milliseconds(period))
+	it.streamed = 0
+	return it.rare || it.fromMetrics || now.Sub(it.seenAt) > maxSilence
 }
 
 // measured returns a measurement for the fit once it covers enough time. Times with prompts of

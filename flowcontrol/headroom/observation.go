@@ -53,10 +53,10 @@ func (c *Controller) observe(
 	}
 	if o.Kind != flowcontrol.Read {
 		r.own.observe(now, o, &c.sizes)
+		r.ownFirst.observe(now, o)
 	}
 	if o.Kind == flowcontrol.TokenGaps {
-		r.iterations.fromMetrics, r.iterations.every = false, 0
-		c.tokenGaps(now, r, float64(o.Gaps), milliseconds(o.GapTime))
+		c.streamedGaps(now, r, o)
 	}
 	r.changed = true
 	return true
@@ -70,7 +70,7 @@ func (c *Controller) recent(now, at time.Time) bool {
 // readMetrics updates the state from an engine's metrics. It returns false if they show nothing
 // new.
 func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Reading) bool {
-	before := r.interactive.counters.AnswerLengths
+	before := r.interactive.counters
 	s, ok := r.interactive.read(now, m, &r.own, c.engine.KVTokens)
 	if !ok {
 		return false
@@ -82,9 +82,10 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 		r.slotPressure.update(now, &r.own, m.Running, seqs, r.interactive.waiting,
 			c.mayEvict(r), c.tuning.Brake.Hold)
 	}
-	if c.engineAnswers.read(before, m.AnswerLengths); !c.gatewayShowsAnswers {
+	if c.engineAnswers.read(before.AnswerLengths, m.AnswerLengths); !c.gatewayShowsAnswers {
 		c.answers.read(c.engineAnswers.interactive())
 	}
+	c.engineFirst.add(&before, m, &r.ownFirst)
 	if s.kvShown && r.packed == 0 {
 		asked := s.kvHeld + portable.Rounded(r.interactive.waiting*c.first.prompts.mean())
 		c.kvDemand.fade(now)
@@ -94,7 +95,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 		r.kvPressure.update(now, &r.own, m.KVUsed, capacity, s.preempted,
 			c.mayEvict(r), c.tuning)
 	}
-	if s.iteration > 0 && (r.iterations.fromMetrics || now.Sub(r.iterations.seenAt) > maxSilence) {
+	if s.iteration > 0 && r.iterations.useMetrics(now, s.period) {
 		r.iterations.fromMetrics, r.iterations.every = true, s.period
 		c.tokenGaps(now, r, s.iterations, portable.Rounded(s.iterations*s.iteration))
 	}
@@ -106,6 +107,17 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 func (c *Controller) unstreamed(r *runner, ms float64, period time.Duration) {
 	r.iterations.unstreamed(ms, period, c.tuning.Pace)
 	c.follow(r, min(period, 5*time.Second), c.tuning.Pace.GainUnstreamed)
+}
+
+// streamedGaps updates the state from gaps between tokens of lines.
+func (c *Controller) streamedGaps(now time.Time, r *runner, o flowcontrol.Observation) {
+	it := &r.iterations
+	it.streamed += milliseconds(o.GapTime)
+	if it.rare && now.Sub(it.seenAt) <= it.silence() {
+		return // metrics show more
+	}
+	it.fromMetrics, it.every = false, 0
+	c.tokenGaps(now, r, float64(o.Gaps), milliseconds(o.GapTime))
 }
 
 // tokenGaps updates the state from n gaps between tokens, which took ms milliseconds together.
@@ -138,7 +150,7 @@ func (c *Controller) correct(now time.Time, r *runner, m measurement) {
 
 // readGateway updates the levels from the gateway's counts of late interactive requests.
 func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed bool) {
-	if !c.outcomes.newer(g) {
+	if !c.isNew(now, g) {
 		return false
 	}
 	c.tokens.read(now, g.TokenTimes, c.addedTime())
@@ -156,10 +168,10 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.quiet.judge(now, objective)
 	}
 	c.first.prompts.read(now, g.Sampled, g.TTFT.Requests, c.promptRate())
-	c.gatewayShowsAnswers = len(g.AnswerLengths) > 0
+	c.gatewayShowsAnswers = g.Source == flowcontrol.Gateway && len(g.AnswerLengths) > 0
 	c.answers.read(g.AnswerLengths)
-	c.quiet.read(now, g, ttft, c.withoutUs(now))
-	if c.outcomes.ttft.known && c.outcomes.every > 0 {
+	c.quiet.read(now, g, ttft, c.slo.WithUsual().TTFT.Seconds(), c.withoutUs(now))
+	if g.Source == flowcontrol.Gateway && c.outcomes.ttft.known && c.outcomes.every > 0 {
 		c.mixture.read(now, g.TTFT.Requests-c.outcomes.ttft.last.Requests,
 			c.outcomes.every.Seconds())
 	}

@@ -2,7 +2,6 @@ package headroom
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -19,63 +18,18 @@ type quiet struct {
 	last  []flowcontrol.Bucket
 	times firstTokenTimes
 	usual float64 // seconds in which nearly all first tokens come; 0: unknown
-}
-
-// firstTokenTimes is a histogram of first tokens, cumulative.
-type firstTokenTimes []flowcontrol.Bucket
-
-// add adds what a source counted between two readings.
-func (f *firstTokenTimes) add(before, now []flowcontrol.Bucket) {
-	last := len(now) - 1
-	if last < 0 || len(before) != len(now) || now[last].Count < before[last].Count {
-		return
-	}
-	if len(*f) != len(now) {
-		*f = slices.Clone(now)
-		for i := range *f {
-			(*f)[i].Count = 0
-		}
-	}
-	for i := range *f {
-		(*f)[i].Count += max(0, now[i].Count-before[i].Count)
-	}
-}
-
-// usual returns in how many seconds nearly all first tokens come, or in less: of few
-// requests, a single slow one says little about all.
-func (f firstTokenTimes) usual() float64 {
-	const nearlyAll = 0.985
-	if len(f) == 0 {
-		return 0
-	}
-	deviation := math.Sqrt(nearlyAll * (1 - nearlyAll) / max(f[len(f)-1].Count, 1))
-	return f.quantile(nearlyAll - 2*deviation)
-}
-
-// quantile returns a quantile in seconds, interpolated; 0 of few requests.
-func (f firstTokenTimes) quantile(q float64) float64 {
-	if len(f) == 0 || f[len(f)-1].Count < 30 {
-		return 0
-	}
-	rank, from, below := q*f[len(f)-1].Count, 0.0, 0.0
-	for _, b := range f {
-		if b.Count >= rank {
-			if math.IsInf(b.Upper, 1) {
-				return 2 * from
-			}
-			part := (portable.Rounded(rank) - below) / max(b.Count-below, 1e-9)
-			return from + portable.Rounded((b.Upper-from)*part)
-		}
-		from, below = b.Upper, b.Count
-	}
-	return from
+	best  bestTimes
 }
 
 // firstObjective returns the objective for first tokens. One that the pool misses by itself more
 // often than a few times in a hundred is not what its users can be promised: long prompts have more
 // time than the objective says, or it is a mistake.
 func (c *Controller) firstObjective() time.Duration {
-	usual := time.Duration(c.quiet.usual * float64(time.Second))
+	seconds := c.quiet.usual
+	if !c.quiet.best.at.IsZero() {
+		seconds = min(seconds, c.quiet.best.usual)
+	}
+	usual := time.Duration(seconds * float64(time.Second))
 	if configured := c.slo.WithUsual().TTFT; usual <= configured {
 		return configured
 	}
@@ -86,6 +40,7 @@ func (c *Controller) firstObjective() time.Duration {
 func (q *quiet) judge(now time.Time, objective time.Duration) {
 	a := flowcontrol.Attained([]flowcontrol.Bucket(q.times), objective.Seconds())
 	q.first.share = fadingShare{}
+	q.best.share, q.best.times, q.best.late = 1, nil, 0
 	if a.Requests > 0 {
 		q.first.share = fadingShare{all: a.Requests, some: a.Late, at: now}
 	}
@@ -94,16 +49,21 @@ func (q *quiet) judge(now time.Time, objective time.Duration) {
 const quietMemory = 6 * time.Hour
 
 func (q *quiet) read(
-	now time.Time, g *flowcontrol.Reading, first flowcontrol.Attainment, alone bool,
+	now time.Time, g *flowcontrol.Reading, first flowcontrol.Attainment,
+	limit float64, alone bool,
 ) {
 	if alone {
 		q.times.add(q.last, g.FirstTokenTimes)
-		q.usual = q.times.usual()
+		q.usual = q.times.usual(limit)
 	}
-	q.last = g.FirstTokenTimes
-	if n, late, ok := q.first.seen.since(first); ok && alone {
+	n, late, ok := q.first.seen.since(first)
+	if ok && alone {
 		q.first.share.add(now, quietMemory, n, late)
 	}
+	if ok {
+		q.best.read(now, q.last, g.FirstTokenTimes, late, limit)
+	}
+	q.last = g.FirstTokenTimes
 	if n, late, ok := q.each.seen.since(g.TPOT); ok && alone {
 		q.each.share.add(now, quietMemory, n, late)
 	}
@@ -115,7 +75,14 @@ func innocent(f *fadingShare) float64 {
 	return share + portable.Rounded(0.5*math.Sqrt(share/(f.all+requests)))
 }
 
-func (q *quiet) ttft() float64 { return innocent(&q.first.share) }
+func (q *quiet) ttft() float64 {
+	share := innocent(&q.first.share)
+	if q.best.at.IsZero() {
+		return share
+	}
+	return min(share, q.best.share)
+}
+
 func (q *quiet) tpot() float64 { return innocent(&q.each.share) }
 
 const (
@@ -142,7 +109,9 @@ func (c *Controller) watching(now time.Time) bool {
 		return false
 	}
 	since := now.Sub(c.began)
-	if since > quietStart || c.quiet.first.share.all >= quietRequests && since >= leastQuiet {
+	met := c.firstObjective() <= c.slo.WithUsual().TTFT // or prefix caches may have to fill first
+	if since > quietStart ||
+		met && c.quiet.first.share.all >= quietRequests && since >= leastQuiet {
 		c.watched = true
 		return false
 	}

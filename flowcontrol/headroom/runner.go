@@ -9,6 +9,7 @@ import (
 // runner is the controller's state of one runner.
 type runner struct {
 	own          ownLoad
+	ownFirst     ownFirstTokens
 	iterations   iterations
 	virtual      virtualAnswers
 	interactive  interactive

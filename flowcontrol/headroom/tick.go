@@ -16,6 +16,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		return false
 	}
 	c.ticked = now
+	c.readEngines(now)
 	c.waste.fade(dt)
 	c.checkPool(now)
 	c.target.seePart(now, c.prefillPart())

@@ -1,0 +1,148 @@
+package headroom
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// engineFirstTokens counts first tokens of interactive requests where no gateway does: those that
+// the engines count, without those of batch lines.
+type engineFirstTokens struct {
+	times     firstTokenTimes // cumulative, as a gateway would count
+	changed   bool
+	source    flowcontrol.Source // of the last counts: Gateway, or Metrics
+	gateway   time.Time          // Sampled of the last reading of a gateway
+	gatewayAt time.Time          // when it came
+}
+
+// gatewayGone is how long after a gateway's last reading the engines stand in for it.
+const gatewayGone = 30 * time.Second
+
+// add adds what a runner's metrics counted between two readings, without its batch lines.
+func (e *engineFirstTokens) add(before, now *flowcontrol.Reading, own *ownFirstTokens) {
+	var fresh firstTokenTimes
+	fresh.add(before.FirstTokenTimes, now.FirstTokenTimes)
+	if fresh == nil || len(e.times) > 0 && len(e.times) != len(fresh) {
+		*own = ownFirstTokens{} // the engine has started, or is new
+		return
+	}
+	own.removeFrom(fresh, now.Sampled)
+	if e.times == nil {
+		e.times = slices.Clone(fresh)
+	} else {
+		for i := range e.times {
+			e.times[i].Count += fresh[i].Count
+		}
+	}
+	e.changed = true
+}
+
+// isNew reports whether counts of interactive requests are newer than the last ones. Those of two
+// sources do not continue each other.
+func (c *Controller) isNew(now time.Time, g *flowcontrol.Reading) bool {
+	e := &c.engineFirst
+	if g.Source == flowcontrol.Gateway {
+		if !g.Sampled.After(e.gateway) {
+			return false
+		}
+		e.gateway, e.gatewayAt = g.Sampled, now
+	}
+	if g.Source != e.source {
+		e.source, c.outcomes.at, c.outcomes.every = g.Source, time.Time{}, 0
+		c.outcomes.ttft.known, c.outcomes.tpot.known = false, false
+		c.quiet.first.seen.known, c.quiet.each.seen.known = false, false
+		c.quiet.last, c.first.last, c.first.prompts.at = nil, nil, time.Time{}
+	}
+	return c.outcomes.newer(g)
+}
+
+// readEngines takes over first tokens from the engines while there is no gateway.
+func (c *Controller) readEngines(now time.Time) {
+	e := &c.engineFirst
+	if !e.changed || !e.gatewayAt.IsZero() && now.Sub(e.gatewayAt) < gatewayGone {
+		return
+	}
+	e.changed = false
+	r := flowcontrol.NoReading(flowcontrol.Metrics, now)
+	r.FirstTokenTimes = slices.Clone(e.times)
+	if c.slo.TTFT > 0 {
+		r.TTFT = flowcontrol.Attained(r.FirstTokenTimes, c.slo.TTFT.Seconds())
+	}
+	c.readGateway(now, &r)
+}
+
+// ownFirstTokens are first tokens of a runner's batch lines that were not taken yet from what its
+// metrics count.
+type ownFirstTokens struct {
+	seen   []firstTokenTime // of streamed lines, the oldest first
+	unseen float64          // how many lines have started without a stream
+}
+
+type firstTokenTime struct {
+	at      time.Time
+	seconds float64
+}
+
+// mostSeen bounds them for a runner whose metrics are not read.
+const mostSeen = 2000
+
+func (o *ownFirstTokens) observe(now time.Time, ob flowcontrol.Observation) {
+	switch {
+	case ob.Kind == flowcontrol.Started && !ob.Streamed:
+		o.unseen++
+	case ob.Kind == flowcontrol.FirstToken && ob.Latency > 0 && len(o.seen) < mostSeen:
+		o.seen = append(o.seen, firstTokenTime{now, ob.Latency.Seconds()})
+	}
+}
+
+// removeFrom removes the first tokens of batch lines from what an engine has counted until sampled.
+// An engine counts them before they are seen, and with less time. Those of lines without a stream
+// are supposed to take as long as the others.
+func (o *ownFirstTokens) removeFrom(times firstTokenTimes, sampled time.Time) {
+	counts := times.counts()
+	counted := 0
+	for counted < len(o.seen) && !o.seen[counted].at.After(sampled) {
+		for i := times.bucket(o.seen[counted].seconds); i >= 0; i-- {
+			if counts[i] >= 1 {
+				counts[i]--
+				break
+			}
+		}
+		counted++
+	}
+	o.seen = slices.Delete(o.seen, 0, counted)
+	all := 0.0
+	for _, n := range counts {
+		all += n
+	}
+	unseen := min(o.unseen, all)
+	o.unseen -= unseen
+	sum, part := 0.0, (all-unseen)/max(all, 1)
+	for i, n := range counts {
+		sum += portable.Rounded(n * part)
+		times[i].Count = sum
+	}
+}
+
+// counts returns how many there are in each bucket.
+func (f firstTokenTimes) counts() []float64 {
+	counts, below := make([]float64, len(f)), 0.0
+	for i, b := range f {
+		counts[i] = max(0, b.Count-below)
+		below = max(below, b.Count)
+	}
+	return counts
+}
+
+// bucket returns the bucket that counts a time.
+func (f firstTokenTimes) bucket(seconds float64) int {
+	i := 0
+	for i < len(f)-1 && seconds > f[i].Upper && !math.IsInf(f[i].Upper, 1) {
+		i++
+	}
+	return i
+}

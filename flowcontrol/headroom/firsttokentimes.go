@@ -1,0 +1,104 @@
+package headroom
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// firstTokenTimes is a histogram of first tokens, cumulative.
+type firstTokenTimes []flowcontrol.Bucket
+
+// add adds what a source counted between two readings.
+func (f *firstTokenTimes) add(before, now []flowcontrol.Bucket) {
+	last := len(now) - 1
+	if last < 0 || len(before) != len(now) || now[last].Count < before[last].Count {
+		return
+	}
+	if len(*f) != len(now) {
+		*f = slices.Clone(now)
+		for i := range *f {
+			(*f)[i].Count = 0
+		}
+	}
+	for i := range *f {
+		(*f)[i].Count += max(0, now[i].Count-before[i].Count)
+	}
+}
+
+// usual returns in how many seconds nearly all first tokens come, or in less: of few
+// requests, a single slow one says little about all, and what is faster than limit may be anywhere
+// in its bucket.
+func (f firstTokenTimes) usual(limit float64) float64 {
+	deviation := math.Sqrt(nearlyAll * (1 - nearlyAll) / max(f.count(), 1))
+	return f.quantile(nearlyAll-2*deviation, limit)
+}
+
+const nearlyAll = 0.985
+
+func (f firstTokenTimes) count() float64 {
+	if len(f) == 0 {
+		return 0
+	}
+	return f[len(f)-1].Count
+}
+
+// quantile returns a quantile in seconds, interpolated unless its bucket begins below the limit; 0
+// of few requests.
+func (f firstTokenTimes) quantile(q, limit float64) float64 {
+	if f.count() < 30 {
+		return 0
+	}
+	rank, from, below := portable.Rounded(q*f.count()), 0.0, 0.0
+	for _, b := range f {
+		if b.Count >= rank {
+			if from < limit {
+				return from
+			}
+			if math.IsInf(b.Upper, 1) {
+				return 2 * from
+			}
+			part := (rank - below) / max(b.Count-below, 1e-9)
+			return from + portable.Rounded((b.Upper-from)*part)
+		}
+		from, below = b.Upper, b.Count
+	}
+	return from
+}
+
+// bestTimes are the first tokens of the best of the last half hour, with batch work or without it.
+// Without batch work the pool does at least as well, so a quiet time that was worse shows little:
+// the prefix cache had to fill, or users asked for more.
+type bestTimes struct {
+	times firstTokenTimes // of requests that are being collected
+	late  float64         // of those
+	usual float64         // seconds; 0: unknown
+	share float64         // that is late at most; 1: unknown
+	at    time.Time       // when usual and share were last lowered
+}
+
+// bestRequests is how many requests are judged together.
+const bestRequests = 300
+
+// read takes over what came between two readings, and how many of it were late.
+func (b *bestTimes) read(
+	now time.Time, before, after []flowcontrol.Bucket, late, limit float64,
+) {
+	b.times.add(before, after)
+	b.late += late
+	n := b.times.count()
+	if n < bestRequests {
+		return
+	}
+	usual, share := b.times.quantile(nearlyAll, limit), (b.late+portable.Rounded(2*math.Sqrt(b.late+1)))/n
+	if b.at.IsZero() || now.Sub(b.at) > shareMemory {
+		b.usual, b.share, b.at = usual, share, now
+	}
+	if usual < b.usual || share < b.share {
+		b.usual, b.share, b.at = min(usual, b.usual), min(share, b.share), now
+	}
+	b.times, b.late = nil, 0
+}
