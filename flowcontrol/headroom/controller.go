@@ -67,8 +67,10 @@ type Controller struct {
 	watched   bool      // the pool has been watched long enough; see watching
 	carriedAt time.Time // when lines last ran in the pool
 
-	lines    float64 // lines that a runner may carry, by feedback
-	demanded float64 // lines that a runner would have to carry, by deadlines
+	// answerTimes are those of short answers, answerTokenTimes those of long ones, by their tokens.
+	answerTimes, answerTokenTimes answerTimes
+	lines                         float64 // lines that a runner may carry, by feedback
+	demanded                      float64 // lines that a runner would have to carry, by deadlines
 
 	// tooLong is since when the pool's iterations are too long on average; zero: they are not.
 	tooLong time.Time

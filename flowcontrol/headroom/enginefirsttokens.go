@@ -38,7 +38,7 @@ func (e *engineFirstTokens) add(before, now *flowcontrol.Reading, own *ownFirstT
 			e.times[i].Count += fresh[i].Count
 		}
 	}
-	e.changed = true
+	e.changed = e.changed || fresh.count() > 0 // else there may be no users
 }
 
 // isNew reports whether counts of interactive requests are newer than the last ones. Those of two

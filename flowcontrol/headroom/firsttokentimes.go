@@ -93,7 +93,8 @@ func (b *bestTimes) read(
 	if n < bestRequests {
 		return
 	}
-	usual, share := b.times.quantile(nearlyAll, limit), (b.late+portable.Rounded(2*math.Sqrt(b.late+1)))/n
+	usual := b.times.quantile(nearlyAll, limit)
+	share := (b.late + portable.Rounded(2*math.Sqrt(b.late+1))) / n
 	if b.at.IsZero() || now.Sub(b.at) > shareMemory {
 		b.usual, b.share, b.at = usual, share, now
 	}

@@ -164,6 +164,9 @@ func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more tim
 		return min(max(c.tuning.PromptTokens.Max, float64(2*c.engine.MaxBatchedTokens)),
 			waiting), time.Time{}
 	}
+	if c.promptsAreFree() {
+		return c.promptTokens.value, time.Time{}
+	}
 	chunk := 0.0
 	if c.first.alone.total >= fewFirstTokens { // it shows what prompts do to first tokens
 		chunk = float64(c.engine.MaxBatchedTokens)

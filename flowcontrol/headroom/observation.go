@@ -25,8 +25,12 @@ func (c *Controller) observe(
 		c.sizes.answer(o.PromptTokens, o.OutputTokens)
 		c.engineAnswers.answered(o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
-		if o.OutputTokens >= fewOutput && !c.recent(now, r.iterations.seenAt) &&
-			!c.recent(now, r.interactive.seenAt) {
+		switch {
+		case c.slo.Relative() && !c.seesIterations(),
+			c.blind() && (o.OutputTokens < fewOutput || c.recent(now, r.interactive.seenAt)):
+			c.answeredBlind(now, o.Latency, o.OutputTokens)
+		case c.recent(now, r.iterations.seenAt), c.recent(now, r.interactive.seenAt):
+		case o.OutputTokens >= fewOutput:
 			// This is a mean over the line's time in the runner, including the time of waiting. It
 			// is late, and rather too high.
 			c.unstreamed(r, milliseconds(o.Latency)/float64(o.OutputTokens),

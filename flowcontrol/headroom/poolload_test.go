@@ -1,6 +1,9 @@
 package headroom
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // A runner that carries fewer lines than the others starts the next although its iterations are
 // long: else a router that considers load sends it ever more interactive requests.
@@ -17,6 +20,7 @@ func TestRunnersThatFallBehindCatchUp(t *testing.T) {
 		return r.granted.Prompt
 	}
 	for i, r := range runners {
+		r.iterations.seenAt = noon.Add(-time.Minute)
 		r.own.lines, r.budget = 6, 100
 		if i == 0 {
 			r.own.lines, r.budget = 2, -50

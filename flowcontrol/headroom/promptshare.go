@@ -37,7 +37,8 @@ func (c *Controller) promptHarm() float64 {
 
 // limitsPrompts reports whether prompts may take only a part of the time.
 func (c *Controller) limitsPrompts() bool {
-	return c.shared && !c.target.fixed() && c.promptShare > 0 && c.promptShare < mostPromptShare
+	return c.shared && !c.target.fixed() && !c.promptsAreFree() &&
+		c.promptShare > 0 && c.promptShare < mostPromptShare
 }
 
 // promptTarget returns how long iterations may take on average with the prompts of batch lines, in

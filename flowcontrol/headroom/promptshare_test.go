@@ -86,7 +86,7 @@ func TestPromptShareFollowsFirstTokens(t *testing.T) {
 // A runner whose prompts have used up their time starts no more.
 func TestNoPromptBeyondTheBudget(t *testing.T) {
 	c, runners := newPool(t, nil, "r")
-	c.began = noon.Add(-time.Hour)
+	c.began, runners[0].iterations.seenAt = noon.Add(-time.Hour), noon.Add(-time.Minute)
 	c.sizes.start(1000, 0, 100, 100)
 	c.promptShare = 0.1
 	for _, test := range []struct {

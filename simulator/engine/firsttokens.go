@@ -13,8 +13,8 @@ var firstTokenBounds = [...]float64{
 func FirstTokenBounds() []float64 { return slices.Clone(firstTokenBounds[:]) }
 
 // FirstTokens counts first tokens since the start of the engine, by how long they took from the
-// arrival of their request at the server: those that do not exceed each bound of FirstTokenBounds, but the bound
-// before. The last has no bound.
+// arrival of their request at the server: those that do not exceed each bound of FirstTokenBounds,
+// but the bound before. The last has no bound.
 type FirstTokens [len(firstTokenBounds) + 1]uint64
 
 func (f *FirstTokens) add(seconds float64) {

@@ -1,0 +1,101 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// answerTimes decides on the lines of a pool that shows nothing but how long its answers take. It
+// adds lines, a few per round of answers, while answers take no longer than at best.
+type answerTimes struct {
+	answers, parts, ms float64 // of this round
+	best               float64 // mean of a part in the best round, in milliseconds; 0: unknown
+	bestAt             time.Time
+}
+
+const (
+	// roundOfAnswers is how many answers are compared at least: single ones differ too much.
+	roundOfAnswers = 20
+	// bestFor is how long the best round counts. Later ones may be of other lines.
+	bestFor = 10 * time.Minute
+	// roundGrowth is by how much the lines grow in a round, besides one.
+	roundGrowth = 1.1
+	// unnoticed is by how many milliseconds more an answer may take in any case: servers and
+	// networks vary as much.
+	unnoticed = 10
+	// roundFall bounds by how much they fall in one.
+	roundFall = 0.7
+)
+
+// add adds an answer that took ms milliseconds for some parts while the pool carried some lines. It
+// returns how many lines a runner should carry instead of the present number.
+func (a *answerTimes) add(
+	now time.Time, ms, parts, carried, lines, slowdown float64,
+) float64 {
+	a.answers++
+	a.parts += parts
+	a.ms += ms
+	if a.answers < max(roundOfAnswers, carried) {
+		return lines
+	}
+	mean, unnoticed := a.ms/a.parts, unnoticed*a.answers/a.parts
+	a.answers, a.parts, a.ms = 0, 0, 0
+	if a.best == 0 || mean < a.best || now.Sub(a.bestAt) > bestFor {
+		a.best, a.bestAt = mean, now
+	}
+	if allowed := portable.Rounded(slowdown*a.best) + unnoticed; mean > allowed {
+		return lines * max(roundFall, allowed/mean)
+	}
+	return portable.Rounded(roundGrowth*lines) + 1
+}
+
+// seesIterations reports whether streams or metrics have ever shown an iteration of the pool's
+// engines. Those of embeddings show none.
+func (c *Controller) seesIterations() bool {
+	for _, m := range c.roster.Members {
+		if !m.State.iterations.seenAt.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// blind reports whether nothing shows iterations, and no gateway shows users.
+func (c *Controller) blind() bool { return !c.seesIterations() && c.outcomes.at.IsZero() }
+
+// instant is the time of answers, in milliseconds, that no engine with much to compute attains.
+const instant = 20
+
+// promptsAreFree reports whether prompts need no limit in a blind pool, in which their cost is a
+// guess: metrics show no user, or answers come too fast for any cost.
+func (c *Controller) promptsAreFree() bool {
+	if !c.blind() {
+		return false
+	}
+	if best := c.answerTimes.best; best > 0 && best < instant {
+		return true
+	}
+	for _, m := range c.roster.Members {
+		if in := &m.State.interactive; !c.recent(c.ticked, in.seenAt) || in.running.mean > 0.01 {
+			return false
+		}
+	}
+	return true
+}
+
+// answeredBlind updates the lines by an answer in a pool that shows no iterations. A short answer
+// is mostly the time of its prompt, so it does not show how long iterations take. Each token of a
+// long one takes an iteration.
+func (c *Controller) answeredBlind(now time.Time, latency time.Duration, output int) {
+	carried := 0.0
+	for _, m := range c.roster.Members {
+		carried += float64(m.State.own.lines)
+	}
+	times, parts := &c.answerTimes, 1.0
+	if output >= fewOutput {
+		times, parts = &c.answerTokenTimes, float64(output)
+	}
+	c.lines = times.add(now, milliseconds(latency), parts, carried, c.lines, c.slo.Slowdown)
+	c.boundLines()
+}
