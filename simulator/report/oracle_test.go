@@ -35,7 +35,9 @@ func bundled(t *testing.T, name string) simulator.Setup {
 		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.PlanConfig(),
 		ChunkLines: cfg.Dispatch.ChunkLines,
 	}}
-	s.Policy.Flow.Policy = "headroom"
+	own := headroom.DefaultConfig()
+	own.Streams = headroom.StreamsAll // mistakes are made in the gaps between tokens
+	s.Policy.Flow = s.Policy.Flow.With(headroom.Name, own)
 	var known bool
 	if s.Profile, known = engine.ProfileNamed(sc.Pool.Profile); !known {
 		t.Fatalf("%s: no profile %q", name, sc.Pool.Profile)
@@ -119,11 +121,11 @@ func TestReportShowsMistakes(t *testing.T) {
 			s.Scenario.Metrics.Faults = []scenario.MetricsFault{
 				{Kind: scenario.Restamped, From: 4 * time.Minute, To: 20 * time.Minute}}
 		}},
-		// A job that is hard to finish in time asks for more and more lines. One that is impossible
-		// would ask for none.
+		// A job that is hard to finish in time asks for more and more lines, which a small KV cache
+		// cannot hold. One that is impossible would ask for none.
 		{deadlinesAboveSafety, func(s *simulator.Setup) {
 			s.Scenario.Goals = scenario.Goals{Loss: 1}
-			s.Scenario.Pool.Replicas = 9
+			s.Scenario.Pool.Replicas, s.Scenario.Pool.KVTokens = 9, 60_000
 			s.Scenario.Jobs = []scenario.Job{
 				{Name: "pressing", Kind: "gen", Lines: 5_000, Window: 20 * time.Minute}}
 		}},
