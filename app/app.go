@@ -177,6 +177,7 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	a.log.InfoContext(ctx, "serving", "url", a.URL(), "admin", a.AdminURL(), "data", a.cfg.Data,
 		"node", a.cfg.Node, "version", a.options.Version)
+	a.logProtection(ctx)
 	err := errors.Join(parts.Wait(), a.Close())
 	a.log.InfoContext(ctx, "stopped")
 	return err

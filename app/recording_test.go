@@ -76,7 +76,7 @@ func TestRecordingHasNoUserData(t *testing.T) {
 			}
 			return nil
 		})
-	if err != nil || header.Policy != "aimd" {
+	if err != nil || header.Policy != cfg.FlowControl.Policy {
 		t.Errorf("%v, header %+v", err, header)
 	}
 	if runners != 1 || jobs != 1 || lines != 20 || latencies != 1 {

@@ -40,7 +40,8 @@ func TestStreamedLinesHaveTheSameOutput(t *testing.T) {
 	for _, policy := range []string{"fixed", "headroom"} {
 		admin := freeAddress(t)
 		d := NewDaemon(t, Options{Upstreams: []string{runner},
-			Set: []string{"flowcontrol.policy=" + policy}, Args: []string{"--admin-listen", admin}})
+			Set: []string{"flowcontrol.policy=" + policy,
+				"flowcontrol.headroom.streams=all"}, Args: []string{"--admin-listen", admin}})
 		c := d.Client()
 		ids := map[string]string{}
 		for url, body := range bodies {

@@ -82,6 +82,10 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 			w, `{"object":"list","data":[{"id":%q,"object":"model","created":1700000000,"owned_by":"stub"}]}`, s.model)
 		return
 	}
+	if r.Method != http.MethodPost { // metrics and capabilities
+		http.NotFound(w, r)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return

@@ -2,9 +2,11 @@ package flowcontrol
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
@@ -15,8 +17,7 @@ import (
 // of the pool, and how the policies are configured. Start from DefaultConfig, which has the
 // policies that are linked into the program: package flowcontrol/builtin links all of this project.
 type Config struct {
-	// Policy is the name of the policy. Default: aimd, because it needs no knowledge of the
-	// engines.
+	// Policy is the name of the policy. Default: headroom, because it protects interactive users.
 	Policy string `yaml:"policy"`
 	// SLO is the latency that interactive users are promised, for policies that protect it.
 	SLO SLO `yaml:"slo"`
@@ -38,10 +39,10 @@ type Config struct {
 // SLO holds the service level objectives of interactive requests. TTFT and TPOT are absolute
 // objectives. If neither is configured, Slowdown is the objective.
 type SLO struct {
-	// TTFT is the longest time to the first token. 0: none. Default: 2s.
+	// TTFT is the longest time to the first token. 0: none. Default: 0.
 	TTFT time.Duration `yaml:"ttft"`
-	// TPOT is the longest mean time between a request's further tokens. 0: none. Default: 100ms,
-	// which a reader does not notice.
+	// TPOT is the longest mean time between a request's further tokens. 0: none. Default: 0,
+	// because an objective that is far above what an engine does permits to slow it down as much.
 	TPOT time.Duration `yaml:"tpot"`
 	// Slowdown is the objective if ttft and tpot are both 0: interactive iterations and first
 	// tokens take at most so many times as long as they would without batch lines, above 1 and at
@@ -57,7 +58,23 @@ type SLO struct {
 // Relative reports whether no absolute objective is configured, so that Slowdown is the objective.
 func (s SLO) Relative() bool { return s.TTFT == 0 && s.TPOT == 0 }
 
-// usualTTFT and usualTPOT are the objectives of DefaultConfig, and those of WithUsual.
+// String says what interactive users are promised.
+func (s SLO) String() string {
+	var parts []string
+	if s.TTFT > 0 {
+		parts = append(parts, fmt.Sprintf("first tokens within %v", s.TTFT))
+	}
+	if s.TPOT > 0 {
+		parts = append(parts, fmt.Sprintf("%v per token", s.TPOT))
+	}
+	if s.Relative() {
+		return fmt.Sprintf("first tokens and tokens take at most %v times as long as without "+
+			"batch work", s.Slowdown)
+	}
+	return fmt.Sprintf("%s, but for %.3g %% of requests", strings.Join(parts, " and "), 100*s.Late)
+}
+
+// usualTTFT and usualTPOT are the objectives of WithUsual.
 const (
 	usualTTFT = 2 * time.Second
 	usualTPOT = 100 * time.Millisecond
@@ -84,13 +101,13 @@ type Engine struct {
 }
 
 // defaultPolicy is the policy of DefaultConfig.
-const defaultPolicy = "aimd"
+const defaultPolicy = "headroom"
 
 // DefaultConfig returns the defaults of the pool and of every registered policy.
 func DefaultConfig() Config {
 	return Config{
 		Policy:   defaultPolicy,
-		SLO:      SLO{TTFT: usualTTFT, TPOT: usualTPOT, Slowdown: 1.15, Late: 0.006},
+		SLO:      SLO{Slowdown: 1.15, Late: 0.006},
 		Shared:   true,
 		Settings: defaultSettings(),
 	}

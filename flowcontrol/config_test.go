@@ -40,7 +40,7 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"engine.max_batched_tokens: ": func(c *flowcontrol.Config) {
 			c.Engine.MaxBatchedTokens = -1
 		},
-		"policy: the settings of aimd": func(c *flowcontrol.Config) { c.Settings = nil },
+		"policy: the settings of headroom": func(c *flowcontrol.Config) { c.Settings = nil },
 		"fixed.per_runner: ": func(c *flowcontrol.Config) {
 			*c = c.With(fixed.Name, fixed.Config{})
 		},

@@ -11,10 +11,10 @@ import (
 )
 
 func TestPoolsHaveTheirOwn(t *testing.T) {
-	cfg := flowcontrol.DefaultConfig()
+	cfg := flowcontrol.DefaultConfig().Select(gradient.Name, gradient.DefaultConfig())
 	batch := cfg.Select(fixed.Name, fixed.Config{PerRunner: 7})
 	cfg.Pools = map[string]flowcontrol.Config{"batch": batch}
-	if got := cfg.For([]string{"chat"}); got.Policy != "aimd" || got.Pools != nil {
+	if got := cfg.For([]string{"chat"}); got.Policy != gradient.Name || got.Pools != nil {
 		t.Errorf("a pool without an entry: %q, pools %v", got.Policy, got.Pools)
 	}
 	if got := cfg.For([]string{"chat", "batch"}); got.Policy != fixed.Name ||
@@ -22,7 +22,7 @@ func TestPoolsHaveTheirOwn(t *testing.T) {
 		t.Errorf("a pool with an entry for one of its models: %q, %+v", got.Policy, got.Settings)
 	}
 	if cfg.UsesReadings() {
-		t.Error("neither aimd nor fixed uses readings")
+		t.Error("neither gradient nor fixed uses readings")
 	}
 	chat := cfg.With(gradient.Name, gradient.Config{})
 	chat.Policy, chat.Pools = saturation.Name, nil

@@ -32,6 +32,8 @@ type Needs struct {
 	Streams bool
 	// CostModel says that the policy cannot work without Engine.CostModel.
 	CostModel bool
+	// Protects says that the policy keeps the latency of interactive requests within the SLO.
+	Protects bool
 	// UnsharedIterations says that the policy lets iterations take as long as they need in a pool
 	// that is not Shared. Predictions for such a pool ignore SLO.TPOT.
 	UnsharedIterations bool

@@ -10,6 +10,7 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/costmodel"
 	fixedpolicy "github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
@@ -37,6 +38,13 @@ func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 		f(&s)
 	}
 	return s
+}
+
+// streamed lets the policy headroom stream all lines, which shows it the most.
+func streamed(s *Setup) {
+	own := headroom.DefaultConfig()
+	own.Streams = headroom.StreamsAll
+	s.Policy.Flow = s.Policy.Flow.Select(headroom.Name, own)
 }
 
 func daemon() Policy {

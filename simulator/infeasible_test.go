@@ -10,13 +10,12 @@ import (
 // A job that no policy could finish in time is reported within a minute, though its first answers
 // take longer. It takes nothing from a feasible job that is submitted and due later.
 func TestInfeasibleJobsAreReportedSoonAndYield(t *testing.T) {
-	s := bundled(t, "s9-deadlines.yaml")
+	s := bundled(t, "s9-deadlines.yaml", streamed)
 	s.Scenario.Horizon = 100 * time.Minute
 	s.Scenario.Jobs = []scenario.Job{
 		{Name: "impossible", Kind: "gen", At: 30 * time.Minute, Window: time.Hour, Lines: 50_000},
 		{Name: "feasible", Kind: "bal", At: 35 * time.Minute, Window: time.Hour, Lines: 12_000},
 	}
-	s.Policy.Flow.Policy = "headroom"
 	r, err := RunBatch(s, func(float64) error { return nil })
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,7 @@ func TestEvictionOfPreempted(t *testing.T) {
 	s := bundled(t, "s2-gen.yaml", horizon(time.Hour), func(s *Setup) {
 		s.Scenario.Pool.Replicas, s.Scenario.Pool.KVTokens = 8, 30_000
 		own := headroom.DefaultConfig()
+		own.Streams = headroom.StreamsAll
 		reserve := &own.Tuning.Reserve
 		reserve.KVUsed, reserve.KVGrowth, reserve.KVDeviations = 1, 1, 0
 		s.Policy.Flow = s.Policy.Flow.Select(headroom.Name, own)

@@ -10,7 +10,7 @@ import (
 // On a pool that scales from zero, jobs of long lines meet their deadlines although all answers
 // before were short, and the GPU-hours stay near those that are needed.
 func TestUnseenLongLinesFromZero(t *testing.T) {
-	s := bundled(t, "s11-from-zero.yaml")
+	s := bundled(t, "s11-from-zero.yaml", streamed)
 	long := func(median float64) scenario.Length {
 		return scenario.Length{Median: median, Sigma: 0.3}
 	}
@@ -24,7 +24,6 @@ func TestUnseenLongLinesFromZero(t *testing.T) {
 		{Name: "books", Input: long(55), Output: long(4500), At: 20 * time.Hour,
 			Window: 2 * time.Hour, Lines: 8000},
 	}
-	s.Policy.Flow.Policy = "headroom"
 	r, err := RunBatch(s, func(float64) error { return nil })
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func smallBatches(ctx context.Context, l *environment, up *upstream) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	d, err := l.startDaemon(ctx, data, up.url)
+	d, err := l.startDaemon(ctx, data, up.url, "flowcontrol.policy=fixed")
 	if err != nil {
 		return 0, err
 	}

@@ -30,6 +30,10 @@ func startHanging(t *testing.T, received chan<- struct{}) (url string) {
 			w.Write([]byte(`{"object":"list","data":[{"id":"m","object":"model"}]}`))
 			return
 		}
+		if r.Method != http.MethodPost { // readings
+			http.NotFound(w, r)
+			return
+		}
 		io.Copy(io.Discard, r.Body) // the server notices a disconnect only after the body
 		select {
 		case received <- struct{}{}:

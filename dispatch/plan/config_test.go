@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -16,7 +17,8 @@ func TestQueuesAssumeTheRateOfTheEstimate(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.Cost.AssumedRate = rate
 		p := newPlanner(t, cfg, Deps{Scheduler: scheduler.DefaultConfig(),
-			Flow: flowcontrol.DefaultConfig(), Random: rand.New(rand.NewPCG(1, 1))})
+			Flow:   flowcontrol.DefaultConfig().Select(fixed.Name, fixed.DefaultConfig()),
+			Random: rand.New(rand.NewPCG(1, 1))})
 		q, err := p.newQueue()
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,8 @@ const Name = "headroom"
 func init() {
 	flowcontrol.Register(Name, flowcontrol.Factory{
 		Default: DefaultConfig(),
-		Needs:   flowcontrol.Needs{Readings: true, Streams: true, UnsharedIterations: true},
+		Needs: flowcontrol.Needs{Readings: true, Streams: true, Protects: true,
+			UnsharedIterations: true},
 		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
 			return New(cfg), nil
 		},

@@ -21,6 +21,7 @@ var testModel = costmodel.Model{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04}
 func config() flowcontrol.Config {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.Policy = headroom.Name
+	cfg.SLO.TTFT, cfg.SLO.TPOT = 2*time.Second, 100*time.Millisecond
 	cfg.Engine = flowcontrol.Engine{CostModel: testModel, KVTokens: 400_000, MaxSeqs: 256,
 		MaxBatchedTokens: 512}
 	return cfg

@@ -2,6 +2,7 @@ package headroom
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -16,6 +17,7 @@ func newPool(
 ) (c *Controller, runners []*runner) {
 	t.Helper()
 	cfg := flowcontrol.DefaultConfig()
+	cfg.SLO.TTFT, cfg.SLO.TPOT = 2*time.Second, 100*time.Millisecond
 	cfg.Policy = Name
 	cfg.Engine = flowcontrol.Engine{
 		CostModel: costmodel.Model{C0: 33, C1: 0.15, KV: 5e-5, P1: 0.04},

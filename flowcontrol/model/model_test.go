@@ -30,6 +30,7 @@ func a100() flowcontrol.Engine {
 
 func TestGrantsWhatTheCostModelLeaves(t *testing.T) {
 	cfg := flowcontrol.DefaultConfig()
+	cfg.SLO.TTFT, cfg.SLO.TPOT = 2*time.Second, 100*time.Millisecond
 	cfg.Policy, cfg.Engine = model.Name, a100()
 	p := flowcontroltest.NewPool(t, cfg)
 	p.Join("a")

@@ -43,6 +43,7 @@ func Config(directory string, upstreams ...string) config.Config {
 	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = "127.0.0.1:0", "127.0.0.1:0", directory,
 		"test"
 	cfg.Shutdown.Drain = 100 * time.Millisecond
+	cfg.FlowControl.Policy = "fixed" // the default first watches a pool for some seconds
 	for _, url := range upstreams {
 		cfg.Upstreams = append(cfg.Upstreams, dispatch.Upstream{URL: url})
 	}
