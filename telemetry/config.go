@@ -3,7 +3,6 @@ package telemetry
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 )
 
@@ -33,6 +32,11 @@ type Tuning struct {
 	// (Model Runner API). A runner that does not have it is asked less often. 0: never. Default:
 	// 5s, which is how long runners keep an answer.
 	CapabilitiesEvery time.Duration `yaml:"capabilities_every"`
+	// FrozenAfter is how long a metrics page may show requests while no counter and no KV usage
+	// moves. After that its requests and KV usage count as unknown: engines keep their last gauges
+	// when all requests are aborted. It must be longer than any prompt takes. 0: never. Default:
+	// 60s.
+	FrozenAfter time.Duration `yaml:"frozen_after"`
 }
 
 // Prometheus is a server with the query API of Prometheus. It must have histograms of interactive
@@ -43,6 +47,16 @@ type Prometheus struct {
 	URL string `yaml:"url"`
 	// TokenEnv names the environment variable that holds a bearer token. Empty: none is sent.
 	TokenEnv string `yaml:"token_env"`
+	// TokenFile names a file that holds a bearer token, in place of token_env. It is read for every
+	// query, so the token can be rotated.
+	TokenFile string `yaml:"token_file"`
+	// BasicAuth is sent in place of a token.
+	BasicAuth BasicAuth `yaml:"basic_auth"`
+	// Headers are added to every query, for instance a tenant as X-Scope-OrgID. They are shown by
+	// check, so secrets do not belong here. Empty: none.
+	Headers map[string]string `yaml:"headers"`
+	// TLS applies to a URL with https.
+	TLS TLS `yaml:"tls"`
 	// TTFT selects the histogram of the time to the first token, in seconds, by its name without
 	// _bucket and by labels. The first that has counted a request is used. Default: the histogram
 	// of llm-d's endpoint picker, by its new and its old name, for requests whose priority is not
@@ -64,6 +78,17 @@ type Prometheus struct {
 	PrometheusTuning `yaml:"tuning"`
 }
 
+// BasicAuth is a user name and a password (RFC 7617).
+type BasicAuth struct {
+	// Username is the name. Empty: none is sent.
+	Username string `yaml:"username"`
+	// PasswordEnv names the environment variable that holds the password.
+	PasswordEnv string `yaml:"password_env"`
+	// PasswordFile names a file that holds the password, in place of password_env. It is read for
+	// every query.
+	PasswordFile string `yaml:"password_file"`
+}
+
 // PrometheusTuning holds the constants of the queries.
 type PrometheusTuning struct {
 	// Every sets the interval of the queries. An interval below that of Prometheus's scrapes gives
@@ -80,6 +105,7 @@ func DefaultConfig() Config {
 		Every: time.Second,
 		Tuning: Tuning{
 			Timeout: 2 * time.Second, Jitter: 0.1, CapabilitiesEvery: 5 * time.Second,
+			FrozenAfter: time.Minute,
 		},
 		Prometheus: Prometheus{
 			PrometheusTuning: PrometheusTuning{Every: 5 * time.Second, Timeout: 5 * time.Second},
@@ -108,6 +134,9 @@ func (c Config) Validate() error {
 	if c.CapabilitiesEvery < 0 {
 		refuse("tuning.capabilities_every: is %v, must not be negative", c.CapabilitiesEvery)
 	}
+	if c.FrozenAfter < 0 {
+		refuse("tuning.frozen_after: is %v, must not be negative", c.FrozenAfter)
+	}
 	if c.Timeout <= 0 {
 		refuse("tuning.timeout: is %v, must be positive", c.Timeout)
 	}
@@ -118,9 +147,8 @@ func (c Config) Validate() error {
 	if p.URL == "" {
 		return errors.Join(faults...)
 	}
-	if parsed, err := url.Parse(p.URL); err != nil || parsed.Host == "" ||
-		parsed.Scheme != "http" && parsed.Scheme != "https" {
-		refuse("prometheus.url: %q is no URL; write http://host:port", p.URL)
+	if err := p.validateAccess(); err != nil {
+		faults = append(faults, err)
 	}
 	if p.Every <= 0 {
 		refuse("prometheus.tuning.every: is %v, must be positive", p.Every)

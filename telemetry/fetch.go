@@ -7,47 +7,68 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"time"
 )
 
-// errUnknownPage reports that a server does not have the page that was requested.
-var errUnknownPage = errors.New("the server has no such page")
+// request is what fetch asks a server for.
+type request struct {
+	url    string
+	header http.Header
+	accept string
+	limit  int64 // of the answer in bytes, after decompression
+}
 
-// largestPage limits the size of a metrics page, in bytes. vLLM's has about 100 KB.
-const largestPage = 16 << 20
-
-// fetch requests a page. taken estimates when the server produced it: the middle of the request.
+// fetch requests a page and hands it to parse, which need not read all of it. taken estimates when
+// the server produced it: the middle of the request. Errors show no credentials. The context limits
+// the time of all of it.
 func fetch(
-	ctx context.Context, client *http.Client, url string, header http.Header, accept string,
-) (body []byte, response *http.Response, taken time.Time, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	ctx context.Context, client *http.Client, ask request,
+	parse func(header http.Header, body io.Reader) error,
+) (taken time.Time, err error) {
+	shown := shownURL(ask.url)
+	to, err := http.NewRequestWithContext(ctx, http.MethodGet, ask.url, nil)
 	if err != nil {
-		return nil, nil, time.Time{}, err
+		return taken, fmt.Errorf("get %s: %w", shown, errGarbled)
 	}
-	maps.Copy(request.Header, header)
-	request.Header.Set("Accept", accept)
+	maps.Copy(to.Header, ask.header)
+	to.Header.Set("Accept", ask.accept)
+	defer func() { err = withoutSecrets(err, to.Header) }()
 	sent := time.Now()
-	response, err = client.Do(request)
+	response, err := client.Do(to)
 	if err != nil {
-		return nil, nil, time.Time{}, err
+		return taken, err
 	}
 	defer response.Body.Close()
 	taken = sent.Add(time.Since(sent) / 2)
-	body, err = io.ReadAll(io.LimitReader(response.Body, largestPage+1))
-	switch {
-	case err != nil:
-		return nil, nil, taken, fmt.Errorf("read %s: %w", url, err)
-	case len(body) > largestPage:
-		return nil, nil, taken, fmt.Errorf("read %s: the page is larger than %d bytes", url,
-			largestPage)
-	case response.StatusCode == http.StatusNotFound ||
-		response.StatusCode == http.StatusMethodNotAllowed ||
-		response.StatusCode == http.StatusNotImplemented:
-		return nil, nil, taken, fmt.Errorf("get %s: status %d: %w", url, response.StatusCode,
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return taken, fmt.Errorf("get %s: status %d: %w", shown, response.StatusCode,
 			errUnknownPage)
-	case response.StatusCode != http.StatusOK:
-		return nil, nil, taken, fmt.Errorf("get %s: status %d: %.200s", url, response.StatusCode,
-			body)
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return taken, fmt.Errorf("get %s: status %d: %w; check the key of the upstream", shown,
+			response.StatusCode, errRefused)
+	default:
+		start, _ := io.ReadAll(io.LimitReader(response.Body, 200))
+		return taken, fmt.Errorf("get %s: status %d: %q", shown, response.StatusCode, start)
 	}
-	return body, response, taken, nil
+	err = parse(response.Header, http.MaxBytesReader(nil, response.Body, ask.limit))
+	if large := new(http.MaxBytesError); errors.As(err, &large) {
+		err = fmt.Errorf("the page is larger than %d bytes: %w", ask.limit, errTooLarge)
+	}
+	if err != nil {
+		return taken, fmt.Errorf("read %s: %w", shown, err)
+	}
+	return taken, nil
+}
+
+// shownURL returns a URL without its password and its query, for errors and logs.
+func shownURL(text string) string {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return "a URL that can't be parsed"
+	}
+	parsed.RawQuery, parsed.Fragment = "", ""
+	return parsed.Redacted()
 }

@@ -10,6 +10,8 @@ import (
 type gauges struct {
 	timestamp *prometheus.GaugeVec
 	failures  *prometheus.CounterVec
+	dropped   *prometheus.CounterVec
+	degraded  *prometheus.GaugeVec
 	signals   *prometheus.GaugeVec
 }
 
@@ -23,13 +25,21 @@ func newGauges(registerer prometheus.Registerer) *gauges {
 			Name: "tidefill_reading_failures_total",
 			Help: "Requests to a source that returned no reading.",
 		}, []string{"target", "source"}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_reading_values_dropped_total",
+			Help: "Values that were not used, by signal and by what is wrong with them.",
+		}, []string{"target", "signal", "reason"}),
+		degraded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidefill_reading_degraded",
+			Help: "1 while a source gives no usable reading, by the state that it is in.",
+		}, []string{"target", "source", "state"}),
 		signals: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_signal_resolved",
 			Help: "1 for each signal of a runner, with the engine metric it is read from.",
 		}, []string{"runner", "signal", "metric"}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(g.timestamp, g.failures, g.signals)
+		registerer.MustRegister(g.timestamp, g.failures, g.dropped, g.degraded, g.signals)
 	}
 	return g
 }
@@ -41,6 +51,21 @@ func (g *gauges) sampled(s source, sample Sample) {
 }
 
 func (g *gauges) failed(s source) { g.failures.WithLabelValues(s.target, s.kind).Inc() }
+
+// drop counts values of a target that were not used.
+func (g *gauges) drop(target string) func(drop) {
+	return func(d drop) {
+		g.dropped.WithLabelValues(target, d.signal, string(d.reason)).Inc()
+	}
+}
+
+// setState publishes the state of a source; empty: it is not degraded.
+func (g *gauges) setState(s source, now state) {
+	g.degraded.DeletePartialMatch(prometheus.Labels{"target": s.target, "source": s.kind})
+	if now != "" {
+		g.degraded.WithLabelValues(s.target, s.kind, string(now)).Set(1)
+	}
+}
 
 // setUsed publishes the metrics that a runner's signals are read from.
 func (g *gauges) setUsed(runner string, found usedMetrics) {

@@ -3,10 +3,12 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // metrics reads the metrics page of a runner.
@@ -14,9 +16,13 @@ type metrics struct {
 	runner   Runner
 	client   *http.Client
 	signals  signalMap
+	wanted   map[string]bool // names of the metrics that signals are read from
 	log      *slog.Logger
 	onChange func(usedMetrics)
-	known    *usedMetrics // by the last read; nil: none yet
+	onDrop   func(drop)
+	known    *usedMetrics    // by the last read; nil: none yet
+	shown    map[string]bool // signals that the runner has shown
+	frozen   frozen
 }
 
 func (m *metrics) read(ctx context.Context) ([]Sample, error) {
@@ -24,25 +30,55 @@ func (m *metrics) read(ctx context.Context) ([]Sample, error) {
 	if !strings.HasPrefix(m.runner.Metrics, m.runner.Base+"/") {
 		header = nil // the API key must not reach another server
 	}
-	body, response, taken, err := fetch(ctx, m.client, m.runner.Metrics, header,
-		"text/plain;version=0.0.4")
+	var p page
+	taken, err := fetch(ctx, m.client, request{url: m.runner.Metrics, header: header,
+		accept: "text/plain;version=0.0.4", limit: largestPage},
+		func(_ http.Header, body io.Reader) (err error) {
+			p, err = parsePage(body, m.wanted)
+			return err
+		})
 	if err != nil {
 		return nil, err
 	}
-	p, err := parsePage(body, response.Header)
-	if err != nil {
-		return nil, fmt.Errorf("parse %s: %w", m.runner.Metrics, err)
-	}
+	return m.sample(ctx, p, taken, shownURL(m.runner.Metrics))
+}
+
+// sample returns the sample of a page from a place, which is for errors.
+func (m *metrics) sample(
+	ctx context.Context, p page, taken time.Time, place string,
+) ([]Sample, error) {
 	r, found := m.signals.read(p, taken)
+	m.countDrops(found)
 	m.logChange(ctx, found)
 	if found.engine == "" {
 		return nil, fmt.Errorf(
 			"read %s: it has the metrics of no engine in the signal map (telemetry.signals): %w",
-			m.runner.Metrics, errUnknownPage)
+			place, errUnknownPage)
 	}
 	sample := Sample{Runner: m.runner.Name, Reading: &r}
 	sample.TTFT, sample.TPOT = m.signals.latencies(p, found)
+	if err := m.frozen.check(&r); err != nil {
+		return []Sample{sample}, fmt.Errorf("read %s: %w for %v; its requests count as unknown, "+
+			"and a line shows whether the engine works", place, err, m.frozen.after)
+	}
 	return []Sample{sample}, nil
+}
+
+// countDrops counts the values that were not used, and the signals that the runner no longer shows.
+func (m *metrics) countDrops(found usedMetrics) {
+	for _, d := range found.dropped {
+		m.onDrop(d)
+	}
+	for signal, name := range found.names {
+		if name != "" {
+			m.shown[signal] = true
+		}
+	}
+	for signal := range m.shown {
+		if found.names[signal] == "" {
+			m.onDrop(drop{signal, faultAbsent})
+		}
+	}
 }
 
 // logChange logs the metrics that signals are read from, and calls onChange, if they have changed

@@ -1,51 +1,24 @@
 package telemetry
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// page holds the samples of a metrics page by the name of their metric.
-type page map[model.LabelValue]model.Vector
-
-// parsePage parses a metrics page in the exposition formats of Prometheus. Samples without a
-// timestamp get the timestamp 0.
-func parsePage(body []byte, header http.Header) (page, error) {
-	p := page{}
-	d := expfmt.NewDecoder(bytes.NewReader(body), expfmt.ResponseFormat(header))
-	samples := expfmt.SampleDecoder{Dec: d, Opts: &expfmt.DecodeOptions{}}
-	for {
-		var family model.Vector
-		if err := samples.Decode(&family); errors.Is(err, io.EOF) {
-			return p, nil
-		} else if err != nil {
-			return nil, err
-		}
-		for _, sample := range family {
-			name := sample.Metric[model.MetricNameLabel]
-			p[name] = append(p[name], sample)
-		}
-	}
-}
-
 // usedMetrics lists the metrics of a page that the signals are read from.
 type usedMetrics struct {
-	engine string            // that the page belongs to; empty: unknown
-	prefix string            // of the engine's metrics on the page
-	names  map[string]string // of the metrics, by signal
+	engine  string            // that the page belongs to; empty: unknown
+	prefix  string            // of the engine's metrics on the page
+	names   map[string]string // of the metrics, by signal
+	dropped []drop            // what the page has, but no value can be read from
 }
 
 // These keys of engine.Signals name the latency histograms. Histograms include the latencies of
@@ -60,36 +33,54 @@ const (
 // reading's time is the oldest timestamp of its samples, or the time of receipt if that is older or
 // the samples have no timestamps.
 func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, usedMetrics) {
-	r := flowcontrol.NoReading(flowcontrol.Metrics, at)
-	for _, e := range m {
-		for _, prefix := range e.Prefixes {
-			found := usedMetrics{engine: e.Engine, prefix: prefix, names: map[string]string{}}
-			for _, s := range signals {
-				for i := range e.Signals[s.name] {
-					source := &e.Signals[s.name][i]
-					if value, stamped, ok := source.value(p, prefix, s.mean); ok {
-						*s.field(&r) = value
-						found.names[s.name] = prefix + source.selector.String()
-						if !stamped.IsZero() && stamped.Before(r.Sampled) {
-							r.Sampled = stamped
-						}
-						break
-					}
-				}
-				if s.name == runningSignal && found.names[s.name] == "" {
-					break // the page of another engine
-				}
+	for i := range m {
+		for _, prefix := range m[i].Prefixes {
+			if r, found := m[i].read(p, prefix, at); found.engine != "" {
+				return r, found
 			}
-			if found.names[runningSignal] == "" {
-				continue
-			}
-			for _, h := range histograms {
-				*h.field(&r), found.names[h.name] = e.histogram(p, prefix, h.name)
-			}
-			return r, found
 		}
 	}
-	return r, usedMetrics{}
+	return flowcontrol.NoReading(flowcontrol.Metrics, at), usedMetrics{}
+}
+
+// read reads the signals under one prefix. usedMetrics is empty if the page has no signal running.
+func (e *engine) read(
+	p page, prefix string, at time.Time,
+) (r flowcontrol.Reading, found usedMetrics) {
+	r = flowcontrol.NoReading(flowcontrol.Metrics, at)
+	found = usedMetrics{engine: e.Engine, prefix: prefix, names: map[string]string{}}
+	for _, s := range signals {
+		for i := range e.Signals[s.name] {
+			source := &e.Signals[s.name][i]
+			value, stamped, why, ok := source.value(p, prefix, s.mean)
+			if !ok {
+				continue
+			}
+			// The page has this metric, so another that is listed after it is not read even if the
+			// value has a fault: they may count differently.
+			found.names[s.name] = prefix + source.selector.String()
+			if why != "" {
+				found.dropped = append(found.dropped, drop{s.name, why})
+				break
+			}
+			*s.field(&r) = value
+			if !stamped.IsZero() && stamped.Before(r.Sampled) {
+				r.Sampled = stamped
+			}
+			break
+		}
+		if s.name == runningSignal && found.names[s.name] == "" {
+			return r, usedMetrics{} // the page of another engine
+		}
+	}
+	for _, h := range histograms {
+		var why fault
+		*h.field(&r), found.names[h.name], why = e.histogram(p, prefix, h.name)
+		if why != "" {
+			found.dropped = append(found.dropped, drop{h.name, why})
+		}
+	}
+	return r, found
 }
 
 // latencies returns the latency histograms of a page, for the engine that read has found. Nil: the
@@ -97,8 +88,8 @@ func (m signalMap) read(p page, at time.Time) (flowcontrol.Reading, usedMetrics)
 func (m signalMap) latencies(p page, found usedMetrics) (ttft, tpot []flowcontrol.Bucket) {
 	for _, e := range m {
 		if e.Engine == found.engine {
-			ttft, _ = e.histogram(p, found.prefix, ttftHistogram)
-			tpot, _ = e.histogram(p, found.prefix, tpotHistogram)
+			ttft, _, _ = e.histogram(p, found.prefix, ttftHistogram)
+			tpot, _, _ = e.histogram(p, found.prefix, tpotHistogram)
 			return ttft, tpot
 		}
 	}
@@ -106,45 +97,89 @@ func (m signalMap) latencies(p page, found usedMetrics) (ttft, tpot []flowcontro
 }
 
 // histogram returns the histogram of the first metric listed under key that the page has, and the
-// name of the metric. It adds up the series of the metric.
-func (e *engine) histogram(p page, prefix, key string) (h []flowcontrol.Bucket, name string) {
+// name of the metric. It adds up the series of the metric. With a fault there is no histogram.
+func (e *engine) histogram(
+	p page, prefix, key string,
+) (h []flowcontrol.Bucket, name string, why fault) {
 	for i := range e.Signals[key] {
 		source := &e.Signals[key][i]
 		counts := map[float64]float64{}
 		for _, sample := range p[model.LabelValue(prefix+source.selector.name+"_bucket")] {
-			if upper, err := strconv.ParseFloat(string(sample.Metric[model.BucketLabel]),
-				64); err == nil && source.selector.matches(sample.Metric) {
-				counts[upper] += float64(sample.Value)
+			if !source.selector.matches(sample.Metric) {
+				continue
 			}
+			name = prefix + source.selector.String()
+			upper, err := strconv.ParseFloat(string(sample.Metric[model.BucketLabel]), 64)
+			if err != nil {
+				why = faultNotFinite
+				continue
+			}
+			counts[upper] += float64(sample.Value)
+			if of := faultOf(float64(sample.Value)); of != "" {
+				why = of
+			}
+		}
+		if name == "" {
+			continue
 		}
 		for _, upper := range slices.Sorted(maps.Keys(counts)) {
 			h = append(h, flowcontrol.Bucket{Upper: upper, Count: counts[upper]})
 		}
-		if h != nil {
-			return h, prefix + source.selector.String()
+		if why == "" {
+			why = faultOfBuckets(h)
 		}
+		if why != "" {
+			return nil, name, why
+		}
+		return h, name, ""
 	}
-	return nil, ""
+	return nil, "", ""
 }
 
-// value reads the metric from a page, as the sum of its series or as their mean. Values that are
-// negative or not finite count as missing. The timestamp is the oldest of the series; zero: none.
+// faultOfBuckets returns the fault of a histogram that is sorted by edge; empty: it has none.
+func faultOfBuckets(h []flowcontrol.Bucket) fault {
+	for _, b := range h {
+		if of := faultOf(b.Count); of != "" {
+			return of
+		}
+		if math.IsNaN(b.Upper) {
+			return faultNotFinite
+		}
+	}
+	if len(h) == 0 || !math.IsInf(h[len(h)-1].Upper, 1) {
+		return faultIncomplete
+	}
+	return ""
+}
+
+// value reads the metric from a page, as the sum of its series or as their mean; ok is false if the
+// page has none. With a fault there is no value. The timestamp is the oldest of the series; zero:
+// none.
 func (m *metric) value(
 	p page, prefix string, mean bool,
-) (value float64, stamped time.Time, ok bool) {
-	value, stamped, ok = aggregate(p, prefix, m.selector, m.Labels, mean)
+) (value float64, stamped time.Time, why fault, ok bool) {
+	value, stamped, why, ok = aggregate(p, prefix, m.selector, m.Labels, mean)
 	if !ok || m.Factor == "" {
-		return value, stamped, ok
+		return value, stamped, why, ok
 	}
-	factor, _, ok := aggregate(p, prefix, m.factor, nil, true)
-	return value * factor, stamped, ok && !math.IsInf(value*factor, 1)
+	factor, _, of, ok := aggregate(p, prefix, m.factor, nil, true)
+	switch {
+	case why != "":
+	case of != "":
+		why = of
+	default:
+		value *= factor
+		why = faultOf(value)
+	}
+	return value, stamped, why, ok
 }
 
 // aggregate returns the sum of the selected series, or their mean, and their oldest timestamp. If
-// labels are given, the value of a series is the product of these labels.
+// labels are given, the value of a series is the product of these labels, and a series without
+// numbers there is left out.
 func aggregate(
 	p page, prefix string, s selector, labels []string, mean bool,
-) (sum float64, stamped time.Time, ok bool) {
+) (sum float64, stamped time.Time, why fault, ok bool) {
 	count := 0.0
 	for _, sample := range p[model.LabelValue(prefix+s.name)] {
 		if !s.matches(sample.Metric) {
@@ -152,10 +187,12 @@ func aggregate(
 		}
 		value := float64(sample.Value)
 		if len(labels) > 0 {
-			value = product(sample.Metric, labels)
+			if value = product(sample.Metric, labels); math.IsNaN(value) {
+				continue
+			}
 		}
-		if !(value >= 0) || math.IsInf(value, 1) {
-			continue
+		if of := faultOf(value); of != "" {
+			why = of
 		}
 		sum, count = sum+value, count+1
 		if at := sample.Timestamp.Time(); sample.Timestamp != 0 &&
@@ -166,7 +203,10 @@ func aggregate(
 	if mean && count > 0 {
 		sum /= count
 	}
-	return sum, stamped, count > 0 && !math.IsInf(sum, 1)
+	if why == "" {
+		why = faultOf(sum)
+	}
+	return sum, stamped, why, count > 0
 }
 
 // product returns the product of the values of labels, or NaN if one is not a number.

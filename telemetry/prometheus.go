@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -24,10 +24,10 @@ import (
 type promQuery struct {
 	cfg    Prometheus
 	slo    flowcontrol.SLO
-	client *http.Client
-	header http.Header
+	access *access
 	log    *slog.Logger
 	chosen map[string]string // by the key of selectors: the one that returned data last
+	onDrop func(drop)
 }
 
 // attained is the histogram of one model, and how many requests met the SLO.
@@ -75,6 +75,9 @@ func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
 		samples = append(samples,
 			Sample{Model: m, Reading: &r, TTFT: first.buckets, TPOT: each.buckets})
 	}
+	if samples == nil {
+		return nil, fmt.Errorf("query %s: %w; check telemetry.prometheus", q.cfg.URL, errNoData)
+	}
 	return samples, nil
 }
 
@@ -119,7 +122,7 @@ func (q *promQuery) histogram(
 			q.log.InfoContext(ctx, "reading interactive "+whatOf(name), name, text, "limit", limit,
 				"prometheus", q.cfg.URL)
 		}
-		return q.attain(buckets, times, limit), nil
+		return q.attain(name, buckets, times, limit), nil
 	}
 	if chosen, logged := q.chosen[name]; len(selectors) > 0 && (!logged || chosen != "") {
 		q.chosen[name] = ""
@@ -150,8 +153,10 @@ func (q *promQuery) andModel() string {
 	return ", " + q.cfg.ModelLabel
 }
 
-// attain evaluates the histograms of all models against the limit.
-func (q *promQuery) attain(buckets, times model.Vector, limit time.Duration) map[string]attained {
+// attain evaluates the histograms of all models against the limit. name is the key of selectors.
+func (q *promQuery) attain(
+	name string, buckets, times model.Vector, limit time.Duration,
+) map[string]attained {
 	label := model.LabelName(q.cfg.ModelLabel)
 	sampled := map[string]time.Time{}
 	for _, s := range times {
@@ -173,6 +178,10 @@ func (q *promQuery) attain(buckets, times model.Vector, limit time.Duration) map
 		slices.SortFunc(h, func(a, b flowcontrol.Bucket) int {
 			return cmp.Compare(a.Upper, b.Upper)
 		})
+		if of := faultOfBuckets(h); of != "" {
+			q.onDrop(drop{name, of})
+			continue
+		}
 		a := flowcontrol.Attained(h, limit.Seconds())
 		if !known || math.IsNaN(a.Requests) {
 			continue
@@ -187,6 +196,8 @@ func (q *promQuery) attain(buckets, times model.Vector, limit time.Duration) map
 
 // query evaluates an expression at the current time.
 func (q *promQuery) query(ctx context.Context, expression string) (model.Vector, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.cfg.Timeout)
+	defer cancel()
 	target := strings.TrimSuffix(q.cfg.URL, "/") + "/api/v1/query"
 	form := url.Values{"query": {expression}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target,
@@ -194,13 +205,25 @@ func (q *promQuery) query(ctx context.Context, expression string) (model.Vector,
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(request.Header, q.header)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := q.client.Do(request)
+	response, clean, err := q.access.do(request)
 	if err != nil {
 		return nil, fmt.Errorf("query %s: %w", target, err)
 	}
 	defer response.Body.Close()
+	v, err := parseReply(response)
+	if err != nil {
+		return nil, fmt.Errorf("query %s: %s: %w", target, expression, clean(err))
+	}
+	return v, nil
+}
+
+// largestReply limits the size of an answer of Prometheus, in bytes, after decompression. Each
+// sample has about 100.
+const largestReply = 4 << 20
+
+// parseReply reads the vector that Prometheus answers.
+func parseReply(response *http.Response) (model.Vector, error) {
 	var reply struct {
 		Status string
 		Error  string
@@ -209,19 +232,32 @@ func (q *promQuery) query(ctx context.Context, expression string) (model.Vector,
 			Result     json.RawMessage `json:"result"`
 		}
 	}
-	body := http.MaxBytesReader(nil, response.Body, largestPage)
-	if err := json.NewDecoder(body).Decode(&reply); err != nil {
-		return nil, fmt.Errorf("query %s: status %d: parse the reply of Prometheus: %w", target,
-			response.StatusCode, err)
-	}
-	if reply.Status != "success" {
-		return nil, fmt.Errorf("query %s: %s: %s", target, expression, reply.Error)
+	body := http.MaxBytesReader(nil, response.Body, largestReply)
+	err := json.NewDecoder(body).Decode(&reply)
+	var large *http.MaxBytesError
+	switch {
+	case response.StatusCode == http.StatusUnauthorized ||
+		response.StatusCode == http.StatusForbidden:
+		return nil, fmt.Errorf("status %d: %w; check the credentials in telemetry.prometheus",
+			response.StatusCode, errRefused)
+	case errors.As(err, &large):
+		return nil, fmt.Errorf("the answer is larger than %d bytes; select fewer series: %w",
+			largestReply, errTooLarge)
+	case errors.As(err, new(*json.SyntaxError)), errors.As(err, new(*json.UnmarshalTypeError)):
+		if response.StatusCode != http.StatusOK { // such as the page of a proxy
+			return nil, fmt.Errorf("status %d: parse the answer: %w", response.StatusCode, err)
+		}
+		return nil, fmt.Errorf("parse the answer: %w (%w)", errGarbled, err)
+	case err != nil:
+		return nil, fmt.Errorf("status %d: read the answer: %w", response.StatusCode, err)
+	case reply.Status != "success":
+		return nil, fmt.Errorf("status %d: %.500s", response.StatusCode, reply.Error)
 	}
 	var v model.Vector
-	err = json.Unmarshal(reply.Data.Result, &v)
-	if err != nil || reply.Data.ResultType != "vector" {
-		return nil, fmt.Errorf("query %s: %s: the result is a %s, want a vector: %w", target,
-			expression, reply.Data.ResultType, err)
+	if err := json.Unmarshal(reply.Data.Result, &v); err != nil ||
+		reply.Data.ResultType != "vector" {
+		return nil, fmt.Errorf("%w: the result is a %.20q, want a vector (%w)", errGarbled,
+			reply.Data.ResultType, err)
 	}
 	return v, nil
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -55,10 +53,12 @@ type Reader struct {
 	log     *slog.Logger
 	gauges  *gauges
 	signals signalMap
-	token   string // for Prometheus
+	wanted  map[string]bool // names of the metrics that signals are read from
+	access  *access         // to Prometheus; nil: none is configured
 }
 
-// New builds a Reader; Run starts it. It returns an error if the signal map cannot be read.
+// New builds a Reader; Run starts it. It returns an error if the signal map, a secret or a
+// certificate cannot be read.
 func New(cfg Config, deps Deps) (*Reader, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
@@ -68,11 +68,15 @@ func New(cfg Config, deps Deps) (*Reader, error) {
 		return nil, fmt.Errorf("telemetry.signals: %w", err)
 	}
 	r := &Reader{cfg: cfg, deps: deps, log: deps.Logger.With("component", "telemetry"),
-		gauges: newGauges(deps.Registerer), signals: m}
-	if env := cfg.Prometheus.TokenEnv; env != "" && cfg.Prometheus.URL != "" {
-		if r.token = os.Getenv(env); r.token == "" {
-			return nil, fmt.Errorf(
-				"telemetry.prometheus.token_env: the environment variable %s is empty; set it", env)
+		gauges: newGauges(deps.Registerer), signals: m, wanted: m.metrics()}
+	if cfg.Prometheus.URL != "" {
+		if r.access, err = newAccess(cfg.Prometheus); err != nil {
+			return nil, fmt.Errorf("telemetry.prometheus.%w", err)
+		}
+		if cfg.Prometheus.TLS.InsecureSkipVerify {
+			r.log.Warn("the certificate of Prometheus is not verified, so another server can get "+
+				"the credentials; remove telemetry.prometheus.tls.insecure_skip_verify",
+				"prometheus", cfg.Prometheus.URL)
 		}
 	}
 	return r, nil
@@ -80,10 +84,7 @@ func New(cfg Config, deps Deps) (*Reader, error) {
 
 // Run reads all sources until ctx is done.
 func (r *Reader) Run(ctx context.Context) error {
-	client := &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 2, IdleConnTimeout: 90 * time.Second,
-		ForceAttemptHTTP2: true,
-	}}
+	client := &http.Client{Transport: newTransport(), CheckRedirect: stay}
 	defer client.CloseIdleConnections()
 	var polling sync.WaitGroup
 	defer polling.Wait()
@@ -94,25 +95,30 @@ func (r *Reader) Run(ctx context.Context) error {
 	}
 	for _, to := range r.deps.Runners {
 		if to.Metrics != "" {
-			m := &metrics{runner: to, client: client, signals: r.signals, log: r.log,
-				onChange: func(found usedMetrics) { r.gauges.setUsed(to.Name, found) }}
+			m := r.metricsOf(to)
+			m.client = client
 			start(source{target: to.Name, kind: "metrics", every: r.cfg.Every,
 				timeout: r.cfg.Timeout, read: m.read})
 		}
-		c := &capabilities{runner: to, client: client}
+		c := &capabilities{runner: to, client: client, onDrop: r.gauges.drop(to.Name)}
 		start(source{target: to.Name, kind: "capabilities", every: r.cfg.CapabilitiesEvery,
 			timeout: r.cfg.Timeout, read: c.read})
 	}
-	if r.cfg.Prometheus.URL != "" {
-		header := http.Header{}
-		if r.token != "" {
-			header.Set("Authorization", "Bearer "+r.token)
-		}
-		p := &promQuery{cfg: r.cfg.Prometheus, slo: r.deps.SLO, client: client, header: header,
-			log: r.log, chosen: map[string]string{}}
+	if r.access != nil {
+		defer r.access.close()
+		p := &promQuery{cfg: r.cfg.Prometheus, slo: r.deps.SLO, access: r.access, log: r.log,
+			chosen: map[string]string{}, onDrop: r.gauges.drop("prometheus")}
 		start(source{target: "prometheus", kind: "gateway", every: r.cfg.Prometheus.Every,
 			timeout: 8 * r.cfg.Prometheus.Timeout, read: p.read})
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// metricsOf returns the reader of a runner's metrics, without a client.
+func (r *Reader) metricsOf(to Runner) *metrics {
+	return &metrics{runner: to, signals: r.signals, wanted: r.wanted, log: r.log,
+		shown: map[string]bool{}, frozen: frozen{after: r.cfg.FrozenAfter},
+		onChange: func(found usedMetrics) { r.gauges.setUsed(to.Name, found) },
+		onDrop:   r.gauges.drop(to.Name)}
 }

@@ -199,7 +199,7 @@ tgi_request_input_length_bucket{le="+Inf"} 2
 			"", func(*flowcontrol.Reading) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := parsePage([]byte(strings.TrimLeft(c.page, "\n")), http.Header{})
+			p, err := parsePage(strings.NewReader(c.page), builtIn(t).metrics())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +224,7 @@ func TestHistogramsOfAnEngineAreSummed(t *testing.T) {
 		text += fmt.Sprintf(
 			"vllm:inter_token_latency_seconds_bucket{engine=\"%d\",le=\"0.5\"} %d\n", rank, 1+add)
 	}
-	p, err := parsePage([]byte(text), http.Header{})
+	p, err := parsePage(strings.NewReader(text), builtIn(t).metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,8 +238,9 @@ func TestHistogramsOfAnEngineAreSummed(t *testing.T) {
 }
 
 func TestTimestampsOfThePageAreUsed(t *testing.T) {
-	p, err := parsePage([]byte("vllm:num_requests_running 3 5000\n"+
-		"vllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"), http.Header{})
+	p, err := parsePage(strings.NewReader("vllm:num_requests_running 3 5000\n"+
+		"vllm:num_requests_waiting 1 4000\nvllm:prompt_tokens_total 1 90000\n"),
+		builtIn(t).metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -605,8 +606,12 @@ func TestLatenciesWithoutObjectives(t *testing.T) {
 		[2]string{"(inference_objective_request_ttft_seconds_bucket", "[" + strings.Join([]string{
 			bucket("a", "1", 80), bucket("a", "+Inf", 100)}, ",") + "]"},
 	)
-	q := promQuery{cfg: cfg, client: http.DefaultClient, log: slog.New(slog.DiscardHandler),
-		chosen: map[string]string{}}
+	to, err := newAccess(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := promQuery{cfg: cfg, access: to, log: slog.New(slog.DiscardHandler),
+		chosen: map[string]string{}, onDrop: func(drop) {}}
 	got, err := q.read(t.Context())
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%+v, %v; want one sample", got, err)
@@ -696,7 +701,7 @@ func FuzzPage(f *testing.F) {
 		"vllm:cache_config_info{num_gpu_blocks=\"1e308\",block_size=\"1e308\"} 1\n")
 	m := builtIn(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := parsePage([]byte(text), http.Header{})
+		p, err := parsePage(strings.NewReader(text), builtIn(t).metrics())
 		if err != nil {
 			return
 		}

@@ -158,3 +158,22 @@ func (m *metric) parse() (err error) {
 	}
 	return err
 }
+
+// metrics returns the names of all metrics on pages that signals are read from.
+func (m signalMap) metrics() map[string]bool {
+	names := map[string]bool{}
+	for _, e := range m {
+		for _, prefix := range e.Prefixes {
+			for _, sources := range e.Signals {
+				for _, s := range sources {
+					names[prefix+s.selector.name] = true
+					names[prefix+s.selector.name+"_bucket"] = true
+					if s.Factor != "" {
+						names[prefix+s.factor.name] = true
+					}
+				}
+			}
+		}
+	}
+	return names
+}

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -25,10 +24,9 @@ const (
 	unknownPause = time.Minute
 )
 
-// poll reads a source until ctx is done. It logs when the source begins to fail and when it
-// recovers.
+// poll reads a source until ctx is done. It logs when the state of the source changes.
 func (r *Reader) poll(ctx context.Context, s source) {
-	failure := "" // as logged; empty: the source does not fail
+	known := state("") // as logged and published; empty: the source is not degraded
 	pause := s.every
 	wait := time.Duration(rand.Float64() * r.cfg.Jitter * float64(s.every))
 	for {
@@ -40,22 +38,23 @@ func (r *Reader) poll(ctx context.Context, s source) {
 		reading, cancel := context.WithTimeout(ctx, s.timeout)
 		samples, err := s.read(reading)
 		cancel()
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err == nil:
-			if failure != "" {
-				r.log.InfoContext(ctx, "telemetry source recovered", "target", s.target,
-					"source", s.kind)
-			}
-			failure, pause = "", s.every
+		}
+		now := stateOf(err)
+		switch now {
+		case "", stateFrozen, stateNoData: // the server answers
+			pause = s.every
+		case stateNoPage:
+			r.gauges.failed(s)
+			pause = max(unknownPause, s.every)
 		default:
 			r.gauges.failed(s)
-			r.logFailure(ctx, s, err, &failure)
 			pause = min(2*pause, max(longestPause, s.every))
-			if errors.Is(err, errUnknownPage) {
-				pause = max(unknownPause, s.every)
-			}
+		}
+		if now != known {
+			r.changeState(ctx, s, now, err)
+			known = now
 		}
 		for _, sample := range samples {
 			r.gauges.sampled(s, sample)
@@ -65,19 +64,25 @@ func (r *Reader) poll(ctx context.Context, s source) {
 	}
 }
 
-// logFailure logs why a source fails, once for each reason. Capabilities are optional, so a runner
-// without them is logged at the level Debug.
-func (r *Reader) logFailure(ctx context.Context, s source, err error, logged *string) {
-	level, reason := slog.LevelWarn, "no answer"
-	if errors.Is(err, errUnknownPage) {
-		reason = "no page"
-		if s.kind == "capabilities" {
-			level = slog.LevelDebug
-		}
+// changeState logs and publishes the state of a source. A source that is degraded keeps nothing
+// from working: policies know the age of what they use. Capabilities are optional, so a runner
+// without them is not degraded.
+func (r *Reader) changeState(ctx context.Context, s source, now state, err error) {
+	level, message := slog.LevelWarn, "telemetry source failed, retrying"
+	switch {
+	case now == "":
+		r.log.InfoContext(ctx, "telemetry source recovered", "target", s.target, "source", s.kind)
+		r.gauges.setState(s, now)
+		return
+	case now == stateNoPage && s.kind == "capabilities":
+		level = slog.LevelDebug
+	case now == stateFrozen || now == stateNoData:
+		message = "telemetry source degraded"
 	}
-	if reason != *logged {
-		*logged = reason
-		r.log.Log(ctx, level, "telemetry source failed, retrying", "target", s.target,
-			"source", s.kind, "error", err)
+	r.log.Log(ctx, level, message, "target", s.target, "source", s.kind, "state", string(now),
+		"error", err)
+	if level == slog.LevelDebug {
+		now = ""
 	}
+	r.gauges.setState(s, now)
 }
