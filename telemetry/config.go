@@ -60,20 +60,21 @@ type Prometheus struct {
 	// TTFT selects the histogram of the time to the first token, in seconds, by its name without
 	// _bucket and by labels. The first that has counted a request is used. Default: the histogram
 	// of llm-d's endpoint picker, by its new and its old name, for requests whose priority is not
-	// negative.
+	// negative, and that of Dynamo's frontend.
 	TTFT []string `yaml:"ttft"`
 	// TPOT selects in the same way the histogram of a request's mean time per output token after
-	// the first.
+	// the first. Dynamo's frontend has the times between tokens only.
 	TPOT []string `yaml:"tpot"`
 	// PromptLengths selects in the same way the histogram of the prompt tokens of interactive
 	// requests, AnswerLengths that of their output tokens. Empty: they are not read. Default: the
-	// histograms of llm-d's endpoint picker.
+	// histograms of llm-d's endpoint picker and of Dynamo's frontend.
 	PromptLengths []string `yaml:"prompt_lengths"`
 	// AnswerLengths selects the histogram of output tokens; see prompt_lengths.
 	AnswerLengths []string `yaml:"answer_lengths"`
-	// ModelLabel names the label that holds the model, with the name that lines use. Empty: all
-	// pools use the sum over all models. Default: model_name.
-	ModelLabel string `yaml:"model_label"`
+	// ModelLabel names the label that holds the model, with the name that lines use, or a list of
+	// labels, of which the first that is not empty is used. Empty: all pools use the sum over all
+	// models. Default: model_name (llm-d) and model (Dynamo).
+	ModelLabel Labels `yaml:"model_label"`
 
 	PrometheusTuning `yaml:"tuning"`
 }
@@ -109,15 +110,19 @@ func DefaultConfig() Config {
 		},
 		Prometheus: Prometheus{
 			PrometheusTuning: PrometheusTuning{Every: 5 * time.Second, Timeout: 5 * time.Second},
-			ModelLabel:       "model_name",
+			ModelLabel:       Labels{"model_name", "model"},
 			TTFT: []string{"llm_d_epp_request_ttft_seconds" + interactive,
-				"inference_objective_request_ttft_seconds" + interactive},
+				"inference_objective_request_ttft_seconds" + interactive,
+				"dynamo_frontend_time_to_first_token_seconds"},
 			TPOT: []string{"llm_d_epp_request_streaming_tpot_seconds" + interactive,
-				"inference_objective_request_streaming_tpot_seconds" + interactive},
+				"inference_objective_request_tpot_seconds" + interactive,
+				"dynamo_frontend_inter_token_latency_seconds"},
 			PromptLengths: []string{"llm_d_epp_request_input_tokens" + interactive,
-				"inference_objective_input_tokens" + interactive},
+				"inference_objective_input_tokens" + interactive,
+				"dynamo_frontend_input_sequence_tokens"},
 			AnswerLengths: []string{"llm_d_epp_request_output_tokens" + interactive,
-				"inference_objective_output_tokens" + interactive},
+				"inference_objective_output_tokens" + interactive,
+				"dynamo_frontend_output_sequence_tokens"},
 		},
 	}
 }
@@ -172,8 +177,10 @@ func (c Config) Validate() error {
 			}
 		}
 	}
-	if p.ModelLabel != "" && !isName(p.ModelLabel) {
-		refuse("prometheus.model_label: %q is no label's name", p.ModelLabel)
+	for _, label := range p.ModelLabel {
+		if !isName(label) {
+			refuse("prometheus.model_label: %q is no label's name", label)
+		}
 	}
 	return errors.Join(faults...)
 }

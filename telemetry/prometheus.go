@@ -1,12 +1,12 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -102,8 +102,8 @@ func (q *promQuery) histogram(
 		if err != nil {
 			return nil, err
 		}
-		buckets, err := q.query(ctx, fmt.Sprintf("sum by (le%s) (%s)", q.andModel(),
-			s.query("_bucket")))
+		buckets, err := q.query(ctx, fmt.Sprintf("sum by (%s) (%s)",
+			q.cfg.ModelLabel.and("le"), s.query("_bucket")))
 		if err != nil {
 			return nil, err
 		}
@@ -112,8 +112,8 @@ func (q *promQuery) histogram(
 		}
 		// The oldest series gives the time of the sum. Prometheus drops the series of targets that
 		// are gone.
-		times, err := q.query(ctx, fmt.Sprintf("min by (%s) (timestamp(%s))", q.cfg.ModelLabel,
-			s.query("_bucket", `le="+Inf"`)))
+		times, err := q.query(ctx, fmt.Sprintf("min by (%s) (timestamp(%s))",
+			q.cfg.ModelLabel.and(), s.query("_bucket", `le="+Inf"`)))
 		if err != nil {
 			return nil, err
 		}
@@ -144,40 +144,37 @@ func whatOf(name string) string {
 	return "latencies"
 }
 
-// andModel returns the model label with a comma before it, to follow another label. Empty: there is
-// no model label.
-func (q *promQuery) andModel() string {
-	if q.cfg.ModelLabel == "" {
-		return ""
-	}
-	return ", " + q.cfg.ModelLabel
-}
-
 // attain evaluates the histograms of all models against the limit. name is the key of selectors.
 func (q *promQuery) attain(
 	name string, buckets, times model.Vector, limit time.Duration,
 ) map[string]attained {
-	label := model.LabelName(q.cfg.ModelLabel)
 	sampled := map[string]time.Time{}
 	for _, s := range times {
 		if seconds := float64(s.Value); seconds > 0 && seconds < math.MaxInt32 {
-			sampled[string(s.Metric[label])] = time.UnixMilli(int64(seconds * 1000))
+			m, at := q.cfg.ModelLabel.of(s.Metric), time.UnixMilli(int64(seconds*1000))
+			if before, known := sampled[m]; !known || at.Before(before) {
+				sampled[m] = at
+			}
 		}
 	}
-	byModel := map[string][]flowcontrol.Bucket{}
+	// Series that differ in a label of the model that is not used are added up.
+	byModel := map[string]map[float64]float64{}
 	for _, s := range buckets {
 		if upper, err := strconv.ParseFloat(string(s.Metric["le"]), 64); err == nil {
-			m := string(s.Metric[label])
-			byModel[m] = append(byModel[m], flowcontrol.Bucket{Upper: upper, Count: float64(
-				s.Value)})
+			m := q.cfg.ModelLabel.of(s.Metric)
+			if byModel[m] == nil {
+				byModel[m] = map[float64]float64{}
+			}
+			byModel[m][upper] += float64(s.Value)
 		}
 	}
 	all := map[string]attained{}
-	for m, h := range byModel {
+	for m, counts := range byModel {
 		at, known := sampled[m]
-		slices.SortFunc(h, func(a, b flowcontrol.Bucket) int {
-			return cmp.Compare(a.Upper, b.Upper)
-		})
+		var h []flowcontrol.Bucket
+		for _, upper := range slices.Sorted(maps.Keys(counts)) {
+			h = append(h, flowcontrol.Bucket{Upper: upper, Count: counts[upper]})
+		}
 		if of := faultOfBuckets(h); of != "" {
 			q.onDrop(drop{name, of})
 			continue

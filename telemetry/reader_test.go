@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/tidefill/tidefill/flowcontrol"
 )
@@ -252,16 +253,18 @@ func TestTimestampsOfThePageAreUsed(t *testing.T) {
 func TestParseSignalsRefusesFaults(t *testing.T) {
 	const x = "- engine: x\n  prefixes: [x_]\n  signals: "
 	for text, want := range map[string]string{
-		"":                                         "EOF",
-		x + "{runing: [a]}":                        "signals.running must be given",
-		x + "{running: [a], wating: [b]}":          `"wating" is not a signal`,
-		x + "{running: ['a{b}']}":                  "no list of label",
+		"":                                         "1: it lists no engine",
+		x + "{runing: [a]}":                        "1: engine \"x\": engine, prefixes and signals.running",
+		x + "{running: [a], wating: [b]}":          `3: engine x: "wating" is not a signal`,
+		x + "{running: ['a{b}']}":                  "3: engine x, signal running: ",
 		x + "{running: ['a{b=\"1\"']}":             "no closing brace",
 		x + "{running: ['a{b=~\"(\"}']}":           "missing closing",
 		x + "{running: ['1a']}":                    "does not begin with the name of a metric",
-		x + "{running: [{metric: a, label: [b]}]}": `"label" is not one of metric`,
-		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}": "signal not found",
-		x + "{running: [a], kv_tokens: [{metric: a, times: 7}]}":  "does not begin with",
+		x + "{running: [{metric: a, label: [b]}]}": `3: "label" is not one of metric`,
+		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}": `3: "signal" is not one of`,
+		x + "{running: [a]":     "line 3",
+		x + "{running: {b: c}}": "3: cannot unmarshal",
+		x + "{running: [a], kv_tokens: [{metric: a, times: 7}]}": "does not begin with",
 	} {
 		if _, err := parseSignals([]byte(text)); err == nil || !strings.Contains(err.Error(),
 			want) {
@@ -622,6 +625,45 @@ func TestLatenciesWithoutObjectives(t *testing.T) {
 	}
 }
 
+// The defaults know the histograms of Dynamo's frontend, whose label of the model is another.
+func TestHistogramsOfDynamo(t *testing.T) {
+	count := func(le string, n int) string {
+		return fmt.Sprintf(`{"metric":{"le":%q,"model":"m"},"value":[1,"%d"]}`, le, n)
+	}
+	cfg := quick()
+	cfg.Prometheus.URL = fakePrometheus(t,
+		[2]string{"timestamp(dynamo_", `[{"metric":{"model":"m"},"value":[1,"1700000090"]}]`},
+		[2]string{"(dynamo_frontend_time_to_first_token_seconds_bucket",
+			"[" + count("2", 3) + "," + count("+Inf", 4) + "]"},
+		[2]string{"(dynamo_frontend_inter_token_latency_seconds_bucket", "[" + count("+Inf", 9) +
+			"]"},
+		[2]string{"(dynamo_frontend_input_sequence_tokens_bucket", "[" + count("+Inf", 5) + "]"},
+		[2]string{"(dynamo_frontend_output_sequence_tokens_bucket", "[" + count("+Inf", 6) + "]"})
+	seen := newCollector()
+	seen.run(t, cfg, func() bool { return len(seen.of(flowcontrol.Gateway)) > 0 })
+	want := reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
+		r.TTFT = flowcontrol.Attainment{Requests: 4, Late: 1}
+		r.TPOT = flowcontrol.Attainment{Requests: 9, Late: 9}
+		r.FirstTokenTimes, r.TokenTimes = buckets(2, 3, math.Inf(1), 4), buckets(math.Inf(1), 9)
+		r.PromptLengths, r.AnswerLengths = buckets(math.Inf(1), 5), buckets(math.Inf(1), 6)
+	})
+	got := seen.of(flowcontrol.Gateway)[0]
+	if diff := cmp.Diff(want, *got.Reading, equalReadings); diff != "" || got.Model != "m" {
+		t.Errorf("model %q: %s", got.Model, diff)
+	}
+}
+
+func TestModelLabelIsOneOrSeveral(t *testing.T) {
+	for text, want := range map[string]Labels{
+		"a": {"a"}, "[a, b]": {"a", "b"}, `""`: nil, "[]": {},
+	} {
+		var got Labels
+		if err := yaml.Unmarshal([]byte(text), &got); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%s: got %q, %v, want %q", text, got, err, want)
+		}
+	}
+}
+
 func TestPrometheusWithoutDataGivesNoSamples(t *testing.T) {
 	cfg := quick()
 	for name, c := range map[string]struct{ url, want string }{
@@ -666,7 +708,7 @@ func TestValidateNamesTheKey(t *testing.T) {
 			c.Prometheus.URL, c.Prometheus.TTFT, c.Prometheus.TPOT = "http://p", nil, nil
 		},
 		"prometheus.model_label:": func(c *Config) {
-			c.Prometheus.URL, c.Prometheus.ModelLabel = "http://p", "a b"
+			c.Prometheus.URL, c.Prometheus.ModelLabel = "http://p", Labels{"a", "a b"}
 		},
 	} {
 		c := DefaultConfig()
@@ -699,9 +741,12 @@ func FuzzPage(f *testing.F) {
 	f.Add("tgi_batch_current_size 1\ntgi_request_generated_tokens_sum NaN\n")
 	f.Add("vllm:num_requests_running 1\n" +
 		"vllm:cache_config_info{num_gpu_blocks=\"1e308\",block_size=\"1e308\"} 1\n")
+	f.Add("vllm:num_requests_running 1\nvllm:kv_cache_usage_perc -1 9\n" +
+		"vllm:inter_token_latency_seconds_bucket{le=\"NaN\"} 1e308\n")
 	m := builtIn(f)
+	wanted := m.metrics()
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := parsePage(strings.NewReader(text), builtIn(t).metrics())
+		p, err := parsePage(strings.NewReader(text), wanted)
 		if err != nil {
 			return
 		}
@@ -709,6 +754,11 @@ func FuzzPage(f *testing.F) {
 		for _, s := range signals {
 			if v := *s.field(&r); v < 0 || math.IsInf(v, 0) {
 				t.Errorf("%s is %v on %q", s.name, v, text)
+			}
+		}
+		for _, h := range histograms {
+			if got := *h.field(&r); len(got) > 0 && faultOfBuckets(got) != "" {
+				t.Errorf("%s is %v on %q", h.name, got, text)
 			}
 		}
 	})

@@ -5,9 +5,11 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -73,6 +75,41 @@ type engine struct {
 	Engine   string              `yaml:"engine"`
 	Prefixes []string            `yaml:"prefixes"`
 	Signals  map[string][]metric `yaml:"signals"`
+
+	line  int            // in the signal map
+	lines map[string]int // of the signals
+}
+
+// UnmarshalYAML notes the lines of the engine and of its signals, for errors.
+func (e *engine) UnmarshalYAML(node *yaml.Node) error {
+	e.line, e.lines = node.Line, map[string]int{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		switch key, value := node.Content[i], node.Content[i+1]; key.Value {
+		case "engine", "prefixes":
+		case "signals":
+			e.noteLines(value)
+		default:
+			return fmt.Errorf("line %d: %q is not one of engine, prefixes and signals", key.Line,
+				key.Value)
+		}
+	}
+	type plain engine
+	return node.Decode((*plain)(e))
+}
+
+// noteLines notes the lines of signals, also of those that are merged from another engine.
+func (e *engine) noteLines(signals *yaml.Node) {
+	if signals.Kind == yaml.AliasNode {
+		signals = signals.Alias
+	}
+	for i := 0; i+1 < len(signals.Content); i += 2 {
+		key := signals.Content[i]
+		if key.Value == "<<" {
+			e.noteLines(signals.Content[i+1])
+			continue
+		}
+		e.lines[key.Value] = key.Line
+	}
 }
 
 // metric is a metric that a signal can be read from.
@@ -118,38 +155,56 @@ func loadSignals(path string) (signalMap, error) {
 	}
 	m, err := parseSignals(text)
 	if err != nil {
-		return nil, fmt.Errorf("signal map %s: %w", path, err)
+		return nil, fmt.Errorf("signal map %s:%w", path, err)
 	}
 	return m, nil
 }
 
+// parseSignals reads a signal map. Errors begin with a line number and a colon.
 func parseSignals(text []byte) (signalMap, error) {
 	var m signalMap
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(&m); err != nil {
-		return nil, err
-	}
-	if len(m) == 0 {
-		return nil, errors.New("it lists no engine")
+	switch err := d.Decode(&m); {
+	case errors.Is(err, io.EOF) || err == nil && len(m) == 0:
+		return nil, errors.New("1: it lists no engine; start from a copy of " +
+			"telemetry/signals.yaml")
+	case err != nil:
+		return nil, withLine(err)
 	}
 	for _, e := range m {
 		if e.Engine == "" || len(e.Prefixes) == 0 || len(e.Signals[runningSignal]) == 0 {
-			return nil, fmt.Errorf("engine %q: engine, prefixes and signals.running must be given",
+			return nil, fmt.Errorf(
+				"%d: engine %q: engine, prefixes and signals.running must be given", e.line,
 				e.Engine)
 		}
 		for _, key := range slices.Sorted(maps.Keys(e.Signals)) {
 			if !isSignal(key) {
-				return nil, fmt.Errorf("engine %s: %q is not a signal", e.Engine, key)
+				return nil, fmt.Errorf("%d: engine %s: %q is not a signal; see the list in "+
+					"telemetry/signals.yaml", e.lines[key], e.Engine, key)
 			}
 			for i := range e.Signals[key] {
 				if err := e.Signals[key][i].parse(); err != nil {
-					return nil, fmt.Errorf("engine %s, signal %s: %w", e.Engine, key, err)
+					return nil, fmt.Errorf("%d: engine %s, signal %s: %w", e.lines[key], e.Engine, key,
+						err)
 				}
 			}
 		}
 	}
 	return m, nil
+}
+
+// withLine turns an error of the decoder, such as "yaml: line 3: what", into "3: what".
+func withLine(err error) error {
+	text := err.Error()
+	if mismatch := new(yaml.TypeError); errors.As(err, &mismatch) {
+		text = strings.Join(mismatch.Errors, "; line ")
+	}
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "line ")
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		return fmt.Errorf("1: %s", text)
+	}
+	return errors.New(text)
 }
 
 func (m *metric) parse() (err error) {
