@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -75,8 +76,22 @@ type Prometheus struct {
 	// labels, of which the first that is not empty is used. Empty: all pools use the sum over all
 	// models. Default: model_name (llm-d) and model (Dynamo).
 	ModelLabel Labels `yaml:"model_label"`
+	// Runners reads the metrics of engines from Prometheus, for runners whose page it alone
+	// reaches.
+	Runners PrometheusRunners `yaml:"runners"`
 
 	PrometheusTuning `yaml:"tuning"`
+}
+
+// PrometheusRunners sets which series in Prometheus belong to which runner. It applies to runners
+// without a page of their own: upstreams[].metrics is none.
+type PrometheusRunners struct {
+	// Label names the label that identifies the runner, such as instance or pod. Empty: no runner
+	// is read from Prometheus.
+	Label string `yaml:"label"`
+	// Values gives the value of the label for runners by name, where it is not the name of the
+	// runner: by default the host and port of the upstream.
+	Values map[string]string `yaml:"values"`
 }
 
 // BasicAuth is a user name and a password (RFC 7617).
@@ -161,8 +176,16 @@ func (c Config) Validate() error {
 	if p.Timeout <= 0 {
 		refuse("prometheus.tuning.timeout: is %v, must be positive", p.Timeout)
 	}
-	if len(p.TTFT)+len(p.TPOT) == 0 {
-		refuse("prometheus.ttft: is empty and so is tpot; name a histogram in one of them")
+	if len(p.TTFT)+len(p.TPOT) == 0 && p.Runners.Label == "" {
+		refuse("prometheus.ttft: is empty and so are tpot and runners.label, so nothing would be " +
+			"read; name a histogram in one of them")
+	}
+	if p.Runners.Label != "" && (!isName(p.Runners.Label) ||
+		strings.Contains(p.Runners.Label, ":")) {
+		refuse("prometheus.runners.label: %q is no label's name", p.Runners.Label)
+	}
+	if p.Runners.Label == "" && len(p.Runners.Values) > 0 {
+		refuse("prometheus.runners.values: are given without a label; set runners.label")
 	}
 	for _, list := range []struct {
 		key       string

@@ -193,10 +193,20 @@ func (q *promQuery) attain(
 
 // query evaluates an expression at the current time.
 func (q *promQuery) query(ctx context.Context, expression string) (model.Vector, error) {
+	return q.queryAt(ctx, 0, expression)
+}
+
+// queryAt evaluates an expression at a time by the server's clock. 0: now.
+func (q *promQuery) queryAt(
+	ctx context.Context, at model.Time, expression string,
+) (model.Vector, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.cfg.Timeout)
 	defer cancel()
 	target := strings.TrimSuffix(q.cfg.URL, "/") + "/api/v1/query"
 	form := url.Values{"query": {expression}}
+	if at != 0 {
+		form.Set("time", at.String())
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target,
 		strings.NewReader(form.Encode()))
 	if err != nil {
@@ -210,7 +220,7 @@ func (q *promQuery) query(ctx context.Context, expression string) (model.Vector,
 	defer response.Body.Close()
 	v, err := parseReply(response)
 	if err != nil {
-		return nil, fmt.Errorf("query %s: %s: %w", target, expression, clean(err))
+		return nil, fmt.Errorf("query %s: %.300s: %w", target, expression, clean(err))
 	}
 	return v, nil
 }

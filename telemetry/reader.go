@@ -108,8 +108,13 @@ func (r *Reader) Run(ctx context.Context) error {
 		defer r.access.close()
 		p := &promQuery{cfg: r.cfg.Prometheus, slo: r.deps.SLO, access: r.access, log: r.log,
 			chosen: map[string]string{}, onDrop: r.gauges.drop("prometheus")}
-		start(source{target: "prometheus", kind: "gateway", every: r.cfg.Prometheus.Every,
-			timeout: 8 * r.cfg.Prometheus.Timeout, read: p.read})
+		if len(r.cfg.Prometheus.TTFT)+len(r.cfg.Prometheus.TPOT) > 0 {
+			start(source{target: "prometheus", kind: "gateway", every: r.cfg.Prometheus.Every,
+				timeout: 8 * r.cfg.Prometheus.Timeout, read: p.read})
+		}
+		if s, any := r.runnersOfPrometheus(p); any {
+			start(s)
+		}
 	}
 	<-ctx.Done()
 	return nil

@@ -262,7 +262,7 @@ func TestParseSignalsRefusesFaults(t *testing.T) {
 		x + "{running: ['1a']}":                    "does not begin with the name of a metric",
 		x + "{running: [{metric: a, label: [b]}]}": `3: "label" is not one of metric`,
 		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}": `3: "signal" is not one of`,
-		x + "{running: [a]":     "line 3",
+		x + "{running: [a]":     "2: did not find expected", // as the decoder counts
 		x + "{running: {b: c}}": "3: cannot unmarshal",
 		x + "{running: [a], kv_tokens: [{metric: a, times: 7}]}": "does not begin with",
 	} {
