@@ -220,7 +220,7 @@ func (q *promQuery) queryAt(
 	defer response.Body.Close()
 	v, err := parseReply(response)
 	if err != nil {
-		return nil, fmt.Errorf("query %s: %.300s: %w", target, expression, clean(err))
+		return nil, fmt.Errorf("query %s: %.120s: %w", target, expression, clean(err))
 	}
 	return v, nil
 }

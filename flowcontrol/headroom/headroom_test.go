@@ -254,6 +254,39 @@ func TestGapsInCountersAreSkipped(t *testing.T) {
 	}
 }
 
+// An engine that no longer shows its load is not as full as it was when it last did.
+func TestLoadThatIsNoLongerShownIsUnknown(t *testing.T) {
+	nan := math.NaN()
+	for _, shown := range []bool{false, true} { // whether readings without gauges come
+		s := newEngine(t, config())
+		s.run(5 * time.Minute)
+		s.noMetrics = true
+		read := func(running, waiting, kv float64) {
+			s.run(time.Second)
+			r := s.reading()
+			r.Running, r.Waiting, r.KVUsed = running, waiting, kv
+			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
+				Reading: &r})
+		}
+		for range 300 { // all sequences, until the lines have ended
+			read(256+float64(len(s.lines)), 0, 0.9)
+		}
+		full := s.granted()
+		most := 0
+		for range 75 { // until the state is stale, which permits one line
+			if most = max(most, s.granted().Lines); shown {
+				read(nan, nan, nan)
+			} else {
+				s.run(time.Second)
+			}
+		}
+		if full.Lines > 0 || (most > 0) != shown {
+			t.Errorf("readings without gauges %v: %+v of a full engine, later at most %d lines",
+				shown, full, most)
+		}
+	}
+}
+
 func TestOwnLoadIsSubtracted(t *testing.T) {
 	s := newEngine(t, config())
 	s.run(10 * time.Minute)

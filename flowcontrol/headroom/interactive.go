@@ -22,6 +22,7 @@ type interactive struct {
 	demand     float64             // requests that run or wait
 	kvPeak     peak                // KV tokens
 	kvTokens   float64             // what the KV cache holds; 0: metrics do not say
+	gauged     bool                // metrics have shown the number of requests or the KV usage
 }
 
 func newInteractive(window time.Duration) interactive {
@@ -58,6 +59,7 @@ func (in *interactive) read(
 	if !in.seenAt.IsZero() && busy && m.OutputTokens == in.counters.OutputTokens {
 		return s, false
 	}
+	in.gauged = in.gauged || !showsNoLoad(m)
 	before, at := in.counters, in.seenAt
 	past := own.at(at)
 	in.counters, in.seenAt, in.ownOutput = *m, m.Sampled, then.output
@@ -108,6 +110,21 @@ func (in *interactive) read(
 	}
 	s.preempted = !at.IsZero() && m.Preemptions > before.Preemptions
 	return s, true
+}
+
+// showsNoLoad reports whether the gauges of metrics are absent, as those of an engine are that keeps
+// showing requests which are gone.
+func showsNoLoad(m *flowcontrol.Reading) bool {
+	return math.IsNaN(m.Running) && math.IsNaN(m.Waiting) && math.IsNaN(m.KVUsed)
+}
+
+// forget makes the load unknown. The engine is reached, but no longer shows its load: what it last
+// showed may have been load that is gone, which would keep lines away for as long as no other
+// request comes.
+func (in *interactive) forget() {
+	kvTokens := in.kvTokens
+	*in = newInteractive(in.kvPeak.window)
+	in.kvTokens, in.gauged = kvTokens, true
 }
 
 // capacity returns how many tokens the KV cache holds: what metrics say, or else configured; 0:

@@ -74,6 +74,13 @@ func (c *Controller) recent(now, at time.Time) bool {
 // readMetrics updates the state from an engine's metrics. It returns false if they show nothing
 // new.
 func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Reading) bool {
+	if r.interactive.gauged && showsNoLoad(m) {
+		if in := &r.interactive; !in.seenAt.IsZero() && !c.recent(now, in.seenAt) {
+			in.forget()
+			c.invalidate()
+		}
+		return false
+	}
 	before := r.interactive.counters
 	s, ok := r.interactive.read(now, m, &r.own, c.engine.KVTokens)
 	if !ok {
