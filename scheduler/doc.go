@@ -10,8 +10,8 @@
 //     which job moves next and when, so no job is ranked again because time has passed.
 //  3. Tenants. The tenants of regular jobs share by deficit round robin in work units, and so do
 //     those of late jobs. Urgent jobs do not share; they go in the order of their rank.
-//  4. Policy. The jobs of a tenant, and the urgent jobs of a queue, go by rank, then by creation
-//     time, then by ID.
+//  4. Policy. The jobs of a tenant, and the urgent jobs of a queue, go by rank, then by priority,
+//     creation time and ID.
 //
 // A rank does not depend on the current time. For instance, slack ranks by the latest instant at
 // which the work can start, not by the time until then. So the heaps stay valid as time passes, and

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -50,10 +51,8 @@ func compareEntries(a, b *entry) int {
 		}
 		return 1
 	}
-	if c := a.job.Created.Compare(b.job.Created); c != 0 {
-		return c
-	}
-	return strings.Compare(a.job.ID, b.job.ID)
+	return cmp.Or(cmp.Compare(b.job.Priority, a.job.Priority), a.job.Created.Compare(b.job.Created),
+		strings.Compare(a.job.ID, b.job.ID))
 }
 
 // newRankHeap returns a heap of entries in the order in which they are served.

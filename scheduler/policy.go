@@ -5,7 +5,7 @@ import (
 	"github.com/tidefill/tidefill/internal/registry"
 )
 
-// Policy ranks jobs. Lower ranks go first; equal ranks go by Created, then by ID.
+// Policy ranks jobs. Lower ranks go first; equal ranks go by Priority, Created and ID.
 //
 // Rank must depend on the job alone, not on the clock, on earlier calls or on other jobs. For
 // deadlines it returns an instant rather than a time left; Unix microseconds are exact in a

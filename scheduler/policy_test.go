@@ -170,3 +170,14 @@ func newQueue(t testing.TB, cfg scheduler.Config) *scheduler.Queue {
 	}
 	return q
 }
+
+func TestPriorityBreaksTies(t *testing.T) {
+	for _, policy := range []string{"slack", "edf", "fifo", "sjf", "priority", "most_lines"} {
+		q := newQueue(t, configOf(policy))
+		q.Put(scheduler.Job{ID: "a", Created: noon})
+		q.Put(scheduler.Job{ID: "b", Priority: 1, Created: noon})
+		if id, _ := q.Next(noon); id != "b" {
+			t.Errorf("%s: first is %s, want b, which has priority 1", policy, id)
+		}
+	}
+}

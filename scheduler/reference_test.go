@@ -339,6 +339,6 @@ func before(a, b *slowJob) bool {
 		}
 		return j.rank
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Created.Compare(b.Created),
-		strings.Compare(a.ID, b.ID)) < 0
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Priority, a.Priority),
+		a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID)) < 0
 }

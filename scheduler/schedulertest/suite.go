@@ -107,12 +107,12 @@ func TestPolicy(t *testing.T, cfg scheduler.Config) {
 		}
 	})
 
-	t.Run("the order is total and by rank, age and ID", func(t *testing.T) {
+	t.Run("the order is total and by rank, priority, age and ID", func(t *testing.T) {
 		policy := newPolicy(t, cfg)
 		want := slices.Clone(jobs)
 		slices.SortFunc(want, func(a, b scheduler.Job) int {
-			return cmp.Or(cmp.Compare(policy.Rank(a), policy.Rank(b)), a.Created.Compare(
-				b.Created), strings.Compare(a.ID, b.ID))
+			return cmp.Or(cmp.Compare(policy.Rank(a), policy.Rank(b)), cmp.Compare(b.Priority,
+				a.Priority), a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
 		})
 		for seed := range uint64(3) {
 			got := drain(t, newQueue(t, cfg, shuffled(seed, jobs)))
