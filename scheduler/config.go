@@ -34,7 +34,9 @@ type Config struct {
 	// docs/scheduling.md lists the names that it may use. Default: empty.
 	Expression string `yaml:"expression,omitempty"`
 	// Urgency sets whether jobs whose deadline is near overtake the other jobs of their queue:
-	// always, never, or auto (under the policies slack and edf only). Default: auto.
+	// always, never, or auto (under the policies slack and edf only). The other jobs of a tenant
+	// share by work under slack and edf, and go by rank under other policies or with never.
+	// Default: auto.
 	Urgency Urgency `yaml:"urgency"`
 	// TenantWeights sets how much work a tenant gets compared with the others, by name, between
 	// 0.001 and 1000. Default: 1 for each.
@@ -64,9 +66,10 @@ type Tuning struct {
 	// GuardShare is the same as a share of the time from the job's creation to its deadline, from 0
 	// to 1; the longer of the two applies. 0: GuardMin alone. Default: 0.10.
 	GuardShare float64 `yaml:"guard_share"`
-	// Quantum sets how much work a tenant of weight 1 may start in its turn, in work units, at
-	// least 1. A smaller value alternates between tenants more often; a larger one sends more lines
-	// with a common prefix together. Default: 200000, some minutes of one engine.
+	// Quantum sets how much work a job, or a tenant of weight 1, may start in its turn, in work
+	// units, at least 1. A smaller value alternates more often; a larger one sends more lines with
+	// a common prefix together. The first twentieth of a quantum of a new job does not wait for its
+	// turn. Default: 200000, some minutes of one engine.
 	Quantum float64 `yaml:"quantum"`
 }
 
@@ -191,7 +194,7 @@ func (u Urgency) known() bool {
 	return u == UrgencyAuto || u == UrgencyAlways || u == UrgencyNever
 }
 
-// validWeight reports whether a weight is in the range that round robin supports in few rounds.
+// validWeight reports whether a weight is in the supported range.
 func validWeight(w float64) bool { return w >= 0.001 && w <= 1000 }
 
 // faults collects errors, each with the path of its field.

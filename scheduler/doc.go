@@ -8,10 +8,11 @@
 //     or cannot meet it, go last. A job becomes urgent a guard before the latest instant at which
 //     its work can start. Only time moves a job from class to class. A heap of these instants says
 //     which job moves next and when, so no job is ranked again because time has passed.
-//  3. Tenants. The tenants of regular jobs share by deficit round robin in work units, and so do
-//     those of late jobs. Urgent jobs do not share; they go in the order of their rank.
-//  4. Policy. The jobs of a tenant, and the urgent jobs of a queue, go by rank, then by priority,
-//     creation time and ID.
+//  3. Shares. The tenants of regular jobs share by work, in turns. Where urgent jobs overtake the
+//     others, the jobs of a tenant share too. A few lines do not wait for turns. Late jobs share in
+//     the same way. Urgent jobs go in the order of their rank.
+//  4. Policy. The urgent jobs of a queue, and the jobs of a tenant that do not share, go by rank,
+//     then by priority, creation time and ID.
 //
 // A rank does not depend on the current time. For instance, slack ranks by the latest instant at
 // which the work can start, not by the time until then. So the heaps stay valid as time passes, and

@@ -35,15 +35,16 @@ type entry struct {
 	rank   float64
 
 	class   Class
-	changes instant // when time moves it to another class
-	tenant  *tenant // of round robin; nil while urgent
+	changes instant      // when time moves it to another class
+	tenant  *tenant      // nil while urgent
+	place   flow[*entry] // among the jobs of its tenant
 
-	index       int // in the heap of its tenant or of the urgent jobs; -1 while parked
+	index       int // in the heap of urgent jobs; -1: not in it
 	changeIndex int // in the heap of changes; -1 while parked or if its class does not change
 }
 
-// compareEntries orders the jobs of a tenant and the urgent jobs. The order is total, because IDs
-// are unique.
+// compareEntries orders the urgent jobs, and the jobs of a tenant that do not share: by rank, then
+// by priority. The order is total, because IDs are unique.
 func compareEntries(a, b *entry) int {
 	if a.rank != b.rank {
 		if a.rank < b.rank {
@@ -55,17 +56,25 @@ func compareEntries(a, b *entry) int {
 		strings.Compare(a.job.ID, b.job.ID))
 }
 
-// newRankHeap returns a heap of entries in the order in which they are served.
-func newRankHeap() heap {
-	return heap{
-		before: func(a, b *entry) bool { return compareEntries(a, b) < 0 },
-		place:  func(e *entry) *int { return &e.index },
+func rankedBefore(a, b *entry) bool { return compareEntries(a, b) < 0 }
+
+// sharedBefore orders jobs of a tenant that have got the same work. Ranks of deadlines are hardly
+// ever equal, so here the priority comes first.
+func sharedBefore(a, b *entry) bool {
+	if a.job.Priority != b.job.Priority {
+		return a.job.Priority > b.job.Priority
 	}
+	return rankedBefore(a, b)
+}
+
+// newRankHeap returns a heap of entries in the order in which urgent jobs are served.
+func newRankHeap() heap[*entry] {
+	return heap[*entry]{before: rankedBefore, place: func(e *entry) *int { return &e.index }}
 }
 
 // newChangeHeap returns a heap of entries by the time at which their class changes.
-func newChangeHeap() heap {
-	return heap{
+func newChangeHeap() heap[*entry] {
+	return heap[*entry]{
 		before: func(a, b *entry) bool {
 			if a.changes != b.changes {
 				return a.changes < b.changes

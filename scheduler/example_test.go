@@ -54,7 +54,7 @@ func ExampleNewPolicy_expression() {
 // To start a line, ask whose line goes next, start it, and charge its work.
 func ExampleQueue() {
 	cfg := scheduler.DefaultConfig()
-	cfg.Quantum = 1000 // small, to see tenants take turns
+	cfg.Quantum = 1000 // small, to see tenants take turns; the first line of each starts at once
 	queue, err := scheduler.NewQueue(cfg)
 	if err != nil {
 		fmt.Println(err)
@@ -73,9 +73,9 @@ func ExampleQueue() {
 	}
 	// Output:
 	// reviews
-	// reviews
-	// titles
 	// titles
 	// reviews
 	// reviews
+	// titles
+	// titles
 }

@@ -1,63 +1,66 @@
 package scheduler
 
-// heap is a binary heap of entries. It stores the index of each entry in the entry, so any can be
-// moved or removed in O(log n).
-type heap struct {
-	entries []*entry
-	before  func(a, b *entry) bool
-	place   func(*entry) *int // where an entry stores its index in this heap; -1: not in it
+// heap is a binary heap. It stores the index of each item in the item, so any can be moved or
+// removed in O(log n).
+type heap[T comparable] struct {
+	items  []T
+	before func(a, b T) bool
+	place  func(T) *int // where an item stores its index in this heap; -1: not in it
 }
 
-func (h *heap) top() *entry {
-	if len(h.entries) == 0 {
-		return nil
+// top returns the first item. The zero value: the heap is empty.
+func (h *heap[T]) top() T {
+	if len(h.items) == 0 {
+		var none T
+		return none
 	}
-	return h.entries[0]
+	return h.items[0]
 }
 
-func (h *heap) push(e *entry) {
-	h.entries = append(h.entries, e)
-	*h.place(e) = len(h.entries) - 1
-	h.fix(e)
+func (h *heap[T]) push(x T) {
+	h.items = append(h.items, x)
+	*h.place(x) = len(h.items) - 1
+	h.fix(x)
 }
 
-func (h *heap) remove(e *entry) {
-	i, last := *h.place(e), len(h.entries)-1
-	moved := h.entries[last]
-	h.entries[last] = nil
-	h.entries = h.entries[:last]
-	*h.place(e) = -1
-	if moved != e {
+func (h *heap[T]) remove(x T) {
+	var none T
+	i, last := *h.place(x), len(h.items)-1
+	moved := h.items[last]
+	h.items[last] = none
+	h.items = h.items[:last]
+	*h.place(x) = -1
+	if moved != x {
 		h.set(i, moved)
 		h.fix(moved)
 	}
 }
 
-// fix restores the order after the key of e has changed.
-func (h *heap) fix(e *entry) {
-	i := *h.place(e)
-	for i > 0 && h.before(e, h.entries[(i-1)/2]) {
-		h.set(i, h.entries[(i-1)/2])
+// fix restores the order after the key of x has changed.
+func (h *heap[T]) fix(x T) {
+	i := *h.place(x)
+	for i > 0 && h.before(x, h.items[(i-1)/2]) {
+		h.set(i, h.items[(i-1)/2])
 		i = (i - 1) / 2
 	}
 	for {
 		child := 2*i + 1
-		if child >= len(h.entries) {
+		if child >= len(h.items) {
 			break
 		}
-		if child+1 < len(h.entries) && h.before(h.entries[child+1], h.entries[child]) {
+		if child+1 < len(h.items) && h.before(h.items[child+1], h.items[child]) {
 			child++
 		}
-		if !h.before(h.entries[child], e) {
+		if !h.before(h.items[child], x) {
 			break
 		}
-		h.set(i, h.entries[child])
+		h.set(i, h.items[child])
 		i = child
 	}
-	h.set(i, e)
+	h.set(i, x)
 }
 
-func (h *heap) set(i int, e *entry) {
-	h.entries[i] = e
-	*h.place(e) = i
+func (h *heap[T]) set(i int, x T) {
+	h.items[i] = x
+	*h.place(x) = i
 }

@@ -10,7 +10,7 @@ type Job struct {
 	ID       string // unique
 	Tenant   string
 	Model    string
-	Priority int           // higher goes first under the policy priority
+	Priority int           // of jobs that are equal otherwise, the higher goes first
 	Window   time.Duration // from creation to deadline; 0: best effort
 	Created  time.Time
 	// StartBy is when the first line must have started. Zero: not required, or it has.

@@ -16,9 +16,9 @@ type namedQueue struct {
 	guardShare float64
 	assumed    float64
 
-	urgent  heap
-	regular *roundRobin
-	late    *roundRobin
+	urgent  heap[*entry]
+	regular *tenants
+	late    *tenants
 
 	offered int // jobs not parked
 	// work started; raised when the queue has jobs again, so that it saves nothing up
@@ -32,6 +32,7 @@ func newNamedQueue(qc QueueConfig, cfg *Config) (*namedQueue, error) {
 		return nil, err
 	}
 	_, aware := policy.(DeadlineAware)
+	ranked := !aware || own.Urgency == UrgencyNever
 	nq := &namedQueue{
 		name:       qc.Name,
 		match:      qc.Match,
@@ -42,8 +43,8 @@ func newNamedQueue(qc QueueConfig, cfg *Config) (*namedQueue, error) {
 		guardShare: cfg.GuardShare,
 		assumed:    cfg.AssumedRate,
 		urgent:     newRankHeap(),
-		regular:    newRoundRobin(cfg),
-		late:       newRoundRobin(cfg),
+		regular:    newTenants(cfg, ranked),
+		late:       newTenants(cfg, ranked),
 	}
 	if nq.weight == 0 {
 		nq.weight = 1
@@ -73,8 +74,8 @@ func (nq *namedQueue) classify(j Job, now instant) (Class, instant) {
 	}
 }
 
-// sharedBy returns the round robin of a class. Nil: urgent jobs have none.
-func (nq *namedQueue) sharedBy(c Class) *roundRobin {
+// sharedBy returns the tenants of a class. Nil: urgent jobs do not share.
+func (nq *namedQueue) sharedBy(c Class) *tenants {
 	switch c {
 	case Regular:
 		return nq.regular
@@ -87,39 +88,38 @@ func (nq *namedQueue) sharedBy(c Class) *roundRobin {
 // addJob adds e to this queue in a class.
 func (nq *namedQueue) addJob(e *entry, c Class, changes instant) {
 	e.queue, e.class, e.changes = nq, c, changes
-	if roundRobin := nq.sharedBy(c); roundRobin != nil {
-		e.tenant = roundRobin.addJob(e.job.Tenant)
+	if tenants := nq.sharedBy(c); tenants != nil {
+		tenants.addJob(e)
 	}
 }
 
 func (nq *namedQueue) removeJob(e *entry) {
-	if roundRobin := nq.sharedBy(e.class); roundRobin != nil {
-		roundRobin.removeJob(e.tenant)
-		e.tenant = nil
+	if tenants := nq.sharedBy(e.class); tenants != nil {
+		tenants.removeJob(e)
 	}
 }
 
 // offer makes an added entry available to top.
 func (nq *namedQueue) offer(e *entry) {
-	if roundRobin := nq.sharedBy(e.class); roundRobin != nil {
-		roundRobin.offer(e)
+	if tenants := nq.sharedBy(e.class); tenants != nil {
+		tenants.offer(e)
 	} else {
 		nq.urgent.push(e)
 	}
 }
 
 func (nq *namedQueue) withdraw(e *entry) {
-	if roundRobin := nq.sharedBy(e.class); roundRobin != nil {
-		roundRobin.withdraw(e)
+	if tenants := nq.sharedBy(e.class); tenants != nil {
+		tenants.withdraw(e)
 	} else {
 		nq.urgent.remove(e)
 	}
 }
 
-// fix restores the order after the rank of e has changed.
+// fix restores the order after the rank or the priority of e has changed.
 func (nq *namedQueue) fix(e *entry) {
-	if e.tenant != nil {
-		e.tenant.jobs.fix(e)
+	if tenants := nq.sharedBy(e.class); tenants != nil {
+		tenants.fix(e)
 	} else {
 		nq.urgent.fix(e)
 	}
@@ -140,7 +140,7 @@ func (nq *namedQueue) top() *entry {
 // deadline chose it, not its turn.
 func (nq *namedQueue) charge(e *entry, work float64) {
 	nq.served += work
-	if roundRobin := nq.sharedBy(e.class); roundRobin != nil {
-		roundRobin.charge(e.tenant, work)
+	if tenants := nq.sharedBy(e.class); tenants != nil {
+		tenants.charge(e, work)
 	}
 }

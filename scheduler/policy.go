@@ -21,7 +21,8 @@ type Policy interface {
 }
 
 // DeadlineAware is implemented by a policy under which jobs whose deadline is near overtake the
-// others even without the setting urgency: always.
+// others even without the setting urgency: always. The others share by work, since their order
+// does not matter for deadlines.
 type DeadlineAware interface {
 	Policy
 	DeadlineAware()

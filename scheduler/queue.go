@@ -17,7 +17,7 @@ type Queue struct {
 	queues   []*namedQueue // in configured order
 	fallback *namedQueue
 	jobs     map[string]*entry
-	changing heap // offered jobs whose class will change
+	changing heap[*entry] // offered jobs whose class will change
 	now      instant
 	offered  int
 

@@ -32,15 +32,17 @@ type slowJob struct {
 	parked bool
 }
 
-// ring identifies a round robin: the regular or the late jobs of a named queue.
+// ring identifies the regular or the late jobs of a named queue.
 type ring struct {
 	queue int
 	class scheduler.Class
 }
 
+// slowRing is the shares of the tenants of a ring, and those of the jobs of each tenant.
 type slowRing struct {
-	order  []string
-	credit map[string]float64
+	ranked  bool
+	tenants *slowShare
+	jobs    map[string]*slowShare
 }
 
 func newSlowQueue(cfg scheduler.Config) *slowQueue {
@@ -58,7 +60,18 @@ func newSlowQueue(cfg scheduler.Config) *slowQueue {
 		q.ranks = append(q.ranks, policy)
 		q.served = append(q.served, 0)
 		for _, class := range []scheduler.Class{scheduler.Regular, scheduler.Late} {
-			q.rings[ring{i, class}] = &slowRing{credit: map[string]float64{}}
+			r := &slowRing{
+				ranked:  q.cfg.Urgency == scheduler.UrgencyNever || !deadlineAware(policy.Name()),
+				tenants: newSlowShare(cfg.Quantum, true), jobs: map[string]*slowShare{}}
+			r.tenants.eager = func(tenant string) bool {
+				jobs := r.jobs[tenant]
+				if r.ranked || jobs == nil {
+					return false
+				}
+				top := jobs.find(jobs.top(q.sharedBefore))
+				return top != nil && jobs.young(top)
+			}
+			q.rings[ring{i, class}] = r
 		}
 	}
 	return q
@@ -98,7 +111,7 @@ func (q *slowQueue) classAt(
 	urgency := false
 	name := q.ranks[queue].Name()
 	if q.cfg.Urgency == scheduler.UrgencyAlways || q.cfg.Urgency == scheduler.UrgencyAuto &&
-		(name == "edf" || name == "slack") {
+		deadlineAware(name) {
 		urgency = true
 		if !j.Deadline.IsZero() {
 			rate := j.Rate
@@ -126,6 +139,8 @@ func (q *slowQueue) classAt(
 		return scheduler.Regular, j.Deadline
 	}
 }
+
+func deadlineAware(policy string) bool { return policy == "edf" || policy == "slack" }
 
 func (q *slowQueue) find(id string) *slowJob {
 	for _, j := range q.jobs {
@@ -196,57 +211,68 @@ func (q *slowQueue) Charge(id string, work float64) {
 	q.share = max(q.share, q.served[j.queue]/q.weight(j.queue))
 	q.served[j.queue] += work
 	if r := q.rings[ring{j.queue, j.class}]; r != nil {
-		had := r.credit[j.Tenant] > 0
-		r.credit[j.Tenant] -= work
-		if i := slices.Index(r.order, j.Tenant); i >= 0 && had && r.credit[j.Tenant] <= 0 {
-			r.order = append(slices.Delete(r.order, i, i+1), j.Tenant)
+		r.tenants.charge(j.Tenant, work, q.tenantWeight(j.Tenant), r.tenants.arrivedBefore)
+		if !r.ranked {
+			r.jobs[j.Tenant].charge(j.ID, work, 1, q.sharedBefore)
 		}
 	}
-	q.sync()
+}
+
+func (q *slowQueue) tenantWeight(tenant string) float64 {
+	if weight, set := q.cfg.TenantWeights[tenant]; set {
+		return weight
+	}
+	return 1
 }
 
 // sync updates the rings after a change of the jobs.
 func (q *slowQueue) sync() {
 	for at, r := range q.rings {
-		offered, known := map[string]bool{}, map[string]bool{}
+		tenants, jobs := map[string]bool{}, map[string]map[string]bool{}
 		for _, j := range q.jobs {
 			if j.queue == at.queue && j.class == at.class {
-				known[j.Tenant] = true
-				offered[j.Tenant] = offered[j.Tenant] || !j.parked
-			}
-		}
-		r.order = slices.DeleteFunc(r.order, func(t string) bool { return !known[t] })
-		for _, j := range q.jobs {
-			if t := j.Tenant; j.queue == at.queue && j.class == at.class && offered[t] &&
-				!slices.Contains(r.order, t) {
-				if r.credit[t] > 0 {
-					r.order = append([]string{t}, r.order...)
-				} else {
-					r.order = append(r.order, t)
+				tenants[j.Tenant] = tenants[j.Tenant] || !j.parked
+				if jobs[j.Tenant] == nil {
+					jobs[j.Tenant] = map[string]bool{}
 				}
+				jobs[j.Tenant][j.ID] = !j.parked
 			}
 		}
-		for t := range r.credit {
-			if !known[t] {
-				delete(r.credit, t)
+		r.tenants.sync(tenants)
+		for tenant := range jobs {
+			if r.jobs[tenant] == nil {
+				r.jobs[tenant] = newSlowShare(q.cfg.Quantum, false)
 			}
 		}
-		for len(r.order) > 0 && (!offered[r.order[0]] || r.credit[r.order[0]] <= 0) {
-			t := r.order[0]
-			if !offered[t] {
-				r.order = r.order[1:]
-				continue
-			}
-			weight, set := q.cfg.TenantWeights[t]
-			if !set {
-				weight = 1
-			}
-			r.credit[t] += q.cfg.Quantum * weight
-			if r.credit[t] <= 0 {
-				r.order = append(r.order[1:], t)
-			}
+		for tenant, share := range r.jobs {
+			share.sync(jobs[tenant])
 		}
 	}
+}
+
+// top returns the job of a ring that is next. Nil: none is offered.
+func (q *slowQueue) top(at ring) *slowJob {
+	r := q.rings[at]
+	tenant := r.tenants.top(r.tenants.arrivedBefore)
+	if tenant == "" {
+		return nil
+	}
+	if !r.ranked {
+		return q.find(r.jobs[tenant].top(q.sharedBefore))
+	}
+	return q.first(func(j *slowJob) bool {
+		return j.queue == at.queue && j.class == at.class && j.Tenant == tenant
+	})
+}
+
+// first returns the offered job with the first rank, of those that match.
+func (q *slowQueue) first(match func(*slowJob) bool) (top *slowJob) {
+	for _, j := range q.jobs {
+		if !j.parked && match(j) && (top == nil || before(j, top)) {
+			top = j
+		}
+	}
+	return top
 }
 
 // advance moves one job after the other, as their times come.
@@ -312,24 +338,16 @@ func (q *slowQueue) Next(now time.Time) (string, bool) {
 			best = i
 		}
 	}
-	for _, class := range []scheduler.Class{scheduler.Urgent, scheduler.Regular, scheduler.Late} {
-		var top *slowJob
-		for _, j := range q.jobs {
-			if j.queue != best || j.parked || j.class != class {
-				continue
-			}
-			if r := q.rings[ring{best, class}]; r != nil && j.Tenant != r.order[0] {
-				continue
-			}
-			if top == nil || before(j, top) {
-				top = j
-			}
-		}
-		if top != nil {
-			return top.ID, true
+	top := q.first(func(j *slowJob) bool { return j.queue == best && j.class == scheduler.Urgent })
+	for _, class := range []scheduler.Class{scheduler.Regular, scheduler.Late} {
+		if top == nil && best >= 0 {
+			top = q.top(ring{best, class})
 		}
 	}
-	return "", false
+	if top == nil {
+		return "", false
+	}
+	return top.ID, true
 }
 
 func before(a, b *slowJob) bool {
@@ -341,4 +359,12 @@ func before(a, b *slowJob) bool {
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Priority, a.Priority),
 		a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID)) < 0
+}
+
+func (q *slowQueue) sharedBefore(a, b string) bool {
+	x, y := q.find(a), q.find(b)
+	if x.Priority != y.Priority {
+		return x.Priority > y.Priority
+	}
+	return before(x, y)
 }

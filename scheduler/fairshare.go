@@ -1,0 +1,145 @@
+package scheduler
+
+// fairShare divides work between flows: the tenants of a class, or the jobs of a tenant. Every flow
+// has a virtual time, its work divided by its weight, and the one that is furthest behind goes
+// next. A new flow starts where the last one is, so it is owed nothing of what others got before.
+//
+// Flows take turns of a quantum, so that lines with a common prefix start together. Young flows,
+// which have got little work so far, do not wait for turns: they go first, line by line, while they
+// are less than a quantum ahead. So a few lines start at once, however large the flows beside them
+// are. No flow leads another one by more than two quanta and a line.
+//
+// A flow without a job to offer (parked) keeps its virtual time, but gets at most a quantum of what
+// it missed. So a pause between two chunks costs nothing, and a long pause saves nothing up.
+//
+// With a quantum of 0 there are neither turns nor young flows.
+type fairShare[T any] struct {
+	quantum float64
+	young   heap[*flow[T]] // offered flows that are young
+	settled heap[*flow[T]] // other offered flows
+
+	turn  *flow[T] // settled flow that has the turn; nil: none
+	began float64  // its virtual time when its turn began
+	now   float64  // virtual time of the flow that was last, at the latest charge
+}
+
+// flow is a tenant or a job, with its share of the work.
+type flow[T any] struct {
+	item    T
+	weight  float64
+	time    float64 // virtual: work divided by weight
+	served  float64 // virtual time since it joined
+	eager   bool    // young whatever it has got
+	offered bool
+	young   bool // in the heap of young flows
+	index   int  // in its heap; -1: not offered
+}
+
+// youngShare is the share of a quantum for which a flow is young: with the default quantum, 10
+// seconds of one engine, some hundred short lines. Young flows alternate with every line, so a
+// larger share costs prefix hits where many jobs begin together.
+const youngShare = 0.05
+
+// newFairShare returns a fairShare. before orders flows with the same virtual time.
+func newFairShare[T any](quantum float64, before func(a, b T) bool) fairShare[T] {
+	flows := heap[*flow[T]]{
+		before: func(a, b *flow[T]) bool {
+			if a.time != b.time {
+				return a.time < b.time
+			}
+			return before(a.item, b.item)
+		},
+		place: func(f *flow[T]) *int { return &f.index },
+	}
+	return fairShare[T]{quantum: quantum, young: flows, settled: flows}
+}
+
+// join initializes a flow, which is not offered yet.
+func (s *fairShare[T]) join(f *flow[T], item T, weight float64) {
+	*f = flow[T]{item: item, weight: weight, time: s.now, index: -1}
+}
+
+// rejoin makes a flow a new one again, except that work beyond that of the others still counts.
+func (s *fairShare[T]) rejoin(f *flow[T]) { f.time, f.served = max(f.time, s.now), 0 }
+
+// offer makes a flow available to top.
+func (s *fairShare[T]) offer(f *flow[T]) {
+	f.time = max(f.time, s.now-s.quantum)
+	f.offered = true
+	s.push(f)
+}
+
+// withdraw undoes offer. If the flow has the turn, the turn ends.
+func (s *fairShare[T]) withdraw(f *flow[T]) {
+	s.remove(f)
+	f.offered = false
+	if s.turn == f {
+		s.turn = nil
+	}
+}
+
+// fix restores the order after a change of an offered flow.
+func (s *fairShare[T]) fix(f *flow[T]) {
+	s.remove(f)
+	s.push(f)
+}
+
+func (s *fairShare[T]) push(f *flow[T]) {
+	f.young = f.eager || f.served < youngShare*s.quantum
+	s.heapOf(f).push(f)
+}
+
+func (s *fairShare[T]) remove(f *flow[T]) { s.heapOf(f).remove(f) }
+
+func (s *fairShare[T]) heapOf(f *flow[T]) *heap[*flow[T]] {
+	if f.young {
+		return &s.young
+	}
+	return &s.settled
+}
+
+// top returns the flow that goes next. Nil: none is offered.
+func (s *fairShare[T]) top() *flow[T] {
+	young, settled := s.young.top(), s.settled.top()
+	if s.inTurn() && settled.time >= s.began { // none has come back that is further behind
+		settled = s.turn
+	}
+	if settled == nil || young != nil && young.time < settled.time+s.quantum {
+		return young
+	}
+	return settled
+}
+
+// inTurn reports whether the flow that has the turn may continue it.
+func (s *fairShare[T]) inTurn() bool {
+	return s.turn != nil && !s.turn.young && s.turn.time-s.began < s.quantum
+}
+
+// charge adds work to a flow. If it is the settled flow that goes next, it gets the turn.
+func (s *fairShare[T]) charge(f *flow[T], work float64) {
+	if !f.offered {
+		f.time += work / f.weight
+		f.served += work / f.weight
+		return
+	}
+	if !f.young && s.top() == f && (f != s.turn || !s.inTurn()) {
+		s.turn, s.began = f, f.time
+	}
+	s.now = max(s.now, s.last())
+	s.remove(f)
+	f.time += work / f.weight
+	f.served += work / f.weight
+	s.push(f)
+}
+
+// last returns the virtual time of the offered flow that is furthest behind.
+func (s *fairShare[T]) last() float64 {
+	young, settled := s.young.top(), s.settled.top()
+	switch {
+	case young == nil:
+		return settled.time
+	case settled == nil:
+		return young.time
+	}
+	return min(young.time, settled.time)
+}
