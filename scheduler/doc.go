@@ -6,8 +6,9 @@
 //     An Arbiter (strict, weighted) chooses between the queues that have a job to offer.
 //  2. Classes. In a queue, urgent jobs go before regular ones. Jobs that are past their deadline,
 //     or cannot meet it, go last. A job becomes urgent a guard before the latest instant at which
-//     its work can start. Only time moves a job from class to class. A heap of these instants says
-//     which job moves next and when, so no job is ranked again because time has passed.
+//     its work, with a reserve, can start. Only time moves a job from class to class. A heap of
+//     these instants says which job moves next and when, so no job is ranked again because time has
+//     passed.
 //  3. Shares. The tenants of regular jobs share by work, in turns. Where urgent jobs overtake the
 //     others, the jobs of a tenant share too. A few lines do not wait for turns. Late jobs share in
 //     the same way. Urgent jobs go in the order of their rank.

@@ -16,8 +16,11 @@ type Job struct {
 	// StartBy is when the first line must have started. Zero: not required, or it has.
 	StartBy  time.Time
 	Deadline time.Time // when the last line must be answered; zero: none
-	Lines    int       // remaining
-	Work     float64   // remaining, in work units: milliseconds of engine iteration
+	// DoneBy is when the job must be done so that jobs that are due later can still meet their
+	// deadlines. It makes the job urgent earlier. Zero: Deadline.
+	DoneBy time.Time
+	Lines  int     // remaining
+	Work   float64 // remaining, in work units: milliseconds of engine iteration
 	// Rate is the work per second that the job can expect, in work units. 0: unknown;
 	// Config.AssumedRate is used.
 	Rate float64
@@ -60,4 +63,21 @@ func (j Job) latestStart(assumedRate float64) instant {
 		rate = assumedRate
 	}
 	return min(instantOf(j.Deadline)-instant(max(j.Work, 0)/rate*1e6), instantOf(j.StartBy))
+}
+
+// WorkReserve multiplies the remaining work when a job's urgency is decided. The rate and the
+// lengths of answers are estimates, and both differ between the jobs of a pool, so what a job may
+// lose by sharing grows with its work.
+const WorkReserve = 1.5
+
+// urgentStart returns the last instant at which the remaining work, with its reserve, can start if
+// jobs that are due later are to meet their deadlines too.
+func (j Job) urgentStart(assumedRate float64) instant {
+	j.Work *= WorkReserve
+	own := j.latestStart(assumedRate)
+	if j.DoneBy.IsZero() {
+		return own
+	}
+	j.Deadline = j.DoneBy
+	return min(own, j.latestStart(assumedRate))
 }

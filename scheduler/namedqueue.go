@@ -62,7 +62,8 @@ func (nq *namedQueue) fits(j Job) bool {
 func (nq *namedQueue) classify(j Job, now instant) (Class, instant) {
 	deadline, urgent := instantOf(j.Deadline), never
 	if nq.urgency {
-		urgent = j.latestStart(nq.assumed) - max(nq.guardMin, nq.guardShare*microseconds(j.Window))
+		guard := max(nq.guardMin, nq.guardShare*microseconds(j.Window))
+		urgent = j.urgentStart(nq.assumed) - guard
 	}
 	switch {
 	case now >= deadline, j.Infeasible && nq.urgency:

@@ -51,6 +51,9 @@ func drawJob(t *rapid.T, now time.Time, timed bool) scheduler.Job {
 	if timed && rapid.Bool().Draw(t, "has deadline") {
 		j.Deadline = now.Add(time.Duration(minutes.Draw(t, "deadline")) * time.Minute)
 	}
+	if timed && rapid.Bool().Draw(t, "has done by") {
+		j.DoneBy = now.Add(time.Duration(minutes.Draw(t, "done by")) * time.Minute)
+	}
 	if timed && rapid.Bool().Draw(t, "has start") {
 		j.StartBy = now.Add(time.Duration(minutes.Draw(t, "start by")) * time.Minute)
 	}

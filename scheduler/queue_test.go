@@ -19,7 +19,7 @@ func order(q *scheduler.Queue, now time.Time) (ids []string) {
 
 func TestTimeMovesJobsThroughTheClasses(t *testing.T) {
 	q := newQueue(t, scheduler.DefaultConfig())
-	// Must start at 14:00; its guard is a tenth of the window, 24 minutes.
+	// Must start at 14:00; half of its two hours is reserve, its guard a tenth of the window.
 	q.Put(scheduler.Job{ID: "big", Tenant: "a", Window: 4 * time.Hour,
 		Deadline: noon.Add(4 * time.Hour), Work: 7.2e6, Rate: 1000})
 	// Has no work; its guard is GuardMin, ten minutes.
@@ -39,7 +39,7 @@ func TestTimeMovesJobsThroughTheClasses(t *testing.T) {
 	for _, want := range []struct{ at, classes, next string }{
 		{"12:00:00", "regular regular regular", "big"}, // its tenant was added first
 		{"12:20:00", "regular regular urgent", "prompt"},
-		{"13:36:00", "urgent regular urgent", "prompt"},
+		{"12:36:00", "urgent regular urgent", "prompt"},
 		{"14:50:00", "urgent urgent urgent", "prompt"},
 		{"15:00:00", "urgent late urgent", "prompt"},
 		{"16:00:00", "late late urgent", "prompt"},

@@ -113,12 +113,15 @@ func (q *slowQueue) classAt(
 	if q.cfg.Urgency == scheduler.UrgencyAlways || q.cfg.Urgency == scheduler.UrgencyAuto &&
 		deadlineAware(name) {
 		urgency = true
-		if !j.Deadline.IsZero() {
+		for _, due := range []time.Time{j.Deadline, j.DoneBy} {
 			rate := j.Rate
 			if rate == 0 {
 				rate = q.cfg.AssumedRate
 			}
-			urgent = j.Deadline.Add(-time.Duration(j.Work / rate * 1e9))
+			start := due.Add(-time.Duration(1.5 * j.Work / rate * 1e9))
+			if !due.IsZero() && (urgent.IsZero() || start.Before(urgent)) {
+				urgent = start
+			}
 		}
 		if !j.StartBy.IsZero() && (urgent.IsZero() || j.StartBy.Before(urgent)) {
 			urgent = j.StartBy

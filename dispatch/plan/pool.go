@@ -35,7 +35,9 @@ type pool struct {
 	expected       int // estimated lines of claims without an answer
 	expectedTokens int // of their prompts
 	rate           rate
-	waitReason     Reason // what limited the last fill
+	// doneBy holds, by job ID, when jobs must be done for those due later; absent: their deadline
+	doneBy     map[string]time.Time
+	waitReason Reason // what limited the last fill
 }
 
 func (p *pool) serves(model string) bool {
@@ -46,6 +48,7 @@ func (p *pool) serves(model string) bool {
 // put adds a job, or ranks it again.
 func (p *pool) put(j *job) {
 	queued := j.queued(p.rate.perSecond())
+	queued.DoneBy = p.doneBy[j.id]
 	p.starts.Put(queued)
 	p.loads.Put(queued)
 }

@@ -22,7 +22,7 @@ const (
 
 // reportRequired reports to flow control how many lines each pool must have in flight to meet its
 // deadlines: for each deadline, the work due until then divided by the time left and by the work
-// per second of a line.
+// per second of a line. It sets by when jobs must be done, too.
 func (p *Planner) reportRequired(now time.Time) {
 	if now.Before(p.nextRequired) {
 		return
@@ -31,9 +31,10 @@ func (p *Planner) reportRequired(now time.Time) {
 		time.Duration(len(p.jobs))*time.Second/requireJobs))
 	p.recount()
 	for _, pool := range p.pools {
+		due := p.due(pool)
+		pool.setDoneBy(now, due, p.cfg.Cost.AssumedRate)
 		pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand,
-			Lines: pool.requiredLines(
-				now, p.due(pool))})
+			Lines: pool.requiredLines(now, due)})
 	}
 }
 
