@@ -122,7 +122,9 @@ func TestATokenFileIsReadAgain(t *testing.T) {
 	if err := ask(t, a); err != nil {
 		t.Errorf("the new token: %v", err)
 	}
-	for content, want := range map[string]string{"": "is empty", "two\nlines": "control character"} {
+	for content, want := range map[string]string{
+		"": "is empty", "two\nlines": "control character",
+	} {
 		write(t, dir, "token", content)
 		if err := ask(t, a); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "lines\n") {
@@ -181,7 +183,9 @@ func TestAccessThatCantWorkRefusesToStart(t *testing.T) {
 		"telemetry.prometheus.token_file: open": func(c *Config) {
 			c.Prometheus.TokenFile = filepath.Join(dir, "none")
 		},
-		"telemetry.prometheus.tls.ca_file: " + bad: func(c *Config) { c.Prometheus.TLS.CAFile = bad },
+		"telemetry.prometheus.tls.ca_file: " + bad: func(c *Config) {
+			c.Prometheus.TLS.CAFile = bad
+		},
 		"telemetry.prometheus.tls.cert_file " + bad: func(c *Config) {
 			c.Prometheus.TLS.CertFile, c.Prometheus.TLS.KeyFile = bad, bad
 		},
@@ -316,7 +320,7 @@ func TestPrivateAuthorityAndClientCertificate(t *testing.T) {
 		"no authority":              {TLS{CertFile: cert, KeyFile: keyFile}, "unknown authority"},
 		"no client certificate":     {TLS{CAFile: ca}, "certificate required"},
 		"another name of the right": {TLS{ca, cert, keyFile, "prometheus.internal", false}, ""},
-		"a wrong name":              {TLS{ca, cert, keyFile, "other.internal", false}, "other.internal"},
+		"a wrong name":              {TLS{ca, cert, keyFile, "x.internal", false}, "x.internal"},
 		"not verified":              {TLS{"", cert, keyFile, "", true}, ""},
 	} {
 		a := accessTo(t, server, func(p *Prometheus) { p.TLS = c.tls })

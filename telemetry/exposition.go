@@ -75,7 +75,11 @@ func sampleName(row []byte) (name string, ok bool) {
 	if row[0] == '{' {
 		return "", true
 	}
-	name = string(row[:bytes.IndexAny(row, "{ \t")])
+	end := bytes.IndexAny(row, "{ \t")
+	if end <= 0 { // a brace that closes nothing
+		return "", false
+	}
+	name = string(row[:end])
 	return name, !strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
 			r == '_' || r == ':')

@@ -22,13 +22,27 @@ func TestAFrozenPageIsNotLoad(t *testing.T) {
 		frozen bool // after 100 s
 	}{
 		"nothing moves": {func(int, *flowcontrol.Reading) {}, true},
-		"only waiting":  {func(_ int, r *flowcontrol.Reading) { r.Running = 0 }, true},
-		"idle":          {func(_ int, r *flowcontrol.Reading) { r.Running, r.Waiting = 0, 0 }, false},
-		"a long prompt": {func(s int, r *flowcontrol.Reading) { r.KVUsed += float64(s) / 1e5 }, false},
-		"tokens":        {func(s int, r *flowcontrol.Reading) { r.OutputTokens += float64(s) }, false},
-		"gaps":          {func(s int, r *flowcontrol.Reading) { r.TokenGaps = float64(s) }, false},
-		"requests end":  {func(s int, r *flowcontrol.Reading) { r.Running = float64(9 - s/50) }, false},
-		"without KV":    {func(_ int, r *flowcontrol.Reading) { r.KVUsed = math.NaN() }, false},
+		"only waiting": {func(_ int, r *flowcontrol.Reading) {
+			r.Running = 0
+		}, true},
+		"idle": {func(_ int, r *flowcontrol.Reading) {
+			r.Running, r.Waiting = 0, 0
+		}, false},
+		"a long prompt": {func(s int, r *flowcontrol.Reading) {
+			r.KVUsed += float64(s) / 1e5
+		}, false},
+		"tokens": {func(s int, r *flowcontrol.Reading) {
+			r.OutputTokens += float64(s)
+		}, false},
+		"gaps": {func(s int, r *flowcontrol.Reading) {
+			r.TokenGaps = float64(s)
+		}, false},
+		"requests end": {func(s int, r *flowcontrol.Reading) {
+			r.Running = float64(9 - s/50)
+		}, false},
+		"without KV": {func(_ int, r *flowcontrol.Reading) {
+			r.KVUsed = math.NaN()
+		}, false},
 		"values that drop out": {func(s int, r *flowcontrol.Reading) {
 			if s%2 == 0 {
 				r.OutputTokens = math.NaN()

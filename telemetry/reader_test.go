@@ -254,7 +254,7 @@ func TestParseSignalsRefusesFaults(t *testing.T) {
 	const x = "- engine: x\n  prefixes: [x_]\n  signals: "
 	for text, want := range map[string]string{
 		"":                                         "1: it lists no engine",
-		x + "{runing: [a]}":                        "1: engine \"x\": engine, prefixes and signals.running",
+		x + "{runing: [a]}":                        `1: engine "x": engine, prefixes`,
 		x + "{running: [a], wating: [b]}":          `3: engine x: "wating" is not a signal`,
 		x + "{running: ['a{b}']}":                  "3: engine x, signal running: ",
 		x + "{running: ['a{b=\"1\"']}":             "no closing brace",

@@ -185,8 +185,8 @@ func parseSignals(text []byte) (signalMap, error) {
 			}
 			for i := range e.Signals[key] {
 				if err := e.Signals[key][i].parse(); err != nil {
-					return nil, fmt.Errorf("%d: engine %s, signal %s: %w", e.lines[key], e.Engine, key,
-						err)
+					return nil, fmt.Errorf("%d: engine %s, signal %s: %w", e.lines[key],
+						e.Engine, key, err)
 				}
 			}
 		}

@@ -112,8 +112,8 @@ func (in *interactive) read(
 	return s, true
 }
 
-// showsNoLoad reports whether the gauges of metrics are absent, as those of an engine are that keeps
-// showing requests which are gone.
+// showsNoLoad reports whether the gauges of metrics are absent, as those of an engine are that
+// keeps showing requests which are gone.
 func showsNoLoad(m *flowcontrol.Reading) bool {
 	return math.IsNaN(m.Running) && math.IsNaN(m.Waiting) && math.IsNaN(m.KVUsed)
 }
