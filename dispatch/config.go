@@ -162,7 +162,9 @@ type Upstream struct {
 	Name string `yaml:"name"`
 	// APIKeyEnv names the environment variable that holds the bearer token. Empty: none is sent.
 	APIKeyEnv string `yaml:"api_key_env"`
-	// Models lists the models that the upstream serves. Empty: it is asked, by GET /v1/models.
+	// Models lists the models that the upstream serves. Empty: it is asked, by GET /v1/models. If
+	// it has no such list (404, 405 or 501), it is sent the lines of every model that no other
+	// upstream lists, once all others have answered.
 	Models []string `yaml:"models"`
 	// Headers are added to every request, besides the default X-Priority: low. An empty value
 	// removes a default.

@@ -52,6 +52,8 @@ func (d *Dispatcher) newSession(
 	s.loop.post, s.loop.postEvery = s.progress.post, d.cfg.ProgressEvery
 	lease.runners, lease.lose = len(d.runners), lose
 	lease.recount, lease.held = s.reconciler.recount, with.runs.heldModels
+	lease.demanded, lease.maxModels = with.runs.models, d.cfg.MaxModels
+	s.reconciler.newDemand = lease.leading.newDemand
 	lease.notify = func(ev plan.Event) { inbox.put(ev) }
 	for _, u := range d.runners {
 		s.discover = append(s.discover, func(ctx context.Context) {

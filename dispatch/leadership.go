@@ -22,21 +22,22 @@ type leadership struct {
 	// claims is locked for reading while a chunk is claimed, for writing while models are resigned.
 	claims sync.RWMutex
 
-	mu      sync.Mutex
-	seen    map[*runner][]string // models by runner, as last listed
-	silent  map[*runner]bool     // runners that were asked and have not answered yet
-	led     map[string]bool      // names of runners and models
-	up      map[string][]string  // models by runner, as announced to the planner
-	others  map[string]string    // other leaders of wanted names, as of the last try
-	free    map[string]time.Time // since when wanted names have no leader
-	started time.Time
-	changed chan struct{} // capacity 1: the models of a runner have changed
+	mu       sync.Mutex
+	seen     map[*runner][]string // models by runner, as last listed or assigned
+	asked    map[*runner]bool     // runners that were asked, whether they have answered or not
+	unlisted map[*runner]bool     // runners without a list, to which assign gives models
+	led      map[string]bool      // names of runners and models
+	up       map[string][]string  // models by runner, as announced to the planner
+	others   map[string]string    // other leaders of wanted names, as of the last try
+	free     map[string]time.Time // since when wanted names have no leader
+	started  time.Time
+	changed  chan struct{} // capacity 1: the models of a runner have changed
 }
 
 func newLeadership(now time.Time) *leadership {
 	return &leadership{
-		seen: map[*runner][]string{}, silent: map[*runner]bool{}, led: map[string]bool{},
-		up:   map[string][]string{},
+		seen: map[*runner][]string{}, asked: map[*runner]bool{},
+		unlisted: map[*runner]bool{}, led: map[string]bool{}, up: map[string][]string{},
 		free: map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
 	}
 }
@@ -58,18 +59,25 @@ func runnerName(u *runner) string {
 func modelName(model string) string { return "model/" + model }
 
 // served notes which models a runner serves. None: it did not answer, and may never have.
-func (l *leadership) served(u *runner, models []string) {
+func (l *leadership) served(u *runner, list modelList) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known, ok := l.seen[u]
-	switch {
-	case len(models) > 0 && (!ok || !slices.Equal(known, models)):
-		l.seen[u] = slices.Clone(models)
-	case len(models) == 0 && !ok && !l.silent[u]:
-		l.silent[u] = true
-	default:
-		return
+	changed := !l.asked[u]
+	l.asked[u] = true
+	switch known, ok := l.seen[u]; {
+	case list.unlisted && !l.unlisted[u]:
+		l.unlisted[u], changed = true, true
+	case len(list.names) > 0 && (!ok || l.unlisted[u] || !slices.Equal(known, list.names)):
+		delete(l.unlisted, u)
+		l.seen[u], changed = slices.Clone(list.names), true
 	}
+	if changed {
+		l.poke()
+	}
+}
+
+// poke has the leadership looked at again soon.
+func (l *leadership) poke() {
 	select {
 	case l.changed <- struct{}{}:
 	default:
@@ -80,7 +88,7 @@ func (l *leadership) served(u *runner, models []string) {
 func (l *leadership) wanted(now time.Time, runners int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.seen)+len(l.silent) < runners && now.Sub(l.started) < firstAnswers {
+	if len(l.asked) < runners && now.Sub(l.started) < firstAnswers {
 		return nil
 	}
 	names := map[string]bool{}

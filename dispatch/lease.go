@@ -29,7 +29,10 @@ type lease struct {
 	notify  func(plan.Event)                // sends to the loop
 	recount func(ctx context.Context) error // corrects the counts of lines left
 	held    func() map[string]bool          // models of which this process has chunks
-	lose    context.CancelCauseFunc         // ends the session
+	// demanded returns the models of all batches. Runners without a list get at most maxModels.
+	demanded  func() map[string]bool
+	maxModels int
+	lose      context.CancelCauseFunc // ends the session
 }
 
 // leaseStore is the part of the store that a lease needs.
@@ -136,6 +139,7 @@ func (l *lease) leadUntil(ctx context.Context) {
 }
 
 func (l *lease) lead(ctx context.Context) error {
+	l.leading.assign(l.demanded(), l.runners, l.maxModels)
 	wanted := l.leading.wanted(time.Now(), l.runners)
 	if slices.ContainsFunc(wanted, l.leading.lacks) {
 		if err := l.acquire(ctx, wanted); err != nil {

@@ -25,6 +25,7 @@ type reconciler struct {
 	log         *slog.Logger
 
 	notify    func(message any) // sends to the loop
+	newDemand func()            // reports a batch, whose models may be new
 	runs      *runs
 	tasks     *tasks
 	remaining *remaining
@@ -130,6 +131,9 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 		put.Models = planModels(&b, rc.remaining.of(&b))
 	}
 	rc.notify(plan.BatchPut{Batch: put})
+	if isNew {
+		rc.newDemand()
+	}
 	// The store counts the chunks of a new one only if a crash may have come just before its end.
 	if !isNew || rc.remaining.none(&b) {
 		if done, err := rc.allDone(ctx, r); err != nil || done {

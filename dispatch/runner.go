@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,11 +21,19 @@ type runner struct {
 	client  *openai.Client
 	streams streams
 
-	mu     sync.Mutex
-	models []string
-	since  map[string]time.Time // when each model was first seen
-	silent bool                 // it did not answer the last request for its models
-	cut    bool                 // it lists more models than are used, which was logged
+	mu       sync.Mutex
+	models   []string
+	since    map[string]time.Time // when each model was first seen
+	silent   bool                 // it did not answer the last request for its models
+	cut      bool                 // it lists more models than are used, which was logged
+	unlisted bool                 // it has no list of models, and is sent what no other lists
+	logged   bool                 // where its models come from, if not from a list of its own
+}
+
+// modelList is what a runner answered when it was asked for its models.
+type modelList struct {
+	names    []string // none: it did not answer, or unlisted
+	unlisted bool     // it has no list
 }
 
 func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
@@ -64,24 +73,28 @@ func (u *runner) setModels(models []string, now time.Time) {
 			since[m] = before
 		}
 	}
-	u.models, u.since = models, since
+	u.models, u.since, u.unlisted = models, since, false
 	u.streams.forget(since)
 }
 
 // watchModels asks the runner again and again which models it serves, and reports each answer.
 // After a failure it keeps the models that it had: the breaker decides whether it is used.
 func (u *runner) watchModels(
-	ctx context.Context, cfg Config, log *slog.Logger, report func(u *runner, models []string),
+	ctx context.Context, cfg Config, log *slog.Logger, report func(u *runner, list modelList),
 ) {
 	if len(u.Models) > 0 {
+		if u.logOnce() {
+			log.InfoContext(ctx, "a runner serves the models of upstreams[].models; it is not "+
+				"asked for a list", "runner", u.name, "models", len(u.Models))
+		}
 		u.setModels(u.Models, time.Now())
-		report(u, u.Models)
+		report(u, modelList{names: u.Models})
 		return
 	}
 	for {
 		wait := cfg.ModelsEvery
-		models, ok := u.askModels(ctx, cfg, log)
-		if report(u, models); !ok {
+		list, ok := u.askModels(ctx, cfg, log)
+		if report(u, list); !ok {
 			wait = min(wait, time.Second)
 		}
 		select {
@@ -94,12 +107,23 @@ func (u *runner) watchModels(
 
 func (u *runner) askModels(
 	ctx context.Context, cfg Config, log *slog.Logger,
-) (models []string, ok bool) {
+) (got modelList, ok bool) {
 	asking, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
 	defer cancel()
 	list, err := u.client.Models(asking, cfg.MaxModels)
 	u.mu.Lock()
 	was, wasCut := u.silent, u.cut
+	// A server that has had a list before is being replaced, and has it again soon.
+	if errors.Is(err, openai.ErrNoModelList) && len(u.models) == 0 {
+		u.silent, u.unlisted = false, true
+		u.mu.Unlock()
+		if u.logOnce() {
+			log.InfoContext(ctx, "a runner has no list of models; it is sent the lines of every "+
+				"model that no other runner lists, or name its models in upstreams[].models",
+				"runner", u.name, "answer", err)
+		}
+		return modelList{unlisted: true}, true
+	}
 	u.silent, u.cut = err != nil, u.cut || list.Cut
 	u.mu.Unlock()
 	if err != nil {
@@ -107,7 +131,7 @@ func (u *runner) askModels(
 			log.WarnContext(ctx, "could not list the models of a runner, trying again",
 				"runner", u.name, "error", err)
 		}
-		return nil, false
+		return modelList{}, false
 	}
 	if was {
 		log.InfoContext(ctx, "a runner lists its models again", "runner", u.name)
@@ -118,7 +142,16 @@ func (u *runner) askModels(
 			"runner", u.name, "max_models", cfg.MaxModels, "max_name_bytes", openai.MostModelName)
 	}
 	u.setModels(list.Names, time.Now())
-	return list.Names, true
+	return modelList{names: list.Names}, true
+}
+
+// logOnce reports whether the source of the runner's models is to be logged, which is once.
+func (u *runner) logOnce() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	first := !u.logged
+	u.logged = true
+	return first
 }
 
 func modelsOf(runners map[string]*runner) []ModelInfo {

@@ -81,3 +81,18 @@ func (rs *runs) heldModels() map[string]bool {
 	})
 	return held
 }
+
+// models returns the models of the batches whose lines may start.
+func (rs *runs) models() map[string]bool {
+	models := map[string]bool{}
+	rs.each(func(r *run) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, m := range r.batch.Models {
+			if !r.stopped {
+				models[m.Model] = true
+			}
+		}
+	})
+	return models
+}

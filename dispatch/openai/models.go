@@ -16,13 +16,17 @@ const (
 	MostModelName = 256
 )
 
+// ErrNoModelList reports that a server has no list of models: it answered 404, 405 or 501.
+var ErrNoModelList = errors.New("the server has no list of models")
+
 // ModelList lists the models that a server serves.
 type ModelList struct {
 	Names []string // each once, in the server's order
 	Cut   bool     // more models, or models with longer names, were left out
 }
 
-// Models asks the server which models it serves, and returns at most so many names.
+// Models asks the server which models it serves, and returns at most so many names. The error is
+// ErrNoModelList if the server can't say.
 func (c *Client) Models(ctx context.Context, most int) (ModelList, error) {
 	target := *c.base
 	target.Path += "/v1/models"
@@ -38,8 +42,13 @@ func (c *Client) Models(ctx context.Context, most int) (ModelList, error) {
 		return ModelList{}, fmt.Errorf("get %s: %w", target.Redacted(), err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return ModelList{}, fmt.Errorf("get %s: status %d", target.Redacted(), response.StatusCode)
+	switch status := response.StatusCode; status {
+	case http.StatusOK:
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return ModelList{}, fmt.Errorf("get %s: status %d: %w", target.Redacted(), status,
+			ErrNoModelList)
+	default:
+		return ModelList{}, fmt.Errorf("get %s: status %d", target.Redacted(), status)
 	}
 	list, err := readModels(response.Body, most)
 	if err == nil && len(list.Names) == 0 {
