@@ -23,6 +23,8 @@ type Leads interface {
 	// Leadership ends with Resign or with its owner.
 	Lead(ctx context.Context, o Owner, names []string) (epoch int64, others map[string]string,
 		err error)
+	// Leaders returns the nodes of the owners that lead the names and whose lease lasts.
+	Leaders(ctx context.Context, names []string) (map[string]string, error)
 	// Resign ends the leadership of those of the names that the owner leads.
 	Resign(ctx context.Context, o Owner, names []string) error
 }

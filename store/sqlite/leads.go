@@ -59,6 +59,30 @@ func (db *DB) Lead(
 	return epoch, others, nil
 }
 
+// Leaders implements [store.Leads].
+func (db *DB) Leaders(
+	ctx context.Context, names []string,
+) (leaders map[string]string, err error) {
+	list, err := jsonList(names)
+	var led map[string]leader
+	if err == nil {
+		err = db.read(ctx, func(s *session) (err error) {
+			led, err = s.leads(ctx, list, micros(db.now()))
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the leaders of %d names: %w", len(names), err)
+	}
+	leaders = map[string]string{}
+	for name, holder := range led {
+		if holder.leased {
+			leaders[name] = holder.Node
+		}
+	}
+	return leaders, nil
+}
+
 // Resign implements [store.Leads].
 func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
 	list, err := jsonList(names)

@@ -31,6 +31,13 @@ func namesHaveOneLeader(t *testing.T, m Store, c *clock) {
 	_, others = lead(a, "r2")
 	wantEqual(t, "b got none of them", len(others), 0)
 
+	leaders := func(want map[string]string, names ...string) {
+		t.Helper()
+		wantEqual(t, "leaders", got(m.Leaders(ctx, names))(t), want)
+	}
+	leaders(map[string]string{"m1": "a"}, "m1", "m2")
+	leaders(map[string]string{})
+
 	must(t, m.Resign(ctx, b, []string{"m1"}))
 	_, others = lead(b, "m1")
 	wantEqual(t, "resigned for another", others, map[string]string{"m1": "a"})
@@ -42,6 +49,7 @@ func namesHaveOneLeader(t *testing.T, m Store, c *clock) {
 	}
 
 	c.advance(time.Minute)
+	leaders(map[string]string{"m1": "b"}, "r1", "m1")
 	_, _, err := m.Lead(ctx, a, []string{"r1"})
 	wantErr(t, "lead with a lease that has ended", err, store.ErrFenced)
 	_, others = lead(b, "r1", "r2", "m1")
