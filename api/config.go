@@ -49,8 +49,21 @@ type Config struct {
 	// Default: 512.
 	MaxStreams int `yaml:"max_streams"`
 
+	// UnknownModels sets what becomes of a batch that names a model that no upstream serves: fail,
+	// or wait until one serves it. It fails only once every upstream has answered since the start
+	// of the daemon, and waits for a model that was served since then or that flowcontrol.pools
+	// names. Use wait if a pool may have no replica, or if processes that share a store have
+	// different upstreams. Default: fail.
+	UnknownModels string `yaml:"unknown_models"`
+
 	Tuning `yaml:"tuning"`
 }
+
+// The values of Config.UnknownModels.
+const (
+	FailUnknownModels = "fail"
+	WaitUnknownModels = "wait"
+)
 
 // Tuning holds the constants of the API, which an operator rarely changes.
 type Tuning struct {
@@ -95,6 +108,7 @@ func DefaultConfig() Config {
 		MaxRequests:          256,
 		MaxConcurrentUploads: 8,
 		MaxStreams:           512,
+		UnknownModels:        FailUnknownModels,
 		Tuning: Tuning{
 			TenantShare:          0.5,
 			QueueWait:            30 * time.Second,
@@ -140,6 +154,8 @@ func (c Config) Validate() error {
 	positive("max_requests", int64(c.MaxRequests))
 	positive("max_concurrent_uploads", int64(c.MaxConcurrentUploads))
 	positive("max_streams", int64(c.MaxStreams))
+	fault(c.UnknownModels == FailUnknownModels || c.UnknownModels == WaitUnknownModels,
+		"unknown_models is %q; set it to fail or wait", c.UnknownModels)
 	fault(c.TenantShare > 0 && c.TenantShare <= 1,
 		"tuning.tenant_share is %v; set it above 0, up to 1",
 		c.TenantShare)

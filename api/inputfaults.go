@@ -52,8 +52,12 @@ func (s *Server) findFaults(
 	ctx context.Context, b store.Batch, files []store.File,
 ) ([]batchfile.Fault, error) {
 	var faults faultList
+	unserved, err := s.unservedModels(ctx, b)
+	if err != nil {
+		return nil, err
+	}
 	for _, file := range files {
-		of, total, err := s.fileFaults(ctx, b.Endpoint, file)
+		of, total, err := s.fileFaults(ctx, b.Endpoint, unserved, file)
 		if err != nil {
 			return nil, fmt.Errorf("file %s: %w", file.ID, err)
 		}
@@ -101,10 +105,10 @@ func (s *Server) findFaults(
 	return faults.list(), nil
 }
 
-// fileFaults returns the faults of a file found at upload, and the lines whose url is not the
-// batch's endpoint, in the order of lines.
+// fileFaults returns the faults of a file found at upload, the lines whose url is not the batch's
+// endpoint, and the first line of each unserved model, in the order of lines.
 func (s *Server) fileFaults(
-	ctx context.Context, endpoint string, file store.File,
+	ctx context.Context, endpoint string, unserved map[string]string, file store.File,
 ) (kept []batchfile.Fault, total int, err error) {
 	kept, total = slices.Clone(file.Summary.Faults), file.Summary.FaultCount
 	mismatches := 0
@@ -113,12 +117,15 @@ func (s *Server) fileFaults(
 			mismatches += u.Lines
 		}
 	}
-	if mismatches == 0 {
-		return kept, total, nil
-	}
-	valid := 0
+	valid, lacking := 0, 0
 	for _, m := range file.Summary.Models {
 		valid += m.Lines
+		if unserved[m.Name] != "" {
+			lacking++
+		}
+	}
+	if mismatches+lacking == 0 {
+		return kept, total, nil
 	}
 	lines, err := openLines(ctx, s.blobs, file.BlobKey, file.IndexKey, valid)
 	if err != nil {
@@ -130,10 +137,17 @@ func (s *Server) fileFaults(
 		return nil, 0, err
 	}
 	kept = append(kept, mismatched...)
+	if lacking > 0 {
+		unservedLines, err := batchfile.UnservedLines(lines.index, unserved)
+		if err != nil {
+			return nil, 0, err
+		}
+		kept = append(kept, unservedLines...)
+	}
 	slices.SortStableFunc(kept, func(a, b batchfile.Fault) int {
 		return cmp.Compare(a.Line, b.Line)
 	})
-	return kept, total + mismatches, nil
+	return kept, total + mismatches + lacking, nil
 }
 
 func embeddings(endpoint string, files []store.File) (n int64) {

@@ -26,6 +26,9 @@ type Deps struct {
 	Nudge func(batchID string)
 	// Models returns the models that the upstreams serve at present. Nil: none.
 	Models func() []ModelInfo
+	// UnservedModels returns a sentence for each of the models that no upstream serves, as far as
+	// is known. Nil: nothing is known.
+	UnservedModels func(ctx context.Context, models []string) (map[string]string, error)
 	// Keys are the API keys until SetKeys. Nil or empty: requests need no key and belong to
 	// DefaultTenant.
 	Keys *Keyring

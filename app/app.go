@@ -101,6 +101,7 @@ func (a *App) Close() error {
 // connect builds the dispatcher, the readings and the API over the opened store.
 func (a *App) connect(keys *api.Keyring) (err error) {
 	a.cfg.Dispatch.Drain = a.cfg.Shutdown.Drain
+	a.cfg.Dispatch.WaitForModels = a.cfg.API.UnknownModels == api.WaitUnknownModels
 	if a.recording, err = newRecording(a.cfg, a.log); err != nil {
 		return err
 	}
@@ -120,7 +121,8 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	a.api, err = api.New(a.cfg.API, api.Deps{
 		Store: a.apiStore(),
 		Nudge: a.dispatcher.Nudge, Models: a.models, Keys: keys,
-		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
+		UnservedModels: a.dispatcher.UnservedModels,
+		Logger:         a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})
 	return err
 }

@@ -33,6 +33,9 @@ type Config struct {
 	// MaxAnswerBytesOf replaces max_answer_bytes for single endpoints, by URL. Default: 64 MiB for
 	// /v1/embeddings.
 	MaxAnswerBytesOf map[string]int64 `yaml:"max_answer_bytes_of"`
+	// WaitForModels makes batches wait whose model no runner serves, instead of failing them. The
+	// daemon sets it by api.unknown_models. Default: false.
+	WaitForModels bool `yaml:"-"`
 	// Drain limits the time for lines in flight to finish at shutdown. The daemon sets it to
 	// shutdown.drain. Default: 30s.
 	Drain time.Duration `yaml:"-"`

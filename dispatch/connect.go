@@ -57,7 +57,12 @@ func (d *Dispatcher) newSession(
 	lease.notify = func(ev plan.Event) { inbox.put(ev) }
 	for _, u := range d.runners {
 		s.discover = append(s.discover, func(ctx context.Context) {
-			u.watchModels(ctx, d.cfg, lease.log, lease.leading.served)
+			u.watchModels(ctx, d.cfg, lease.log, func(u *runner, list modelList) {
+				lease.leading.served(u, list)
+				if list.first && d.catalog.complete() {
+					with.runs.each(func(r *run) { s.reconciler.enqueue(r.id) })
+				}
+			})
 		})
 	}
 	return s, nil
@@ -67,8 +72,8 @@ func (d *Dispatcher) newReconciler(with shared) *reconciler {
 	rc := &reconciler{
 		metadata: d.deps.Metadata, journals: d.deps.Journals, expiry: d.deps.Expiry,
 		pollEvery: d.cfg.PollEvery, cancelGrace: d.cfg.CancelGrace, queue: newQueue[string](),
-		remaining: &remaining{store: d.deps.Metadata},
-		owner:     with.owner, log: with.log, notify: with.notify, runs: with.runs,
+		remaining: &remaining{store: d.deps.Metadata}, catalog: d.catalog,
+		owner: with.owner, log: with.log, notify: with.notify, runs: with.runs,
 		tasks: with.tasks,
 	}
 	rc.admitter = &admitter{
@@ -105,6 +110,7 @@ func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
 	return &progress{
 		store: d.deps.Progress, timeout: d.cfg.LeaseTTL, metrics: d.metrics, leading: leading,
 		owner: with.owner, log: with.log, runs: with.runs, tasks: with.tasks,
+		catalog: d.catalog,
 	}
 }
 

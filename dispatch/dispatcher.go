@@ -46,6 +46,7 @@ type Dispatcher struct {
 	log     *slog.Logger
 	metrics *metrics
 	runners map[string]*runner
+	catalog *catalog
 	current atomic.Pointer[session]
 	ready   atomic.Bool
 }
@@ -79,6 +80,8 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 		}
 		d.runners[up.name] = up
 	}
+	d.catalog = &catalog{runners: d.runners, pools: deps.Flow.Pools, leads: deps.Metadata,
+		wait: cfg.WaitForModels}
 	if _, err := d.newPlanner(); err != nil {
 		return nil, err
 	}
@@ -148,6 +151,14 @@ type ModelInfo struct {
 
 // Models lists the models that the upstreams serve, by name.
 func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.runners) }
+
+// UnservedModels returns why a batch of these models can't run: a sentence for each model that no
+// runner serves, as far as that is known now.
+func (d *Dispatcher) UnservedModels(
+	ctx context.Context, models []string,
+) (sentences map[string]string, err error) {
+	return d.catalog.unserved(ctx, models)
+}
 
 // Pools returns the state of the pools; nil before the first session.
 func (d *Dispatcher) Pools() []plan.PoolStatus {

@@ -129,12 +129,16 @@ func TestTokenLimitCountsWhatAnotherLeftBehind(t *testing.T) {
 	}
 }
 
+// waitForModels is for dispatchers with different upstreams: before one of them leads its models,
+// the others don't know that it serves them.
+func waitForModels(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.WaitForModels = true }
+
 // Dispatchers that differ in their upstreams share the work by model.
 func TestDispatchersOfDifferentModelsWorkSideBySide(t *testing.T) {
 	w := newWorld(t)
 	one, other := serve(t, nil, "m"), serve(t, nil, "n")
-	w.dispatcher("a", nil, one.URL)
-	w.dispatcher("b", nil, other.URL)
+	w.dispatcher("a", waitForModels, one.URL)
+	w.dispatcher("b", waitForModels, other.URL)
 	id := w.submit(append(chatLines(50, "m"), chatLines(100, "n")[50:]...), nil)
 	if b := w.awaitEnd(id); b.Counts.Completed != 100 {
 		t.Errorf("got %s, %+v", b.State, b.Counts)
@@ -149,7 +153,9 @@ func TestDispatchersOfDifferentModelsWorkSideBySide(t *testing.T) {
 func TestOverlappingDispatchersDoNotStarveAModel(t *testing.T) {
 	w := newWorld(t)
 	shared, own := serve(t, nil, "m"), serve(t, nil, "m", "n")
-	short := func(cfg *dispatch.Config, _ *dispatch.Deps) { cfg.LeaseTTL = 3 * time.Second }
+	short := func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.LeaseTTL, cfg.WaitForModels = 3*time.Second, true
+	}
 	w.dispatcher("a", short, shared.URL)
 	w.await(w.submit(chatLines(1, "m"), nil), "done", func(b store.Batch) bool {
 		return b.State == store.Completed

@@ -27,6 +27,8 @@ type progress struct {
 	posting atomic.Bool                       // a post is being written
 	failing atomic.Bool                       // the last post failed
 
+	catalog *catalog
+
 	warnings poolWarnings // owned by the loop
 }
 
@@ -48,7 +50,11 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	p.runs.each(func(r *run) {
 		states[r.state()]++
 		status, known := planner.Status(now, r.id)
-		if post, ok := r.progress(now, status, known, p.leading.leadsAny(r)); ok {
+		why := string(status.Waiting)
+		if known && status.Waiting == plan.NoRunner {
+			why = p.catalog.waiting(status.Model)
+		}
+		if post, ok := r.progress(now, status, known, p.leading.leadsAny(r), why); ok {
 			changed = append(changed, post)
 		}
 	})
@@ -89,9 +95,10 @@ type changedProgress struct {
 	post store.ProgressPost
 }
 
-// progress returns the run's progress, and whether it differs from what was posted last.
+// progress returns the run's progress, and whether it differs from what was posted last. why says
+// why no more lines start.
 func (r *run) progress(
-	now time.Time, status plan.BatchStatus, known, leads bool,
+	now time.Time, status plan.BatchStatus, known, leads bool, why string,
 ) (changedProgress, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +109,7 @@ func (r *run) progress(
 	p := store.Progress{
 		InFlight: status.InFlight, Retrying: status.Retrying,
 		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now),
-		Waiting: string(status.Waiting),
+		Waiting: why,
 		Leads:   leads,
 	}
 	for _, c := range chunks {

@@ -29,6 +29,7 @@ type reconciler struct {
 	runs      *runs
 	tasks     *tasks
 	remaining *remaining
+	catalog   *catalog
 	queue     *queue[string] // batches to reconcile
 	admitter  *admitter      // its first step
 	finalizer *finalizer     // its last step
@@ -87,7 +88,11 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	if err == nil {
 		switch {
 		case b.State == store.Validating:
-			if err = rc.admitter.admit(ctx, b); err == nil {
+			var failed bool
+			if failed, err = rc.failUnserved(ctx, &b); err == nil && !failed {
+				err = rc.admitter.admit(ctx, b)
+			}
+			if err == nil {
 				rc.queue.add(id)
 			}
 		case b.State == store.InProgress:
@@ -123,9 +128,13 @@ const deadlineCheck = 15 * time.Minute
 // advance works on a batch in progress, and ends it when it is complete or its time is over.
 func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if !b.Deadline.IsZero() && !rc.expiry().Before(b.Deadline) {
-		return rc.finalizeAs(ctx, b.ID, store.Expired, "", "")
+		return rc.finalizeAs(ctx, b.ID, store.Expired, "")
 	}
 	r, isNew := rc.runs.update(rc.tasks.ctx, b)
+	// after the update: a runner that answers now has all runs reconciled
+	if stopped, err := rc.stopUnserved(ctx, &b); err != nil || stopped {
+		return err
+	}
 	put := planBatch(&b)
 	if isNew {
 		put.Models = planModels(&b, rc.remaining.of(&b))
@@ -150,7 +159,7 @@ func (rc *reconciler) completeIf(ctx context.Context, id string, done bool) erro
 	if !done {
 		return nil
 	}
-	return rc.finalizeAs(ctx, id, store.Completed, "", "")
+	return rc.finalizeAs(ctx, id, store.Completed, "")
 }
 
 // allDone reports whether every chunk of a run's batch is done. It asks the store only when this
@@ -190,7 +199,8 @@ func (rc *reconciler) quiet(r *run, grace time.Duration) bool {
 // end to the user.
 func (rc *reconciler) stop(ctx context.Context, id, code, reason string) error {
 	rc.log.InfoContext(ctx, "stopping a batch", "batch_id", id, "code", code)
-	return rc.finalizeAs(ctx, id, store.Failed, code, reason)
+	return rc.finalizeAs(ctx, id, store.Failed, reason,
+		batchfile.Fault{Code: code, Message: reason})
 }
 
 // stopLater stops a batch in another goroutine, which tries again until the store accepts it.
@@ -223,7 +233,7 @@ func (rc *reconciler) stopIfOver(r *run) {
 // finalizeAs moves a batch in progress to finalizing, with the state that it is to end in. It does
 // nothing to a batch that is finalizing already.
 func (rc *reconciler) finalizeAs(
-	ctx context.Context, id string, ending store.State, code, reason string,
+	ctx context.Context, id string, ending store.State, reason string, faults ...batchfile.Fault,
 ) error {
 	_, err := store.Modify(ctx, rc.metadata, "", id, func(b *store.Batch) error {
 		if b.State != store.InProgress {
@@ -231,9 +241,7 @@ func (rc *reconciler) finalizeAs(
 		}
 		b.State, b.Ending, b.Reason = store.Finalizing, ending, reason
 		b.FinalizingAt = time.Now()
-		if code != "" {
-			b.Errors = append(b.Errors, batchfile.Fault{Code: code, Message: reason})
-		}
+		b.Errors = append(b.Errors, faults...)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errMovedOn) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
@@ -118,7 +119,7 @@ func leftover(b *store.Batch) (code, message string) {
 			"This request could not be executed before the completion window expired."
 	case store.Failed:
 		return "batch_stopped", "This request was not executed because the batch was stopped: " +
-			b.Reason + "."
+			strings.TrimRight(b.Reason, ".?") + "."
 	default:
 		return "batch_cancelled", "This request was not executed because the batch was cancelled."
 	}

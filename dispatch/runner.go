@@ -27,6 +27,8 @@ type runner struct {
 	silent   bool                 // it did not answer the last request for its models
 	cut      bool                 // it lists more models than are used, which was logged
 	unlisted bool                 // it has no list of models, and is sent what no other lists
+	answered bool                 // it has said once which models it serves, or that it can't say
+	earlier  map[string]bool      // models that it listed before, at most maxEarlier
 	logged   bool                 // where its models come from, if not from a list of its own
 }
 
@@ -34,6 +36,7 @@ type runner struct {
 type modelList struct {
 	names    []string // none: it did not answer, or unlisted
 	unlisted bool     // it has no list
+	first    bool     // it is its first answer, or its first list
 }
 
 func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
@@ -58,9 +61,17 @@ func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &runner{Upstream: u, name: name, client: client, models: slices.Clone(u.Models),
-		since: map[string]time.Time{}}, nil
+	made := &runner{Upstream: u, name: name, client: client, since: map[string]time.Time{},
+		earlier: map[string]bool{}}
+	if len(u.Models) > 0 {
+		made.setModels(slices.Clone(u.Models), time.Now())
+	}
+	return made, nil
 }
+
+// maxEarlier limits the models that a runner is known to have served before. One that invents
+// names must not fill the memory.
+const maxEarlier = 1000
 
 // setModels sets the models that the runner serves.
 func (u *runner) setModels(models []string, now time.Time) {
@@ -73,7 +84,12 @@ func (u *runner) setModels(models []string, now time.Time) {
 			since[m] = before
 		}
 	}
-	u.models, u.since, u.unlisted = models, since, false
+	for m := range u.since {
+		if _, still := since[m]; !still && len(u.earlier) < maxEarlier {
+			u.earlier[m] = true
+		}
+	}
+	u.models, u.since, u.unlisted, u.answered = models, since, false, true
 	u.streams.forget(since)
 }
 
@@ -113,16 +129,18 @@ func (u *runner) askModels(
 	list, err := u.client.Models(asking, cfg.MaxModels)
 	u.mu.Lock()
 	was, wasCut := u.silent, u.cut
+	first := !u.answered || u.unlisted
 	// A server that has had a list before is being replaced, and has it again soon.
 	if errors.Is(err, openai.ErrNoModelList) && len(u.models) == 0 {
-		u.silent, u.unlisted = false, true
+		first = !u.answered
+		u.silent, u.unlisted, u.answered = false, true, true
 		u.mu.Unlock()
 		if u.logOnce() {
 			log.InfoContext(ctx, "a runner has no list of models; it is sent the lines of every "+
 				"model that no other runner lists, or name its models in upstreams[].models",
 				"runner", u.name, "answer", err)
 		}
-		return modelList{unlisted: true}, true
+		return modelList{unlisted: true, first: first}, true
 	}
 	u.silent, u.cut = err != nil, u.cut || list.Cut
 	u.mu.Unlock()
@@ -142,7 +160,7 @@ func (u *runner) askModels(
 			"runner", u.name, "max_models", cfg.MaxModels, "max_name_bytes", openai.MostModelName)
 	}
 	u.setModels(list.Names, time.Now())
-	return modelList{names: list.Names}, true
+	return modelList{names: list.Names, first: first}, true
 }
 
 // logOnce reports whether the source of the runner's models is to be logged, which is once.

@@ -85,6 +85,7 @@ type Locks interface {
 type Leads interface {
 	Lead(ctx context.Context, o store.Owner, names []string) (epoch int64,
 		others map[string]string, err error)
+	Leaders(ctx context.Context, names []string) (map[string]string, error)
 	Resign(ctx context.Context, o store.Owner, names []string) error
 }
 

@@ -337,8 +337,8 @@ func TestChaosManyListeners(t *testing.T) {
 func TestChaosLargeOptions(t *testing.T) {
 	tr := begin(t, "clients: large options, slow readers of listings")
 	stub := NewStub(t, "m")
-	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small,
-		MaxMemory: maxMemory}))
+	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
+		Set: append([]string{"api.unknown_models=wait"}, small...), MaxMemory: maxMemory}))
 	c := d.Client()
 	f, err := c.Upload(NewLines("options", "nobody", 1).Content)
 	if err != nil {

@@ -123,7 +123,8 @@ func TestHalfOpenRequests(t *testing.T) {
 // 4 KiB/s.
 func TestSlowClientsAreDisconnected(t *testing.T) {
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL},
-		Set: []string{"http.tuning.grace=2s", "http.tuning.body_timeout=3s"}})
+		Set: []string{"http.tuning.grace=2s", "http.tuning.body_timeout=3s",
+			"api.unknown_models=wait"}})
 	content := NewLines("slow", "nobody", 100_000).Content
 	f, err := d.Client().Upload(content)
 	if err != nil {
@@ -209,7 +210,8 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 
 // TestHalfClosedClients sends a request and closes the sending side, as nc and some proxies do.
 func TestHalfClosedClients(t *testing.T) {
-	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL}})
+	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL},
+		Set: []string{"api.unknown_models=wait"}})
 	f, err := d.Client().Upload(NewLines("half", "nobody", 100).Content)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ type BatchStatus struct {
 	InFlight, Retrying, Ready int
 	// Waiting is why no more lines of the batch start. Flowing: lines start as slots become free.
 	Waiting Reason
+	// Model is the model that has no runner, if Waiting is NoRunner.
+	Model string
 }
 
 // Status returns the state of a batch, and false if the planner does not know it.
@@ -25,35 +27,38 @@ func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 		s.Retrying += j.retrying
 		s.Ready += j.ready.len()
 	}
-	s.Waiting = p.waiting(now, b, s)
+	s.Waiting, s.Model = p.waiting(now, b, s)
 	return s, true
 }
 
-func (p *Planner) waiting(now time.Time, b *batchState, s BatchStatus) Reason {
+// waiting returns why no more lines of the batch start, and the model that has no runner if that is
+// why.
+func (p *Planner) waiting(now time.Time, b *batchState, s BatchStatus) (why Reason, model string) {
 	switch {
 	case p.draining:
-		return Draining
+		return Draining, ""
 	case p.hold != Flowing:
-		return p.hold
+		return p.hold, ""
 	case b.Paused:
-		return Paused
+		return Paused, ""
 	case !b.mayStart():
-		return BatchLimit
+		return BatchLimit, ""
 	}
-	first := Flowing
 	for _, j := range b.jobs {
 		if j.lines == 0 {
 			continue
 		}
 		reason := p.jobWaiting(now, j, s)
 		if reason == Flowing {
-			return Flowing
+			return Flowing, ""
 		}
-		if first == Flowing {
-			first = reason
+		if why == Flowing {
+			if why = reason; why == NoRunner {
+				model = j.key.Model
+			}
 		}
 	}
-	return first
+	return why, model
 }
 
 func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {

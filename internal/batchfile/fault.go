@@ -33,6 +33,7 @@ const (
 	CodeURLMismatch       = "url_mismatch"
 	CodeStream            = "stream_not_supported"
 	CodeTooManyModels     = "too_many_models"
+	CodeModelNotFound     = "model_not_found"
 	CodeLineTooLong       = "line_too_long"
 	CodeTooManyTasks      = "too_many_tasks"
 	CodeFileTooLarge      = "file_too_large"

@@ -1,0 +1,140 @@
+package dispatch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// catalog answers which models the configured runners serve. It is safe for concurrent use.
+type catalog struct {
+	runners map[string]*runner            // by name
+	pools   map[string]flowcontrol.Config // configured ones, by a model; they may have no runner now
+	leads   Leads
+	wait    bool // models that no runner serves may be served later
+
+	mu        sync.Mutex
+	sentences map[string]string // by model, for the names that were served when they were made
+	names     []string
+}
+
+// complete reports whether every runner has said since the start of the process which models it
+// serves. Before that, one that has not may serve any model.
+func (c *catalog) complete() bool { return len(c.unasked()) == 0 }
+
+// unasked lists the runners that have not said yet which models they serve.
+func (c *catalog) unasked() (names []string) {
+	for name, u := range c.runners {
+		u.mu.Lock()
+		if !u.answered {
+			names = append(names, name)
+		}
+		u.mu.Unlock()
+	}
+	slices.Sort(names)
+	return names
+}
+
+// served lists the models that the runners list now.
+func (c *catalog) served() []string {
+	names := map[string]bool{}
+	for _, u := range c.runners {
+		u.mu.Lock()
+		for _, m := range u.models {
+			names[m] = true
+		}
+		u.mu.Unlock()
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// unserved returns a sentence for each of the models that no runner serves and that none is
+// expected to serve: none has listed it since the start of the process, no configuration of a pool
+// names it, and no other process leads it. It returns none while that can't be known.
+func (c *catalog) unserved(
+	ctx context.Context, models []string,
+) (sentences map[string]string, err error) {
+	if c.wait || len(c.runners) == 0 || !c.complete() {
+		return nil, nil
+	}
+	var names []string
+	for _, m := range models {
+		if _, expected := c.pools[m]; !expected && !c.known(m) {
+			names = append(names, modelName(m))
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	leaders, err := c.leads.Leaders(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	served := c.served()
+	sentences = map[string]string{}
+	for _, m := range models {
+		if name := modelName(m); slices.Contains(names, name) && leaders[name] == "" {
+			sentences[m] = notServed(m, served)
+		}
+	}
+	return sentences, nil
+}
+
+// known reports whether a runner serves the model, has served it, or takes any.
+func (c *catalog) known(model string) bool {
+	for _, u := range c.runners {
+		u.mu.Lock()
+		_, now := u.since[model]
+		known := now || u.earlier[model] || u.unlisted
+		u.mu.Unlock()
+		if known {
+			return true
+		}
+	}
+	return false
+}
+
+// takesAny reports whether a runner has no list, and is sent what no other lists.
+func (c *catalog) takesAny() bool {
+	for _, u := range c.runners {
+		u.mu.Lock()
+		any := u.unlisted
+		u.mu.Unlock()
+		if any {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting returns why a batch waits for a model that has no runner: a code and a sentence. It is
+// called often, so the sentences are kept.
+func (c *catalog) waiting(model string) string {
+	served, unasked := c.served(), c.unasked()
+	if slices.Contains(served, model) || len(unasked) == 0 && c.takesAny() {
+		return string(plan.NoRunner) + ": no process has taken the lead of model " + shown(model) +
+			" yet"
+	}
+	names := slices.Concat(served, []string{""}, unasked)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Equal(names, c.names) || len(c.sentences) >= mostSentences {
+		c.names, c.sentences = names, map[string]string{}
+	}
+	sentence, ok := c.sentences[model]
+	if !ok {
+		sentence = string(plan.NoRunner) + ": " + notServed(model, served)
+		if len(unasked) > 0 {
+			sentence += " No list of models yet from: " + nameList(unasked) + "."
+		}
+		c.sentences[model] = sentence
+	}
+	return sentence
+}
+
+// mostSentences limits the sentences that are kept. Users invent the names of models.
+const mostSentences = 1000

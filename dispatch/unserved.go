@@ -1,0 +1,77 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/store"
+)
+
+// unservedFaults returns a fault for each model of a batch that no runner serves and of which no
+// line is done, and a reason for all of them. A model of which lines are done was served, and may
+// be again.
+func (rc *reconciler) unservedFaults(
+	ctx context.Context, b *store.Batch,
+) (reason string, faults []batchfile.Fault, err error) {
+	var models []string
+	left := rc.remaining.of(b)
+	for _, m := range b.Models {
+		if left(m.Model) == m.Lines {
+			models = append(models, m.Model)
+		}
+	}
+	sentences, err := rc.catalog.unserved(ctx, models)
+	if err != nil {
+		return "", nil, err
+	}
+	var all []string
+	for _, m := range models {
+		if sentence := sentences[m]; sentence != "" {
+			faults = append(faults, batchfile.Fault{Code: batchfile.CodeModelNotFound,
+				Message: sentence, Param: "body.model"})
+			if len(all) < mostNames {
+				all = append(all, sentence)
+			}
+		}
+	}
+	return strings.Join(all, " "), faults, nil
+}
+
+// failUnserved fails a new batch, of which nothing has run, if no runner serves one of its models.
+func (rc *reconciler) failUnserved(ctx context.Context, b *store.Batch) (failed bool, err error) {
+	_, faults, err := rc.unservedFaults(ctx, b)
+	if err != nil || len(faults) == 0 {
+		return false, err
+	}
+	_, err = store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
+		if b.State != store.Validating {
+			return errMovedOn
+		}
+		b.State, b.FailedAt, b.Errors = store.Failed, time.Now(), faults
+		b.Counts = store.Counts{} // as if it had failed when it was created
+		return nil
+	})
+	if errors.Is(err, errMovedOn) {
+		return true, nil
+	}
+	if err == nil {
+		rc.log.InfoContext(ctx, "a batch has failed: no runner serves one of its models",
+			"batch_id", b.ID, "models", len(faults))
+	}
+	return err == nil, err
+}
+
+// stopUnserved stops a batch in progress if no runner serves one of its models, which was not known
+// when it was created. The lines of other models that are done keep their results.
+func (rc *reconciler) stopUnserved(ctx context.Context, b *store.Batch) (stopped bool, err error) {
+	reason, faults, err := rc.unservedFaults(ctx, b)
+	if err != nil || len(faults) == 0 {
+		return false, err
+	}
+	rc.log.InfoContext(ctx, "stopping a batch", "batch_id", b.ID,
+		"code", batchfile.CodeModelNotFound)
+	return true, rc.finalizeAs(ctx, b.ID, store.Failed, reason, faults...)
+}
