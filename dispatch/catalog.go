@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -12,14 +11,11 @@ import (
 
 // catalog answers which models the configured runners serve. It is safe for concurrent use.
 type catalog struct {
-	runners map[string]*runner            // by name
-	pools   map[string]flowcontrol.Config // configured ones, by a model; they may have no runner now
-	leads   Leads
-	wait    bool // models that no runner serves may be served later
-
-	mu        sync.Mutex
-	sentences map[string]string // by model, for the names that were served when they were made
-	names     []string
+	runners map[string]*runner // by name
+	// pools are the configured ones, by a model. They may have no runner now.
+	pools map[string]flowcontrol.Config
+	leads Leads
+	wait  bool // models that no runner serves may be served later
 }
 
 // complete reports whether every runner has said since the start of the process which models it
@@ -111,30 +107,33 @@ func (c *catalog) takesAny() bool {
 	return false
 }
 
-// waiting returns why a batch waits for a model that has no runner: a code and a sentence. It is
-// called often, so the sentences are kept.
-func (c *catalog) waiting(model string) string {
-	served, unasked := c.served(), c.unasked()
-	if slices.Contains(served, model) || len(unasked) == 0 && c.takesAny() {
-		return string(plan.NoRunner) + ": no process has taken the lead of model " + shown(model) +
-			" yet"
-	}
-	names := slices.Concat(served, []string{""}, unasked)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !slices.Equal(names, c.names) || len(c.sentences) >= mostSentences {
-		c.names, c.sentences = names, map[string]string{}
-	}
-	sentence, ok := c.sentences[model]
-	if !ok {
-		sentence = string(plan.NoRunner) + ": " + notServed(model, served)
-		if len(unasked) > 0 {
-			sentence += " No list of models yet from: " + nameList(unasked) + "."
+// waiting returns a function that returns why batches wait for a model that has no runner: a code
+// and a sentence. The function is for one round over all batches, of which many may wait.
+func (c *catalog) waiting() func(model string) string {
+	var served, unasked []string
+	sentences := map[string]string{}
+	first := true
+	return func(model string) string {
+		if first {
+			served, unasked, first = c.served(), c.unasked(), false
 		}
-		c.sentences[model] = sentence
+		sentence, ok := sentences[model]
+		if !ok {
+			sentence = string(plan.NoRunner) + ": " + c.whyWaiting(model, served, unasked)
+			sentences[model] = sentence
+		}
+		return sentence
 	}
-	return sentence
 }
 
-// mostSentences limits the sentences that are kept. Users invent the names of models.
-const mostSentences = 1000
+func (c *catalog) whyWaiting(model string, served, unasked []string) string {
+	_, lists := slices.BinarySearch(served, model)
+	switch {
+	case lists, len(unasked) == 0 && c.takesAny():
+		return "no process has taken the lead of model " + shown(model) + " yet."
+	case len(unasked) == 0:
+		return notServed(model, served)
+	default:
+		return notServed(model, served) + " No list of models yet from: " + nameList(unasked) + "."
+	}
+}

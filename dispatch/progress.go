@@ -46,13 +46,13 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 		return // the store is slow; the next post covers this one
 	}
 	var changed []changedProgress
-	states := map[string]int{}
+	states, waiting := map[string]int{}, p.catalog.waiting()
 	p.runs.each(func(r *run) {
 		states[r.state()]++
 		status, known := planner.Status(now, r.id)
 		why := string(status.Waiting)
 		if known && status.Waiting == plan.NoRunner {
-			why = p.catalog.waiting(status.Model)
+			why = waiting(status.Model)
 		}
 		if post, ok := r.progress(now, status, known, p.leading.leadsAny(r), why); ok {
 			changed = append(changed, post)
