@@ -210,7 +210,8 @@ func (l *leadership) announce() (events []plan.Event) {
 		switch {
 		case len(usable) > 0 && !slices.Equal(known, usable):
 			l.up[u.name] = usable
-			events = append(events, plan.RunnerUp{Runner: u.name, Models: usable})
+			events = append(events, plan.RunnerUp{Runner: u.name, Models: usable,
+				Unlisted: l.unlisted[u]})
 		case len(usable) == 0 && up:
 			delete(l.up, u.name)
 			events = append(events, plan.RunnerGone{Runner: u.name})

@@ -616,18 +616,35 @@ func (w *testDriver) checkOrder(pool *pool, q *scheduler.Queue, offered func(*jo
 }
 
 func (w *testDriver) runnerUp(id string, models ...string) {
+	w.runnerChanges(RunnerUp{Runner: id, Models: models})
+}
+
+func (w *testDriver) runnerChanges(ev RunnerUp) {
+	id, models := ev.Runner, ev.Models
 	slices.Sort(models)
 	r := w.runners[id]
 	if r == nil {
 		r = &fakeRunner{}
 		w.runners[id] = r
 	}
-	if !slices.Equal(r.models, models) {
+	if !slices.Equal(r.models, models) && !(ev.Unlisted && w.alone(r, models)) {
 		// the controller of its new pool does not know of earlier sheds
 		r.heldUntil, r.sheds = time.Time{}, 0
 	}
 	r.models = models
-	w.step(RunnerUp{Runner: id, Models: models})
+	w.step(ev)
+}
+
+// alone reports whether the pool of a runner can get these models: it is in no pool with others,
+// it loses no model, and no other pool has these.
+func (w *testDriver) alone(r *fakeRunner, models []string) bool {
+	for _, other := range w.runners {
+		if other != r && slices.Equal(other.models, r.models) {
+			return false
+		}
+	}
+	_, taken := w.planner.findPool(poolKey(models))
+	return r.models != nil && containsAll(models, r.models) && !taken
 }
 
 func (w *testDriver) runnerGone(id string) {

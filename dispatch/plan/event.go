@@ -13,6 +13,9 @@ type Event interface{ isEvent() }
 type RunnerUp struct {
 	Runner string
 	Models []string
+	// Unlisted says that the runner has no list of models: they come from batches. More models do
+	// not make it another runner, so what was measured of its pool still holds.
+	Unlisted bool
 }
 
 // RunnerGone removes a runner from the deployment. Its lines in flight still end with Finished.

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -19,6 +18,9 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 		r = &runner{id: ev.Runner}
 		p.runners[r.id] = r
 	case r.pool != nil && slices.Equal(r.models, models):
+		return
+	case r.pool != nil && ev.Unlisted && p.grow(r.pool, models):
+		r.models = models
 		return
 	case r.pool != nil:
 		r.pool.remove(now, r)
@@ -101,10 +103,8 @@ func (p *Planner) dropOutputs(model string) {
 
 // poolOf returns the pool of the runners that serve these models, a new one if there is none.
 func (p *Planner) poolOf(models []string) *pool {
-	key := strings.Join(models, "\x00")
-	i, found := slices.BinarySearchFunc(p.pools, key, func(x *pool, key string) int {
-		return strings.Compare(x.key, key)
-	})
+	key := poolKey(models)
+	i, found := p.findPool(key)
 	if found {
 		return p.pools[i]
 	}

@@ -137,7 +137,8 @@ var modelSets = [][]string{{"m1"}, {"m2"}, {"m1", "m2"}, {"m2", "m3"}}
 
 func (w *testDriver) drawRunnerUp(t *rapid.T) {
 	id := fmt.Sprintf("r%d", rapid.IntRange(1, 4).Draw(t, "runner"))
-	w.runnerUp(id, slices.Clone(rapid.SampledFrom(modelSets).Draw(t, "models"))...)
+	w.runnerChanges(RunnerUp{Runner: id, Unlisted: rapid.Bool().Draw(t, "unlisted"),
+		Models: slices.Clone(rapid.SampledFrom(modelSets).Draw(t, "models"))})
 }
 
 func (w *testDriver) drawRunnerGone(t *rapid.T) {
