@@ -30,7 +30,8 @@ func (l *environment) startDaemon(
 		return nil, err
 	}
 	args := []string{"serve", "--listen", listen, "--admin-listen", admin, "--data", data, "--node",
-		"bench", "--upstream", upstreamURL}
+		"bench", "--upstream", upstreamURL,
+		"--set", "api.unknown_models=wait"} // half of the waiting batches need an absent model
 	for _, setting := range settings {
 		args = append(args, "--set", setting)
 	}
