@@ -39,7 +39,7 @@ func TestEvictionOfPreempted(t *testing.T) {
 		own := headroom.DefaultConfig()
 		own.Streams = headroom.StreamsAll
 		reserve := &own.Tuning.Reserve
-		reserve.KVUsed, reserve.KVGrowth, reserve.KVDeviations = 1, 1, 0
+		reserve.KVUsed, reserve.KVDeviations = 1, 0
 		s.Policy.Flow = s.Policy.Flow.Select(headroom.Name, own)
 		s.Seed = 2
 	})

@@ -68,7 +68,7 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	if capacity <= 0 || kv.mean <= 0 {
 		return math.Inf(1)
 	}
-	held := portable.Rounded(reserve.KVGrowth * in.kvPeak.most(now))
+	held := in.kvPeak.most(now)
 	if r.packed == 0 {
 		held = max(held, portable.Rounded(c.kvWanted*capacity),
 			portable.Rounded(burst*c.unknown())*capacity) / (1 + c.slots.patience)
@@ -78,7 +78,7 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	if c.unseen(r) {
 		usable *= unseenShare
 	}
-	present := portable.Rounded(reserve.KVGrowth * in.context.above(1))
+	present := in.context.above(1)
 	lines := kv.fitting(usable-c.keptFree(present, held, mix), reserve.KVDeviations)
 	if scout := c.sizes.prompt + max(c.sizes.output, assumedOutput); lines < 1 &&
 		scout < usable-present && c.mayScout(r) {

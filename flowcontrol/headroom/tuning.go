@@ -146,9 +146,6 @@ type Reserve struct {
 	// KVUsed is the share of the KV cache that may be in use, all requests together. Default: 0.85;
 	// above it, engines begin to preempt.
 	KVUsed float64 `yaml:"kv_used"`
-	// KVGrowth is how much the KV tokens of interactive requests may grow before lines have to be
-	// evicted: a factor on the most that they held within the window. Default: 1.3.
-	KVGrowth float64 `yaml:"kv_growth"`
 	// KVDeviations is how many standard deviations above the mean the KV tokens of lines under way
 	// are assumed. Default: 2, because a few lines of very different lengths may all be long.
 	KVDeviations float64 `yaml:"kv_deviations"`
@@ -233,7 +230,7 @@ func defaultTuning() Tuning {
 			MaxFall: 0.1, BudgetShare: 0.4},
 		FirstTokens: 0.4, LateByPrompts: 0.4, TokenTimes: 2,
 		Fit: Fit{HalfLife: 3000, MaxCorrection: 2, MaxCorrectionUnknown: 8},
-		Reserve: Reserve{KVUsed: 0.85, KVGrowth: 1.3, KVDeviations: 2, Window: time.Minute,
+		Reserve: Reserve{KVUsed: 0.85, KVDeviations: 2, Window: time.Minute,
 			LoadDeviations: 1},
 		Brake: Brake{
 			Above: 1.15, MaxOfLongest: 0.92, PoolAbove: 0.85, MinOwnShare: 0.02,
@@ -307,7 +304,6 @@ func (f Fit) validate() error {
 func (r Reserve) validate() error {
 	var all faults.List
 	all.Within("kv_used", r.KVUsed, 0.01, 1)
-	all.Within("kv_growth", r.KVGrowth, 1, 100)
 	all.Within("kv_deviations", r.KVDeviations, 0, 10)
 	all.Positive("window", r.Window)
 	all.Within("load_deviations", r.LoadDeviations, 0, 10)

@@ -311,7 +311,7 @@ func (g *gatewaySearch) unreserved() error {
 			t.from += ", no KV kept free"
 			own := flowcontrol.OwnConfig[headroom.Config](t.base.Flow, headroom.Name)
 			reserve := &own.Tuning.Reserve
-			reserve.KVUsed, reserve.KVGrowth, reserve.KVDeviations = 0.95, 1, 0
+			reserve.KVUsed, reserve.KVDeviations = 0.95, 0
 			t.base.Flow = t.base.Flow.With(headroom.Name, own)
 			before := t.useful
 			if err := g.try(&t); err != nil {
