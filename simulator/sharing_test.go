@@ -44,14 +44,13 @@ func TestASmallBatchDoesNotWaitForLargeOnes(t *testing.T) {
 // Two batches that are due together, and need most of the time until then, meet their deadlines
 // beside one that is due in a day, though each alone would have time left for long.
 func TestBatchesDueTogetherMeetTheirDeadlines(t *testing.T) {
-	s := bundled(t, "s9-deadlines.yaml")
+	s := bundled(t, "s9-deadlines.yaml", streamed)
 	s.Scenario.Horizon = 95 * time.Minute
 	s.Scenario.Jobs = []scenario.Job{
 		{Name: "archive", Kind: "bal", At: 5 * time.Minute, Window: 24 * time.Hour, Lines: 50_000},
 		{Name: "left", Kind: "bal", At: 30 * time.Minute, Window: time.Hour, Lines: 15_000},
 		{Name: "right", Kind: "bal", At: 30 * time.Minute, Window: time.Hour, Lines: 15_000},
 	}
-	s.Policy.Flow.Policy = "headroom"
 	r, err := RunBatch(s, silent)
 	if err != nil {
 		t.Fatal(err)
