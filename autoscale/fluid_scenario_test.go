@@ -25,7 +25,7 @@ func threeDays(seed uint64, tokens float64, surprising bool) fluidScenario {
 		curve = workload.Wandering(days, rng("shape"))
 	}
 	chat := autoscale.Pool{
-		ID: "chat", Max: 25, SLO: flowcontrol.DefaultConfig().SLO,
+		ID: "chat", Max: 25, SLO: flowcontrol.DefaultConfig().SLO.WithUsual(),
 		Interactive: autoscale.Interactive{Served: true, PerReplica: 1.06,
 			Mix: costmodel.Mix{Prompt: 1155, Output: 211}},
 		Engine: flowcontrol.Engine{

@@ -16,7 +16,7 @@ var noon = time.Date(2000, time.January, 2, 12, 0, 0, 0, time.UTC)
 // of work per second each.
 func batchPool(most int) Pool {
 	return Pool{
-		ID: "batch", Max: most, SLO: flowcontrol.DefaultConfig().SLO,
+		ID: "batch", Max: most, SLO: flowcontrol.DefaultConfig().SLO.WithUsual(),
 		Engine: flowcontrol.Engine{
 			CostModel: costmodel.Model{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5,
 				P1: 0.0052, P2: 5.14e-6},
