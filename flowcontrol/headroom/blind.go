@@ -67,6 +67,26 @@ func (c *Controller) blind() bool { return !c.seesIterations() && c.outcomes.at.
 // instant is the time of answers, in milliseconds, that no engine with much to compute attains.
 const instant = 20
 
+// tokenBound is how long a token of a prompt takes at most, in milliseconds, as answers show: the
+// prompt was computed in the time of the answer.
+type tokenBound struct {
+	ms float64 // 0: unknown
+	at time.Time
+}
+
+// leastPrompt is how many tokens a prompt must have to show what one costs.
+const leastPrompt = 64
+
+func (b *tokenBound) see(now time.Time, latency time.Duration, prompt int) {
+	if prompt < leastPrompt {
+		return
+	}
+	ms := milliseconds(latency) / float64(prompt)
+	if b.ms == 0 || ms < b.ms || now.Sub(b.at) > bestFor {
+		b.ms, b.at = ms, now
+	}
+}
+
 // promptsAreFree reports whether prompts need no limit in a blind pool, in which their cost is a
 // guess: metrics show no user, or answers come too fast for any cost.
 func (c *Controller) promptsAreFree() bool {

@@ -36,3 +36,25 @@ func TestShortAnswersSetTheLines(t *testing.T) {
 		})
 	}
 }
+
+// An answer shows what its prompt costs at most, however high the guess is.
+func TestAnswersBoundTheCostOfPrompts(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	guess := c.promptTime()
+	answer := func(latency time.Duration, prompt int) {
+		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
+			Latency: latency, PromptTokens: prompt, OutputTokens: 5})
+	}
+	answer(time.Millisecond, 5) // mostly the network
+	if got := c.promptTime(); got != guess {
+		t.Errorf("a token takes %v ms by a prompt of 5, want %v", got, guess)
+	}
+	answer(30*time.Millisecond, 3000)
+	answer(20*time.Second, 3000) // a long answer shows nothing
+	if got := c.promptTime(); got != 0.01 {
+		t.Errorf("a token takes %v ms, want 0.01 at most", got)
+	}
+	if runners[0].iterations.seenAt = noon; c.promptTime() != guess {
+		t.Errorf("a token takes %v ms although iterations show its cost", c.promptTime())
+	}
+}

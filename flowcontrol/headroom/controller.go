@@ -70,6 +70,7 @@ type Controller struct {
 
 	// answerTimes are those of short answers, answerTokenTimes those of long ones, by their tokens.
 	answerTimes, answerTokenTimes answerTimes
+	tokenBound                    tokenBound
 	lines                         float64 // lines that a runner may carry, by feedback
 	demanded                      float64 // lines that a runner would have to carry, by deadlines
 

@@ -25,6 +25,7 @@ func (c *Controller) observe(
 		c.sizes.answer(o.PromptTokens, o.OutputTokens)
 		c.engineAnswers.answered(o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
+		c.tokenBound.see(now, o.Latency, o.PromptTokens-o.CachedTokens)
 		switch {
 		case c.slo.Relative() && !c.seesIterations(),
 			c.blind() && (o.OutputTokens < fewOutput || c.recent(now, r.interactive.seenAt)):

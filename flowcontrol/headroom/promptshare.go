@@ -58,7 +58,11 @@ func (c *Controller) promptTime() float64 {
 	if iteration <= 0 {
 		iteration = c.fit.perIteration()
 	}
-	return c.fit.perToken() + iteration/c.chunk()
+	ms := c.fit.perToken() + iteration/c.chunk()
+	if bound := c.tokenBound.ms; bound > 0 && !c.seesIterations() {
+		return min(ms, bound) // ms is a guess
+	}
+	return ms
 }
 
 // promptCost returns how long the prompt of a mean line is computed, in milliseconds.
