@@ -58,3 +58,18 @@ func TestAnswersBoundTheCostOfPrompts(t *testing.T) {
 		t.Errorf("a token takes %v ms although iterations show its cost", c.promptTime())
 	}
 }
+
+// A line whose prompt was guessed to cost minutes keeps no other waiting once it is answered.
+func TestAnsweredPromptsOweNoMoreThanTheyTook(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	for _, o := range []flowcontrol.Observation{
+		{Kind: flowcontrol.Started, InFlight: 1, PromptTokens: 750_000},
+		{Kind: flowcontrol.Answered, Latency: 10 * time.Millisecond, PromptTokens: 3},
+	} {
+		o.Runner = "r"
+		c.Observe(noon, o)
+	}
+	if got := runners[0].budget; got < -10 {
+		t.Errorf("%v ms are left for prompts after an answer of 10 ms", got)
+	}
+}

@@ -26,6 +26,9 @@ func (c *Controller) observe(
 		c.engineAnswers.answered(o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
 		c.tokenBound.see(now, o.Latency, o.PromptTokens-o.CachedTokens)
+		if !c.seesIterations() { // what a prompt was charged is a guess; it took no longer than this
+			r.budget = max(r.budget, -promptBudget(milliseconds(o.Latency)))
+		}
 		switch {
 		case c.slo.Relative() && !c.seesIterations(),
 			c.blind() && (o.OutputTokens < fewOutput || c.recent(now, r.interactive.seenAt)):
