@@ -172,7 +172,7 @@ func (c *Client) Batch(ctx context.Context, id string) (Batch, error) {
 	return b, nil
 }
 
-// Cancel stops a batch and ends its lines in flight. Finished lines keep their results.
+// Cancel stops a batch. Lines in flight may finish; finished lines keep their results.
 func (c *Client) Cancel(ctx context.Context, id string) (Batch, error) {
 	return c.act(ctx, id, "cancel")
 }
