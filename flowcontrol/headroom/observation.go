@@ -26,7 +26,7 @@ func (c *Controller) observe(
 		c.engineAnswers.answered(o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
 		c.tokenBound.see(now, o.Latency, o.PromptTokens-o.CachedTokens)
-		if !c.seesIterations() { // what a prompt was charged is a guess; it took no longer than this
+		if !c.seesIterations() { // prompts were charged by a guess; they took no longer than this
 			r.budget = max(r.budget, -promptBudget(milliseconds(o.Latency)))
 		}
 		switch {
