@@ -117,7 +117,7 @@ func (s *session) settle() {
 		})
 	}
 	flushing.Wait()
-	s.tasks.group.Wait()
+	s.tasks.wait()
 	s.runs.each(func(r *run) {
 		for _, c := range r.heldChunks() {
 			c.journal.Close(context.WithoutCancel(s.tasks.ctx))

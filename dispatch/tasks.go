@@ -19,7 +19,15 @@ type tasks struct {
 func newTasks(ctx context.Context) *tasks {
 	t := &tasks{}
 	t.ctx, t.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	t.group.Add(1) // until wait: tasks start at any time, also while there are none
 	return t
+}
+
+// wait returns when all tasks have ended. It is called once, when no more tasks start but by those
+// that run.
+func (t *tasks) wait() {
+	t.group.Done()
+	t.group.Wait()
 }
 
 // start runs do in a goroutine. do ends soon after its context is done.
