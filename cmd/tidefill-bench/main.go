@@ -52,6 +52,10 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == "live" {
+		exitOn(runLive(ctx, os.Args[2:], os.Stdout, os.Stderr))
+		return
+	}
 	exitOn(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

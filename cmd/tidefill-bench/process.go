@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
 )
 
 // process is a child whose CPU time and memory are read while it runs.
@@ -34,6 +36,8 @@ func runRole(role string) error {
 		return serveUntilParentEnds(hostile{})
 	case "sink":
 		return serveUntilParentEnds(sink{path: os.Args[1]})
+	case live.RunnerRole:
+		return live.ServeRunner(os.Args[1:], os.Stdin)
 	case "loop":
 		return runLoop(os.Args[1], os.Stdin, os.Stdout)
 	}

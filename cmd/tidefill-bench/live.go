@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
+	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/workload"
+)
+
+const liveUsage = `Usage: tidefill-bench live [flags] SCENARIO
+
+Runs a scenario in real time, once without batch work and once with each policy: emulated runners,
+the daemon, a Prometheus and a router with users, each a process of its own but for the last two.
+The table compares with what the simulator predicts. A scenario takes its horizon for each policy.
+
+`
+
+// defaultLivePolicies are compared if none are named.
+const defaultLivePolicies = "fixed,per_runner=8 aimd budget headroom headroom,streams=all"
+
+// liveRun is the result of a policy.
+type liveRun struct {
+	Policy    string            `json:"policy"` // empty: no batch work
+	Live      live.Outcome      `json:"live"`
+	Loss      float64           `json:"loss_points"`
+	Predicted *simulator.Result `json:"predicted,omitempty"`
+}
+
+// liveBench is the subcommand live.
+type liveBench struct {
+	environment *environment
+	scenario    experiment.Scenario
+	config      live.Config
+	policies    []string
+	facts       bool // the daemon is configured with what is known of the engine
+	simulate    bool
+	settings    []string
+}
+
+func runLive(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	flags := flag.NewFlagSet("tidefill-bench live", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, liveUsage)
+		flags.PrintDefaults()
+	}
+	b := liveBench{}
+	policies := flags.String("policies", defaultLivePolicies,
+		"space-separated `policies`, each with settings of its own after commas")
+	trace := flags.String("trace", "", "a `file` of interactive traffic in place of the scenario's")
+	format := flags.String("format", string(workload.Azure), "its `format`: azure or mooncake")
+	horizon := flags.Duration("for", 0,
+		"end each run after this time (default: the scenario's horizon)")
+	seed := flags.Uint64("seed", 1, "seed of traffic and lines")
+	flags.BoolVar(&b.facts, "facts", true,
+		"configure the engine's limits and cost model in the daemon, as simulations do")
+	flags.BoolVar(&b.simulate, "simulate", true, "compare with the simulator's prediction")
+	kills := flags.String("kill-daemon", "",
+		"comma-separated `times` at which the daemon is killed and started again")
+	set := flags.String("set", "", "space-separated further settings of the daemon, key=value")
+	flags.StringVar(&b.config.Prometheus, "prometheus", "prometheus", "`path` of Prometheus")
+	flags.DurationVar(&b.config.Scrape, "scrape", 5*time.Second,
+		"`interval` of Prometheus's scrapes")
+	flags.IntVar(&b.config.Backlog, "backlog", 20_000, "`lines` of a job without end")
+	asJSON := flags.Bool("json", false, "print the results as JSON")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		flags.Usage()
+		return errors.New("name one scenario file")
+	}
+	if b.config.KillDaemon, err = parseTimes(*kills); err != nil {
+		return err
+	}
+	b.policies, b.settings = strings.Fields(*policies), strings.Fields(*set)
+	if err := b.open(flags.Arg(0), *trace, *format, *horizon, *seed); err != nil {
+		return err
+	}
+	if b.environment, err = newEnvironment(ctx, "", stderr); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.environment.close()) }()
+	results, err := b.run(ctx)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		encoder := json.NewEncoder(stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(results)
+	}
+	return writeLiveTable(stdout, results)
+}
+
+func parseTimes(text string) (all []time.Duration, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "" {
+			continue
+		}
+		t, err := time.ParseDuration(part)
+		if err != nil {
+			return nil, fmt.Errorf("--kill-daemon: %w", err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+func (b *liveBench) open(
+	file, trace, format string, horizon time.Duration, seed uint64,
+) error {
+	all, err := experiment.OpenScenarios([]string{file}, experiment.Trace{File: trace,
+		Format: workload.Format(format)})
+	if err != nil {
+		return err
+	}
+	b.scenario = all[0]
+	b.scenario.Seed = seed
+	if horizon > 0 {
+		b.scenario.Scenario = b.scenario.Scenario.Until(horizon)
+	}
+	// The edges of a simulation are as long, so the same requests are counted.
+	b.config.Edge = min(time.Minute, b.scenario.Scenario.Horizon/8)
+	return nil
+}
+
+// run runs the scenario without batch work and with each policy.
+func (b *liveBench) run(ctx context.Context) ([]liveRun, error) {
+	b.config.Tidefill = b.environment.binary
+	b.config.Role = []string{roleVariable + "=" + live.RunnerRole}
+	b.config.Logf = b.environment.logf
+	alone, err := b.trial(ctx, "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("without batch work: %w", err)
+	}
+	results := []liveRun{{Live: alone}}
+	for _, policy := range b.policies {
+		one, err := b.policy(ctx, policy)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", policy, err)
+		}
+		one.Loss = 100 * (alone.Attainment - one.Live.Attainment)
+		results = append(results, one)
+	}
+	return results, nil
+}
+
+func (b *liveBench) policy(ctx context.Context, text string) (liveRun, error) {
+	result := liveRun{Policy: text}
+	candidate, err := experiment.Configuration{}.Candidate(text)
+	if err != nil {
+		return result, err
+	}
+	if result.Live, err = b.trial(ctx, text, b.daemonSettings(candidate)); err != nil {
+		return result, err
+	}
+	if !b.simulate {
+		return result, nil
+	}
+	setup := b.scenario.Setup
+	setup.Policy = candidate.Policy
+	predicted, err := simulator.Run(setup, func(float64) error { return ctx.Err() })
+	result.Predicted = &predicted
+	return result, err
+}
+
+func (b *liveBench) trial(
+	ctx context.Context, policy string, settings []string,
+) (live.Outcome, error) {
+	dir, err := b.environment.newDir("live")
+	if err != nil {
+		return live.Outcome{}, err
+	}
+	defer os.RemoveAll(dir)
+	b.environment.logf("%v with %q", b.scenario.Scenario.Horizon, policy)
+	c := b.config
+	c.Dir, c.Settings = dir, settings
+	return live.Run(ctx, b.scenario.Setup, c)
+}
+
+// daemonSettings are those that give the daemon's policy what the simulated one knows.
+func (b *liveBench) daemonSettings(candidate experiment.Candidate) []string {
+	policy := candidate.Family
+	all := []string{"flowcontrol.policy=" + policy}
+	for _, s := range candidate.Settings {
+		all = append(all, "flowcontrol."+policy+"."+s)
+	}
+	in := b.scenario.Scenario.Interactive
+	if !in.SLOWithheld {
+		all = append(all, "flowcontrol.slo.ttft="+in.SLO.TTFT.String(),
+			"flowcontrol.slo.tpot="+in.SLO.TPOT.String())
+	}
+	if b.facts {
+		profile := b.scenario.Engine().Profile
+		all = append(all, "flowcontrol.engine.kv_tokens="+strconv.Itoa(profile.KVTokens),
+			"flowcontrol.engine.max_seqs="+strconv.Itoa(profile.MaxSeqs),
+			"flowcontrol.engine.max_batched_tokens="+strconv.Itoa(profile.MaxBatchedTokens),
+			"flowcontrol.engine.cost_model="+costModelText(profile.CostModel))
+	}
+	return append(all, b.settings...)
+}
+
+// costModelText writes a cost model as a setting.
+func costModelText(m costmodel.Model) string {
+	return fmt.Sprintf("{c0: %g, c1: %g, c2: %g, n0: %g, kv: %g, p1: %g, p2: %g}", m.C0, m.C1,
+		m.C2, m.N0, m.KV, m.P1, m.P2)
+}
+
+// writeLiveTable prints a row for each policy; a second value is the simulator's.
+func writeLiveTable(out io.Writer, results []liveRun) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "policy\trequests\tattainment %\tloss\tTTFT p50, p99 ms\tTPOT p50, p99 ms\t"+
+		"tokens M\tlines in flight\tdaemon cores\tsend error p99 ms")
+	for _, r := range results {
+		o, p := r.Live, r.Predicted
+		name := r.Policy
+		if name == "" {
+			name = "no batch work"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%.0f, %.0f\t%.1f, %.1f\t%.3f\t%.1f\t%.2f\t%.1f\n", name,
+			o.Requests, 100*o.Attainment, r.Loss, o.TTFT.P50, o.TTFT.P99, o.TPOT.P50, o.TPOT.P99,
+			o.Tokens/1e6, o.MeanInFlight, o.DaemonCPU, o.SendError)
+		if p != nil {
+			i := p.Interactive
+			fmt.Fprintf(w, "  predicted\t%d\t%.2f\t%.2f\t%.0f, %.0f\t%.1f, %.1f\t%.3f\t\t\t\n",
+				i.Requests, 100*i.Attainment, p.Loss, i.TTFT.P50, i.TTFT.P99, i.TPOT.P50,
+				i.TPOT.P99, float64(p.Batch.Useful)/1e6)
+		}
+	}
+	return w.Flush()
+}

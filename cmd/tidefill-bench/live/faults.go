@@ -1,0 +1,154 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/runner/emulator"
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
+
+// event is something that happens to the pool or to what is beside it.
+type event struct {
+	at   time.Duration
+	name string
+	do   func(context.Context) error
+}
+
+// events returns what a scenario and its candidate do to the processes of a trial.
+func (t *trial) events() ([]event, error) {
+	var all []event
+	for _, f := range t.setup.Scenario.Faults {
+		made, err := t.runnerFault(f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made...)
+	}
+	if t.daemon == nil { // nobody reads metrics
+		return all, nil
+	}
+	for _, f := range t.setup.Scenario.Metrics.Faults {
+		made, err := t.metricsFault(f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made...)
+	}
+	for _, at := range t.config.KillDaemon {
+		all = append(all, event{at, "kill the daemon and start it again",
+			func(ctx context.Context) error {
+				t.daemon.process.kill()
+				return t.daemon.launch(ctx)
+			}})
+	}
+	return all, nil
+}
+
+// runnerFault returns the begin and the end of a fault of runners.
+func (t *trial) runnerFault(f scenario.Fault) ([]event, error) {
+	affected := f.Replicas
+	if len(affected) == 0 {
+		for i := range t.runners.process {
+			affected = append(affected, i)
+		}
+	}
+	each := func(do func(context.Context, int) error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			var all []error
+			for _, i := range affected {
+				all = append(all, do(ctx, i))
+			}
+			return errors.Join(all...)
+		}
+	}
+	slow := func(factor float64) func(context.Context) error {
+		return each(func(ctx context.Context, i int) error {
+			return t.runners.setFaults(ctx, i, emulator.Faults{Slow: factor})
+		})
+	}
+	var begin, end event
+	switch f.Kind {
+	case scenario.Crash:
+		begin = event{f.At, fmt.Sprintf("kill runners %v", affected),
+			each(func(_ context.Context, i int) error { t.runners.process[i].kill(); return nil })}
+		end = event{f.At + f.For, fmt.Sprintf("start runners %v again", affected),
+			each(t.runners.launch)}
+	case scenario.Slow:
+		begin = event{f.At, fmt.Sprintf("slow down runners %v %v times", affected, f.Factor),
+			slow(f.Factor)}
+		end = event{f.At + f.For, fmt.Sprintf("end the slowness of runners %v", affected), slow(0)}
+	default:
+		return nil, fmt.Errorf("faults: the kind %s can be simulated only", f.Kind)
+	}
+	if f.For == 0 {
+		return []event{begin}, nil
+	}
+	return []event{begin, end}, nil
+}
+
+// metricsFault returns the begin and the end of a fault of what the daemon reads.
+func (t *trial) metricsFault(f scenario.MetricsFault) ([]event, error) {
+	var all []event
+	add := func(at time.Duration, name string, do func(context.Context) error) {
+		all = append(all, event{at, name, do})
+	}
+	plain := func(do func()) func(context.Context) error {
+		return func(context.Context) error { do(); return nil }
+	}
+	gateway := f.Source == "" || f.Source == scenario.GatewaySource
+	engine := f.Source == "" || f.Source == scenario.EngineSource
+	switch f.Kind {
+	case scenario.Absent:
+		if gateway {
+			add(f.From, "kill Prometheus", plain(t.prometheus.process.kill))
+			add(f.To, "start Prometheus again", t.prometheus.launch)
+		}
+		if engine {
+			add(f.From, "refuse the runners' metrics", plain(func() { t.pages.set(pagesAbsent) }))
+			add(f.To, "serve the runners' metrics", plain(func() { t.pages.set(pagesPresent) }))
+		}
+	case scenario.Restamped:
+		if gateway {
+			add(f.From, "freeze the gateway's metrics", plain(t.gateway.freeze))
+			add(f.To, "thaw the gateway's metrics", plain(t.gateway.thaw))
+		}
+		if engine {
+			add(f.From, "freeze the runners' metrics", plain(func() { t.pages.set(pagesFrozen) }))
+			add(f.To, "thaw the runners' metrics", plain(func() { t.pages.set(pagesPresent) }))
+		}
+	case scenario.Reset:
+		if !gateway || f.Source == "" {
+			return nil, errors.New("metrics.faults: a reset of engines can be simulated only; " +
+				"kill them, or give the source gateway")
+		}
+		add(f.From, "reset the gateway's counters", plain(t.gateway.reset))
+	default:
+		return nil, fmt.Errorf("metrics.faults: the kind %s can be simulated only", f.Kind)
+	}
+	if len(f.Replicas) > 0 {
+		return nil, errors.New("metrics.faults: replicas can be simulated only; all runners fail")
+	}
+	return all, nil
+}
+
+// happen runs the events at their times, each in turn, until ctx is done.
+func happen(ctx context.Context, start time.Time, events []event, logf logf) error {
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	for _, e := range events {
+		if !sleepUntil(ctx, start.Add(e.at)) {
+			return nil
+		}
+		logf("%v: %s", e.at, e.name)
+		if err := e.do(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	return nil
+}
+
+type logf func(format string, args ...any)

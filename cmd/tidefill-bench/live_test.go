@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestLive runs some seconds of a scenario with a policy: users are answered, and batch lines too,
+// over a restart of the daemon.
+func TestLive(t *testing.T) {
+	prometheus, err := exec.LookPath("prometheus")
+	if err != nil {
+		if prometheus, err = filepath.Abs("../../bin/prometheus"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	err = runLive(t.Context(), []string{"-for", "12s", "-policies", "fixed,per_runner=8",
+		"-simulate=false", "-json", "-backlog", "2000", "-prometheus", prometheus, "-scrape", "1s",
+		"-kill-daemon", "6s", "live/testdata/short.yaml"}, &out, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []liveRun
+	if err := json.Unmarshal(out.Bytes(), &runs); err != nil {
+		t.Fatal(err)
+	}
+	if len(runs) != 2 {
+		t.Fatalf("%d runs, want one without batch work and one of the policy", len(runs))
+	}
+	for _, r := range runs {
+		if o := r.Live; o.Requests < 10 || o.Failed > 0 || o.TPOT.P50 < 20 {
+			t.Errorf("%q: %+v", r.Policy, o)
+		}
+	}
+	alone, batch := runs[0].Live, runs[1].Live
+	if alone.Lines > 0 || batch.Lines < 20 || batch.MeanInFlight < 8 {
+		t.Errorf("%v lines without batch work, %v with, %v in flight", alone.Lines, batch.Lines,
+			batch.MeanInFlight)
+	}
+}
