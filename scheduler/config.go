@@ -66,7 +66,7 @@ type Tuning struct {
 	// GuardShare is the same as a share of the time from the job's creation to its deadline, from 0
 	// to 1; the longer of the two applies. 0: GuardMin alone. Default: 0.10.
 	GuardShare float64 `yaml:"guard_share"`
-	// Quantum sets how much work a job, or a tenant of weight 1, may start in its turn, in work
+	// Quantum sets how much work a job, or a tenant of weight 1, may start in a round, in work
 	// units, at least 1. A smaller value alternates more often; a larger one sends more lines with
 	// a common prefix together. The first twentieth of a quantum of a new job does not wait for its
 	// turn. Default: 200000, some minutes of one engine.

@@ -63,7 +63,7 @@ func ExampleQueue() {
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	queue.Put(scheduler.Job{ID: "reviews", Tenant: "acme", Lines: 50_000})
 	queue.Put(scheduler.Job{ID: "titles", Tenant: "globex", Lines: 100})
-	for range 6 {
+	for range 8 {
 		id, ok := queue.Next(now)
 		if !ok {
 			break
@@ -72,6 +72,8 @@ func ExampleQueue() {
 		queue.Charge(id, 500)
 	}
 	// Output:
+	// reviews
+	// titles
 	// reviews
 	// titles
 	// reviews

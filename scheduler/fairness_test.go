@@ -292,3 +292,35 @@ func TestPriorityBreaksTiesOfSharing(t *testing.T) {
 		t.Errorf("first is %s, want b, which has priority 1", id)
 	}
 }
+
+// Jobs that fit into a round are done one after the other, by rank, once each has begun.
+func TestRankOrdersARound(t *testing.T) {
+	cfg := scheduler.DefaultConfig()
+	q := newQueue(t, cfg)
+	work := cfg.Quantum / 10
+	jobs := map[string]float64{"day": work, "hour": work, "week": work}
+	for id, deadline := range map[string]time.Duration{
+		"day": 24 * time.Hour, "hour": 12 * time.Hour, "week": 7 * 24 * time.Hour,
+	} {
+		q.Put(scheduler.Job{ID: id, Work: work, Deadline: noon.Add(deadline)})
+	}
+	var ended []string
+	for len(ended) < 3 {
+		id, ok := q.Next(noon)
+		if !ok {
+			t.Fatal("the queue is empty")
+		}
+		line := work / 100
+		if id == "hour" {
+			line *= 1.1 // so it is a little ahead when all have begun
+		}
+		q.Charge(id, line)
+		if jobs[id] -= line; jobs[id] <= work/1000 {
+			q.Remove(id)
+			ended = append(ended, id)
+		}
+	}
+	if want := []string{"hour", "day", "week"}; !slices.Equal(ended, want) {
+		t.Errorf("the jobs ended in the order %v, want %v", ended, want)
+	}
+}

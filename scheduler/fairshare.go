@@ -1,26 +1,28 @@
 package scheduler
 
+import "math"
+
 // fairShare divides work between flows: the tenants of a class, or the jobs of a tenant. Every flow
 // has a virtual time, its work divided by its weight, and the one that is furthest behind goes
 // next. A new flow starts where the last one is, so it is owed nothing of what others got before.
 //
-// Flows take turns of a quantum, so that lines with a common prefix start together. Young flows,
-// which have got little work so far, do not wait for turns: they go first, line by line, while they
-// are less than a quantum ahead. So a few lines start at once, however large the flows beside them
-// are. No flow leads another one by more than two quanta and a line.
+// Virtual time is counted in rounds of a quantum. In a round the flows go one after the other, in
+// an order that the owner gives, such as by deadline, and each until the round is over for it. So
+// lines with a common prefix start together. Young flows, which have got little work so far, do not
+// wait: they go first, line by line, while they are less than a quantum ahead. So a few lines start
+// at once, however large the flows beside them are. No flow leads another one by more than two
+// quanta and a line.
 //
 // A flow without a job to offer (parked) keeps its virtual time, but gets at most a quantum of what
 // it missed. So a pause between two chunks costs nothing, and a long pause saves nothing up.
 //
-// With a quantum of 0 there are neither turns nor young flows.
+// With a quantum of 0 there are neither rounds nor young flows.
 type fairShare[T any] struct {
 	quantum float64
 	young   heap[*flow[T]] // offered flows that are young
 	settled heap[*flow[T]] // other offered flows
 
-	turn  *flow[T] // settled flow that has the turn; nil: none
-	began float64  // its virtual time when its turn began
-	now   float64  // virtual time of the flow that was last, at the latest charge
+	now float64 // virtual time of the flow that was last, at the latest charge
 }
 
 // flow is a tenant or a job, with its share of the work.
@@ -40,18 +42,26 @@ type flow[T any] struct {
 // larger share costs prefix hits where many jobs begin together.
 const youngShare = 0.05
 
-// newFairShare returns a fairShare. before orders flows with the same virtual time.
+// newFairShare returns a fairShare. before orders flows within a round, and young flows with the
+// same virtual time.
 func newFairShare[T any](quantum float64, before func(a, b T) bool) fairShare[T] {
-	flows := heap[*flow[T]]{
-		before: func(a, b *flow[T]) bool {
-			if a.time != b.time {
-				return a.time < b.time
-			}
-			return before(a.item, b.item)
-		},
-		place: func(f *flow[T]) *int { return &f.index },
+	ordered := func(behind func(*flow[T]) float64) heap[*flow[T]] {
+		return heap[*flow[T]]{
+			before: func(a, b *flow[T]) bool {
+				if x, y := behind(a), behind(b); x != y {
+					return x < y
+				}
+				return before(a.item, b.item)
+			},
+			place: func(f *flow[T]) *int { return &f.index },
+		}
 	}
-	return fairShare[T]{quantum: quantum, young: flows, settled: flows}
+	byTime := ordered(func(f *flow[T]) float64 { return f.time })
+	if quantum == 0 {
+		return fairShare[T]{young: byTime, settled: byTime}
+	}
+	byRound := ordered(func(f *flow[T]) float64 { return math.Floor(f.time / quantum) })
+	return fairShare[T]{quantum: quantum, young: byTime, settled: byRound}
 }
 
 // join initializes a flow, which is not offered yet.
@@ -69,13 +79,10 @@ func (s *fairShare[T]) offer(f *flow[T]) {
 	s.push(f)
 }
 
-// withdraw undoes offer. If the flow has the turn, the turn ends.
+// withdraw undoes offer.
 func (s *fairShare[T]) withdraw(f *flow[T]) {
 	s.remove(f)
 	f.offered = false
-	if s.turn == f {
-		s.turn = nil
-	}
 }
 
 // fix restores the order after a change of an offered flow.
@@ -101,29 +108,18 @@ func (s *fairShare[T]) heapOf(f *flow[T]) *heap[*flow[T]] {
 // top returns the flow that goes next. Nil: none is offered.
 func (s *fairShare[T]) top() *flow[T] {
 	young, settled := s.young.top(), s.settled.top()
-	if s.inTurn() && settled.time >= s.began { // none has come back that is further behind
-		settled = s.turn
-	}
 	if settled == nil || young != nil && young.time < settled.time+s.quantum {
 		return young
 	}
 	return settled
 }
 
-// inTurn reports whether the flow that has the turn may continue it.
-func (s *fairShare[T]) inTurn() bool {
-	return s.turn != nil && !s.turn.young && s.turn.time-s.began < s.quantum
-}
-
-// charge adds work to a flow. If it is the settled flow that goes next, it gets the turn.
+// charge adds work to a flow.
 func (s *fairShare[T]) charge(f *flow[T], work float64) {
 	if !f.offered {
 		f.time += work / f.weight
 		f.served += work / f.weight
 		return
-	}
-	if !f.young && s.top() == f && (f != s.turn || !s.inTurn()) {
-		s.turn, s.began = f, f.time
 	}
 	s.now = max(s.now, s.last())
 	s.remove(f)
@@ -132,7 +128,7 @@ func (s *fairShare[T]) charge(f *flow[T], work float64) {
 	s.push(f)
 }
 
-// last returns the virtual time of the offered flow that is furthest behind.
+// last returns the virtual time of an offered flow in the round that is furthest behind.
 func (s *fairShare[T]) last() float64 {
 	young, settled := s.young.top(), s.settled.top()
 	switch {

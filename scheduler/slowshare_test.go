@@ -1,15 +1,17 @@
 package scheduler_test
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // slowShare is a simple implementation of fair sharing to compare with. Its flows have names.
 type slowShare struct {
-	quantum    float64
-	remembers  bool // what a flow has got beyond the others, after it was removed
-	eager      func(flow string) bool
-	flows      []*slowFlow // in the order in which they came
-	turn       *slowFlow
-	began, now float64
+	quantum   float64
+	remembers bool // what a flow has got beyond the others, after it was removed
+	eager     func(flow string) bool
+	flows     []*slowFlow // in the order in which they came
+	now       float64
 }
 
 type slowFlow struct {
@@ -39,9 +41,6 @@ func (s *slowShare) sync(known map[string]bool) {
 		offered, known := known[f.name]
 		if f.offered && !offered {
 			f.offered = false
-			if s.turn == f {
-				s.turn = nil
-			}
 		}
 		if f.known && known {
 			continue
@@ -70,15 +69,25 @@ func (s *slowShare) arrivedBefore(a, b string) bool {
 
 // least returns the flow that is furthest behind, of those that match.
 func (s *slowShare) least(
-	before func(a, b string) bool, match func(*slowFlow) bool,
+	before func(a, b string) bool, behind func(*slowFlow) float64, match func(*slowFlow) bool,
 ) (least *slowFlow) {
 	for _, f := range s.flows {
-		if f.offered && match(f) && (least == nil || f.time < least.time ||
-			f.time == least.time && before(f.name, least.name)) {
+		if f.offered && match(f) && (least == nil || behind(f) < behind(least) ||
+			behind(f) == behind(least) && before(f.name, least.name)) {
 			least = f
 		}
 	}
 	return least
+}
+
+func (s *slowShare) time(f *slowFlow) float64 { return f.time }
+
+// round is what settled flows are ordered by.
+func (s *slowShare) round(f *slowFlow) float64 {
+	if s.quantum == 0 {
+		return f.time
+	}
+	return math.Floor(f.time / s.quantum)
 }
 
 func (s *slowShare) young(f *slowFlow) bool {
@@ -87,19 +96,8 @@ func (s *slowShare) young(f *slowFlow) bool {
 
 func (s *slowShare) settled(f *slowFlow) bool { return !s.young(f) }
 
-// inTurn returns the settled flow that continues its turn.
-func (s *slowShare) inTurn() *slowFlow {
-	if turn := s.turn; turn != nil && s.settled(turn) && turn.time-s.began < s.quantum {
-		return turn
-	}
-	return nil
-}
-
 func (s *slowShare) top(before func(a, b string) bool) string {
-	young, settled := s.least(before, s.young), s.least(before, s.settled)
-	if turn := s.inTurn(); turn != nil && settled.time >= s.began {
-		settled = turn
-	}
+	young, settled := s.least(before, s.time, s.young), s.least(before, s.round, s.settled)
 	switch {
 	case young != nil && (settled == nil || young.time < settled.time+s.quantum):
 		return young.name
@@ -114,10 +112,14 @@ func (s *slowShare) charge(
 ) {
 	f := s.find(name)
 	if f.offered {
-		if s.settled(f) && s.top(before) == name && s.inTurn() != f {
-			s.turn, s.began = f, f.time
+		last := math.Inf(1)
+		if young := s.least(before, s.time, s.young); young != nil {
+			last = young.time
 		}
-		s.now = max(s.now, s.least(before, func(*slowFlow) bool { return true }).time)
+		if settled := s.least(before, s.round, s.settled); settled != nil {
+			last = min(last, settled.time)
+		}
+		s.now = max(s.now, last)
 	}
 	f.time += work / weight
 	f.served += work / weight
