@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -17,9 +18,10 @@ type daemon struct {
 	log        string // path
 }
 
-// startDaemon starts a daemon and waits until it is ready. Settings are key=value, as for --set.
+// startDaemon starts a daemon and waits until it is ready. upstreams are URLs between spaces.
+// Settings are key=value, as for --set.
 func (l *environment) startDaemon(
-	ctx context.Context, data, upstreamURL string, settings ...string,
+	ctx context.Context, data, upstreams string, settings ...string,
 ) (*daemon, error) {
 	listen, err := freeAddress()
 	if err != nil {
@@ -30,8 +32,10 @@ func (l *environment) startDaemon(
 		return nil, err
 	}
 	args := []string{"serve", "--listen", listen, "--admin-listen", admin, "--data", data, "--node",
-		"bench", "--upstream", upstreamURL,
-		"--set", "api.unknown_models=wait"} // half of the waiting batches need an absent model
+		"bench", "--set", "api.unknown_models=wait"} // half of the waiting batches need an absent model
+	for url := range strings.FieldsSeq(upstreams) {
+		args = append(args, "--upstream", url)
+	}
 	for _, setting := range settings {
 		args = append(args, "--set", setting)
 	}

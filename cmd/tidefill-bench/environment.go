@@ -41,6 +41,8 @@ type sizes struct {
 	listings       int
 	simulated      time.Duration // horizon
 	idle           time.Duration // how long the idle daemon is observed
+	fleetLines     int
+	fleetSpan      time.Duration // how long the daemon is observed
 }
 
 // lineBytes is the length of the lines of large files: 50,000 of them are 200 MB.
@@ -63,6 +65,8 @@ var fullSizes = sizes{
 	listings:       50,
 	simulated:      24 * time.Hour,
 	idle:           3 * time.Second,
+	fleetLines:     20_000,
+	fleetSpan:      10 * time.Second,
 }
 
 func newEnvironment(ctx context.Context, parent string, stderr io.Writer) (*environment, error) {

@@ -176,3 +176,9 @@ func (d *daemon) read(ctx context.Context) (state, error) {
 	}
 	return s, nil
 }
+
+// InFlight returns how many batch lines the daemon with this admin URL has in flight.
+func InFlight(ctx context.Context, admin string) (int, error) {
+	p, err := readPage(ctx, admin+"/metrics")
+	return int(p.sum("tidefill_runner_in_flight_lines")), err
+}
