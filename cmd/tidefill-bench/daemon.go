@@ -32,7 +32,8 @@ func (l *environment) startDaemon(
 		return nil, err
 	}
 	args := []string{"serve", "--listen", listen, "--admin-listen", admin, "--data", data, "--node",
-		"bench", "--set", "api.unknown_models=wait"} // half of the waiting batches need an absent model
+		"bench",
+		"--set", "api.unknown_models=wait"} // half of the waiting batches need an absent model
 	for url := range strings.FieldsSeq(upstreams) {
 		args = append(args, "--upstream", url)
 	}

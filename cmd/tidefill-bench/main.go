@@ -42,6 +42,7 @@ var benchmarks = []benchmark{
 	{"planner", time.Minute, benchPlanner},
 	{"restart", 3 * time.Minute, benchRestart},
 	{"listing", 3 * time.Minute, benchListing},
+	{"scrape", 2 * time.Minute, benchScrape},
 	{"fleet", 15 * time.Minute, benchFleet},
 	{"simulate", 15 * time.Minute, benchSimulate},
 }
