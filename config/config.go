@@ -153,9 +153,7 @@ func (c Config) Validate() error {
 			fault("upstreams[%d].metrics is %q, not a URL; "+
 				"write http://host:port/metrics, or none", i, u.Metrics)
 		}
-		if err := u.CheckHeaders(); err != nil {
-			fault("upstreams[%d].%v", i, err)
-		}
+		faults = append(faults, section(fmt.Sprintf("upstreams[%d]", i), u.Validate()))
 		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" ||
 			parsed.Scheme != "http" && parsed.Scheme != "https" {
 			fault("upstreams[%d].url is %q, not a URL; write http://host:port", i, u.URL)

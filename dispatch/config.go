@@ -156,26 +156,3 @@ func (c Config) checkMemory() (faults []error) {
 	}
 	return faults
 }
-
-// Upstream is one model server, or a gateway in front of several.
-type Upstream struct {
-	// URL is the base of the server, with or without the trailing /v1.
-	URL string `yaml:"url"`
-	// Name identifies the upstream in metrics and logs. Default: host and port of the URL.
-	Name string `yaml:"name"`
-	// APIKeyEnv names the environment variable that holds the bearer token. Empty: none is sent.
-	APIKeyEnv string `yaml:"api_key_env"`
-	// Models lists the models that the upstream serves. Empty: it is asked, by GET /v1/models. If
-	// it has no such list (404, 405 or 501), it is sent the lines of every model that no other
-	// upstream lists, once all others have answered.
-	Models []string `yaml:"models"`
-	// Headers are added to every request, besides the default X-Priority: low. An empty value
-	// removes a default.
-	Headers map[string]string `yaml:"headers"`
-	// TenantHeader names a header that carries the name of a line's tenant, such as X-Tenant-Id.
-	// Empty: upstreams do not learn whose lines they receive.
-	TenantHeader string `yaml:"tenant_header"`
-	// Metrics is the URL of the server's Prometheus metrics; none: it has none, as gateways do not.
-	// Default: /metrics of the server.
-	Metrics string `yaml:"metrics"`
-}

@@ -20,17 +20,21 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	first    *prometheus.HistogramVec
-	streams  *prometheus.CounterVec
-	lines    *prometheus.CounterVec
-	tokens   *prometheus.CounterVec
-	ends     *prometheus.CounterVec
-	inFlight *prometheus.GaugeVec
-	limit    *prometheus.GaugeVec
-	open     *prometheus.GaugeVec
-	living   *prometheus.GaugeVec
-	reason   *prometheus.GaugeVec
-	warning  *prometheus.GaugeVec
-	leads    prometheus.Gauge
+	// as runners report them
+	queueWait *prometheus.HistogramVec
+	gpuTime   *prometheus.CounterVec
+	streams   *prometheus.CounterVec
+	dropped   *prometheus.CounterVec
+	lines     *prometheus.CounterVec
+	tokens    *prometheus.CounterVec
+	ends      *prometheus.CounterVec
+	inFlight  *prometheus.GaugeVec
+	limit     *prometheus.GaugeVec
+	open      *prometheus.GaugeVec
+	living    *prometheus.GaugeVec
+	reason    *prometheus.GaugeVec
+	warning   *prometheus.GaugeVec
+	leads     prometheus.Gauge
 
 	runners sync.Map        // *runnerMetrics by name
 	seen    map[string]bool // runners with gauges; owned by the loop
@@ -51,6 +55,14 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			"Time from sending a line to the last byte of its answer.", 600),
 		first: seconds("tidefill_first_token_seconds",
 			"Time from sending a streamed line to its first token.", 120),
+		queueWait: seconds("tidefill_runner_queue_wait_seconds",
+			"Time that lines waited in the runner, as its header X-Queue-Wait-Ms says.", 120),
+		gpuTime: counters("tidefill_runner_gpu_seconds_total",
+			"Time for which lines were computed, as the runner's header X-GPU-Time-Ms says.",
+			"runner"),
+		dropped: counters("tidefill_requests_dropped_total",
+			"Requests that a gateway dropped, by x-llm-d-request-dropped-reason. The outcome of "+
+				"tidefill_requests_total says what became of them.", "runner", "reason"),
 		streams: counters("tidefill_streams_total",
 			"Lines for whose answer a stream was requested: "+
 				"streamed; not_streamed, answered at once; failed; refused or not_understood, "+
@@ -82,6 +94,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	if registerer != nil {
 		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
+			m.queueWait, m.gpuTime, m.dropped,
 			m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.warning, m.leads)
 	}
 	return m

@@ -3,12 +3,14 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
@@ -20,6 +22,11 @@ type runner struct {
 	name    string
 	client  *openai.Client
 	streams streams
+	dropped droppedLog
+	// priority is the value of the member priority that lines get; nil: none.
+	priority json.RawMessage
+	// refusesPriority: the server refuses bodies with it, so none get it from now on.
+	refusesPriority atomic.Bool
 
 	mu       sync.Mutex
 	models   []string
@@ -48,13 +55,15 @@ func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := u.CheckHeaders(); err != nil {
+	if err := u.Validate(); err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
+	defaults := http.Header{"X-Priority": {"low"}}
+	u.Dialect.addTo(defaults)
 	client, err := openai.New(openai.Config{
-		URL: u.URL, APIKey: key, Header: u.header(http.Header{"X-Priority": {"low"}}),
-		TenantHeader: u.TenantHeader,
-		MaxAnswer:    cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf,
+		URL: u.URL, APIKey: key, Header: u.header(defaults),
+		TenantHeaders: u.tenantHeaders(),
+		MaxAnswer:     cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf,
 		DialTimeout: cfg.DialTimeout,
 		Spool:       func(ctx context.Context) (openai.File, error) { return spool.Temporary(ctx) },
 	})
@@ -62,7 +71,7 @@ func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
 		return nil, err
 	}
 	made := &runner{Upstream: u, name: name, client: client, since: map[string]time.Time{},
-		earlier: map[string]bool{}}
+		earlier: map[string]bool{}, priority: u.Dialect.EnginePriority.value()}
 	if len(u.Models) > 0 {
 		made.setModels(slices.Clone(u.Models), time.Now())
 	}

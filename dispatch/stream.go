@@ -89,11 +89,11 @@ func (e edits) names(member string) bool {
 func (t *transport) stream(
 	ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string,
 ) (a openai.Answer, done bool, err error) {
-	r, err := lineRequest(line, change, id, f.chunk.run.tenant)
+	u := t.runners[f.Start.Runner]
+	r, err := u.lineRequest(line, change, id, f.chunk.run.tenant)
 	if err != nil {
 		return a, true, t.unreadable(f, line, err)
 	}
-	u := t.runners[f.Start.Runner]
 	events := 0
 	r.Watch = t.watch(u, f.Start, &events)
 	a, err = t.post(ctx, w, f, u, r)

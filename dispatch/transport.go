@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -58,8 +59,8 @@ func (t *transport) send(w *sender, f *flight) {
 	t.notify(f)
 }
 
-// request sends a line once, or twice: if the planner wants to see its tokens, first as a stream,
-// and if that is refused or not understood, as the user wrote it.
+// request sends a line: with the engine's priority if that is configured, and if it is refused for
+// that, again without it.
 func (t *transport) request(
 	w *sender, f *flight, line *sourceLine, id string,
 ) (openai.Answer, error) {
@@ -70,6 +71,39 @@ func (t *transport) request(
 	defer w.request.end()
 	f.cancel.attach(w.request.cancel)
 	defer f.cancel.detach()
+	if u.priority == nil || u.refusesPriority.Load() {
+		return t.sendEdited(ctx, w, f, u, line, change, id)
+	}
+	with, added := change.withPriority(line.url(), u.priority)
+	a, err := t.sendEdited(ctx, w, f, u, line, with, id)
+	if !added || !refusesPriority(f.Outcome, a) {
+		return a, err
+	}
+	if own, err := line.has(priorityMember); own || err != nil {
+		return a, err
+	}
+	status := a.Status
+	a, err = t.sendEdited(ctx, w, f, u, line, change, id)
+	if f.Outcome == plan.Succeeded && u.refusesPriority.CompareAndSwap(false, true) {
+		t.log.WarnContext(ctx, "a runner refuses the member priority, sending none from now on; "+
+			"enable priorities in the engine or remove upstreams[].tuning.engine_priority",
+			"runner", u.name, "status", status)
+	}
+	return a, err
+}
+
+// refusesPriority reports whether a runner seems to refuse a body for its priority. The same body
+// without it shows whether it does.
+func refusesPriority(outcome plan.Outcome, a openai.Answer) bool {
+	return outcome == plan.Refused &&
+		bytes.Contains(bytes.ToLower(a.Body), []byte(priorityMember))
+}
+
+// sendEdited sends a line with these edits once, or twice: if the planner wants to see its tokens,
+// first as a stream, and if that is refused or not understood, without.
+func (t *transport) sendEdited(
+	ctx context.Context, w *sender, f *flight, u *runner, line *sourceLine, change edits, id string,
+) (openai.Answer, error) {
 	refused := 0
 	kind := editsKey{line.url(), line.model()}
 	if f.Start.Stream && !u.streams.isOff(kind) {
@@ -81,7 +115,7 @@ func (t *transport) request(
 			refused = a.Status
 		}
 	}
-	request, err := lineRequest(line, change, id, r.tenant)
+	request, err := u.lineRequest(line, change, id, f.chunk.run.tenant)
 	if err != nil {
 		return openai.Answer{}, t.unreadable(f, line, err)
 	}
@@ -94,9 +128,15 @@ func (t *transport) request(
 }
 
 // lineRequest returns the request that sends a line with these edits.
-func lineRequest(line *sourceLine, change edits, id, tenant string) (openai.Request, error) {
+func (u *runner) lineRequest(
+	line *sourceLine, change edits, id, tenant string,
+) (openai.Request, error) {
 	size, open, err := line.body(change)
-	return openai.Request{Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: tenant}, err
+	r := openai.Request{Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: tenant}
+	if u.Dialect.CacheHeaders {
+		r.CacheTag = cacheTag(tenant, line.PrefixHash)
+	}
+	return r, err
 }
 
 // post sends a request, sets the line's outcome, and counts the request if the runner may have
@@ -112,6 +152,9 @@ func (t *transport) post(
 		line.requests++
 	}
 	f.Outcome = openai.Classify(ctx, a, err)
+	if a.Status > 0 {
+		t.reported(ctx, u, a)
+	}
 	return a, err
 }
 

@@ -8,6 +8,32 @@ import (
 	"strings"
 )
 
+// Upstream is one model server, or a gateway in front of several.
+type Upstream struct {
+	// URL is the base of the server, with or without the trailing /v1.
+	URL string `yaml:"url"`
+	// Name identifies the upstream in metrics and logs. Default: host and port of the URL.
+	Name string `yaml:"name"`
+	// APIKeyEnv names the environment variable that holds the bearer token. Empty: none is sent.
+	APIKeyEnv string `yaml:"api_key_env"`
+	// Models lists the models that the upstream serves. Empty: it is asked, by GET /v1/models. If
+	// it has no such list (404, 405 or 501), it is sent the lines of every model that no other
+	// upstream lists, once all others have answered.
+	Models []string `yaml:"models"`
+	// Headers are added to every request, besides the default X-Priority: low. An empty value
+	// removes a default.
+	Headers map[string]string `yaml:"headers"`
+	// TenantHeader names a header that carries the name of a line's tenant, such as X-Tenant-Id.
+	// Empty: upstreams do not learn whose lines they receive.
+	TenantHeader string `yaml:"tenant_header"`
+	// Metrics is the URL of the server's Prometheus metrics; none: it has none, as gateways do not.
+	// Default: /metrics of the server.
+	Metrics string `yaml:"metrics"`
+
+	// Dialect holds what some servers understand and others do not.
+	Dialect Dialect `yaml:"tuning"`
+}
+
 // Runner returns the name of the upstream in metrics, logs and the API.
 func (u Upstream) Runner() (string, error) {
 	if u.Name != "" {
@@ -63,8 +89,8 @@ func (u Upstream) header(header http.Header) http.Header {
 	return header
 }
 
-// CheckHeaders reports the first header that can't be sent.
-func (u Upstream) CheckHeaders() error {
+// Validate reports what is wrong with the upstream's headers and dialect.
+func (u Upstream) Validate() error {
 	if u.TenantHeader != "" && !isToken(u.TenantHeader) {
 		return fmt.Errorf("tenant_header %q is no valid header name: use letters, digits and '-'",
 			u.TenantHeader)
@@ -74,14 +100,12 @@ func (u Upstream) CheckHeaders() error {
 			return fmt.Errorf("headers: %q is no valid header name: use letters, digits and '-'",
 				key)
 		}
-		if strings.ContainsFunc(value, func(r rune) bool {
-			return r < ' ' && r != '\t' || r == 0x7F
-		}) {
+		if hasControl(value) {
 			return fmt.Errorf(
 				"headers: the value of %s contains a control character, such as a newline", key)
 		}
 	}
-	return nil
+	return u.Dialect.Validate()
 }
 
 // isToken reports whether a name is a token, as header names are: RFC 9110, section 5.6.2.

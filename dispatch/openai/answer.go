@@ -19,6 +19,7 @@ type Answer struct {
 	Status     int    // of HTTP
 	RequestID  string // as the server sent it
 	RetryAfter time.Duration
+	Report     Report
 
 	// Body is a part of the scratch. Large, if not nil, holds the body of a good answer that does
 	// not fit in memory; the caller closes it.

@@ -18,6 +18,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,8 +35,8 @@ type Config struct {
 	APIKey string
 	// Header is added to every request.
 	Header http.Header
-	// TenantHeader is the header that carries Request.Tenant; empty: none does.
-	TenantHeader string
+	// TenantHeaders are the headers that carry Request.Tenant.
+	TenantHeaders []string
 	// MaxAnswer limits an answer's body in bytes. MaxAnswerOf replaces it for single endpoints.
 	MaxAnswer   int64
 	MaxAnswerOf map[string]int64
@@ -65,7 +66,10 @@ func New(cfg Config) (*Client, error) {
 		return nil, fmt.Errorf(
 			"upstream url %q: must look like http://host:port or http://host:port/v1", cfg.URL)
 	}
-	cfg.TenantHeader = http.CanonicalHeaderKey(cfg.TenantHeader)
+	cfg.TenantHeaders = slices.Clone(cfg.TenantHeaders)
+	for i, name := range cfg.TenantHeaders {
+		cfg.TenantHeaders[i] = http.CanonicalHeaderKey(name)
+	}
 	base.Path = strings.TrimSuffix(strings.TrimSuffix(base.Path, "/"), "/v1")
 	base.RawQuery, base.Fragment = "", ""
 	header := http.Header{
@@ -93,8 +97,10 @@ type Request struct {
 	Size    int64
 	// ID is sent as x-request-id, so that the server's log and the result have the same id.
 	ID string
-	// Tenant is sent as Config.TenantHeader.
+	// Tenant is sent as Config.TenantHeaders.
 	Tenant string
+	// CacheTag is sent as X-Cache-Tag; empty: none is.
+	CacheTag string
 	// Watch receives the tokens of an answer that the body asks to be streamed; nil: it does not
 	// ask. A stream is assembled, so the Answer is the same as without streaming, or the error is
 	// ErrNotAssembled.
@@ -104,17 +110,25 @@ type Request struct {
 // errUnreachable reports that no connection took a byte of the request, so the server never saw it.
 var errUnreachable = errors.New("unreachable")
 
+// cacheTagHeader is the header of Request.CacheTag.
+const cacheTagHeader = "X-Cache-Tag"
+
 // headerFor returns the client's header with what differs from request to request.
 func (s *Scratch) headerFor(c *Client, r Request) http.Header {
 	if s.of != c {
-		s.of, s.header = c, make(http.Header, len(c.header)+2)
+		s.of, s.header = c, make(http.Header, len(c.header)+3)
 		for key, values := range c.header {
 			s.header[key] = values
 		}
 	}
 	s.header["X-Request-Id"] = []string{r.ID}
-	if c.cfg.TenantHeader != "" {
-		s.header[c.cfg.TenantHeader] = []string{r.Tenant}
+	for _, name := range c.cfg.TenantHeaders {
+		s.header[name] = []string{r.Tenant}
+	}
+	if r.CacheTag != "" {
+		s.header[cacheTagHeader] = []string{r.CacheTag}
+	} else {
+		delete(s.header, cacheTagHeader)
 	}
 	return s.header
 }
@@ -136,7 +150,7 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 	defer response.Body.Close()
 	answer := Answer{
 		Sent: true, Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"),
-		RetryAfter: retryAfter(response.Header, time.Now()),
+		RetryAfter: retryAfter(response.Header, time.Now()), Report: readReport(response.Header),
 	}
 	if c.echo.foreign(r.ID, answer.RequestID, p.reused) {
 		return Answer{Sent: true}, errMixedUp
@@ -149,6 +163,7 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 		answer.Body, err = readError(response, scratch)
 	case r.Watch != nil && isStream(response.Header):
 		err = c.readStream(r, response, scratch, &answer)
+		answer.Report.readTrailer(response.Trailer)
 	default:
 		err = c.readAnswer(ctx, response, scratch, c.maxAnswer(r.Path), &answer)
 	}

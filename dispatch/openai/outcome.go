@@ -33,6 +33,9 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 }
 
 func classifyStatus(a Answer) plan.Outcome {
+	if dropped, known := a.Report.Dropped.outcome(); known && a.Status >= 400 {
+		return dropped
+	}
 	switch s := a.Status; {
 	case s >= 200 && s < 300:
 		if !a.Object {

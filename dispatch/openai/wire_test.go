@@ -42,7 +42,7 @@ func newClient(t *testing.T, cfg Config) *Client {
 
 func clientOf(t *testing.T, url string) *Client {
 	t.Helper()
-	c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20, TenantHeader: "X-Tenant-ID"})
+	c := newClient(t, Config{URL: url, MaxAnswer: 1 << 20, TenantHeaders: []string{"X-Tenant-ID"}})
 	if _, ok := c.transport.(*wire); !ok {
 		t.Fatalf("%s is reached by %T", url, c.transport)
 	}
