@@ -575,7 +575,7 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 		r.PromptLengths = buckets(128, 5, math.Inf(1), 100)
 		r.AnswerLengths = buckets(16, 40, math.Inf(1), 90)
 		// a third of 80 to 95 lies above 2 s
-		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 10}
+		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 20}
 		r.TPOT = flowcontrol.Attainment{Requests: 60, Late: 10}
 		r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 1, Count: 80}, {Upper: 2.5, Count: 95},
 			{Upper: math.Inf(1), Count: 100}}

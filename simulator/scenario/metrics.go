@@ -17,9 +17,9 @@ type Metrics struct {
 	Delay time.Duration `yaml:"delay"`
 	// Engine reports whether the policy observes the engines' metrics.
 	Engine bool `yaml:"engine"`
-	// Gateway is what the gateway before the pool shows of interactive requests: histogram
-	// (interpolated within buckets), contaminated (a histogram that counts batch lines too),
-	// counters (of requests later than their own objective) or off.
+	// Gateway is what the gateway before the pool shows of interactive requests: histogram (what is
+	// above the last edge within the SLO counts as late), contaminated (a histogram that counts
+	// batch lines too), counters (of requests later than their own objective) or off.
 	Gateway Gateway `yaml:"gateway"`
 	// TTFTBuckets and TPOTBuckets are the upper bounds of the histograms' buckets. Empty: those of
 	// the endpoint picker of the Gateway API inference extension, and the SLO.
