@@ -36,14 +36,19 @@ func (a *App) logPromise(ctx context.Context, flow flowcontrol.Config, pool stri
 // signals lists what is read of the pools' engines and gateways.
 func (a *App) signals() []string {
 	var all []string
-	read := 0
+	read, engines := 0, 0
 	for _, u := range a.cfg.Upstreams {
 		if u.MetricsURL() != "" {
 			read++
 		}
+		engines += len(u.Engines)
 	}
 	if every := a.cfg.Telemetry.Every; every > 0 && read > 0 {
 		all = append(all, fmt.Sprintf("metrics of %d runners every %v", read, every))
+	}
+	if engines > 0 {
+		all = append(all, fmt.Sprintf("metrics of the engines behind gateways (%d entries of "+
+			"upstreams[].engines)", engines))
 	}
 	if url := a.cfg.Telemetry.Prometheus.URL; url != "" {
 		all = append(all, "interactive latencies from Prometheus")

@@ -154,6 +154,14 @@ func (c Config) Validate() error {
 				"write http://host:port/metrics, or none", i, u.Metrics)
 		}
 		faults = append(faults, section(fmt.Sprintf("upstreams[%d]", i), u.Validate()))
+		for k, engine := range u.Engines {
+			if name, err := dispatch.EngineName(engine); err == nil && name == "" &&
+				(c.Telemetry.Prometheus.URL == "" || c.Telemetry.Prometheus.Runners.Label == "") {
+				fault("upstreams[%d].engines[%d]: %q is no URL, and a label's value is looked up "+
+					"in Prometheus; write http://host:port/metrics, or set "+
+					"telemetry.prometheus.url and telemetry.prometheus.runners.label", i, k, engine)
+			}
+		}
 		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" ||
 			parsed.Scheme != "http" && parsed.Scheme != "https" {
 			fault("upstreams[%d].url is %q, not a URL; write http://host:port", i, u.URL)

@@ -126,9 +126,24 @@ func (c *catalog) waiting() func(model string) string {
 	}
 }
 
+// notLoaded reports whether a runner knows the model and says that it has not loaded it.
+func (c *catalog) notLoaded(model string) bool {
+	for _, u := range c.runners {
+		u.mu.Lock()
+		not := slices.Contains(u.notLoaded, model)
+		u.mu.Unlock()
+		if not {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *catalog) whyWaiting(model string, served, unasked []string) string {
 	_, lists := slices.BinarySearch(served, model)
 	switch {
+	case lists && c.notLoaded(model):
+		return "model " + shown(model) + " is not loaded by the runners that have it."
 	case lists, len(unasked) == 0 && c.takesAny():
 		return "no process has taken the lead of model " + shown(model) + " yet."
 	case len(unasked) == 0:

@@ -139,6 +139,8 @@ func TestDialectHeaders(t *testing.T) {
 	speaking(t, all, record, tenant, line("a", long+"one"), line("b", long+"two"),
 		line("c", "another"),
 		bodyLine("d", "/v1/moderations", `{"model":"m","input":"x"}`))
+	mu.Lock()
+	defer mu.Unlock()
 	tags := len(got["X-Cache-Tag"])
 	for tag := range got["X-Cache-Tag"] {
 		if len(tag) > 64 {
@@ -160,7 +162,9 @@ func TestDialectHeaders(t *testing.T) {
 		t.Errorf("got %d tags, want one for both lines with the same beginning and others", tags)
 	}
 	clear(got)
+	mu.Unlock()
 	speaking(t, dispatch.Dialect{}, record, tenant, line("a", long))
+	mu.Lock()
 	if diff := cmp.Diff(map[string]map[string]bool{"X-Priority": {"low": true}}, got); diff != "" {
 		t.Errorf("headers by default (-want +got):\n%s", diff)
 	}

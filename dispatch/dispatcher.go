@@ -137,7 +137,14 @@ func (d *Dispatcher) Nudge(batch string) {
 // reading of the gateway in front of the pools of a model, or of all pools if model is empty too.
 // The reading must not be changed any more.
 func (d *Dispatcher) Observe(runner, model string, r *flowcontrol.Reading) {
-	if s := d.current.Load(); s != nil {
+	s := d.current.Load()
+	if u := runnerOf(d.runners, runner); u != nil && u.IsGateway() {
+		var isNew bool
+		if r, isNew = u.engines.see(time.Now(), runner, r); isNew && s != nil {
+			s.lease.leading.look()
+		}
+	}
+	if s != nil {
 		s.loop.inbox.put(plan.Reading{Runner: runner, Model: model, Reading: r})
 	}
 }

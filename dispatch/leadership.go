@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -27,7 +28,8 @@ type leadership struct {
 	asked    map[*runner]bool     // runners that were asked, whether they have answered or not
 	unlisted map[*runner]bool     // runners without a list, to which assign gives models
 	led      map[string]bool      // names of runners and models
-	up       map[string][]string  // models by runner, as announced to the planner
+	up       map[string][]string  // models by planned runner, as announced to the planner
+	planned  map[*runner][]string // runners that stand for an upstream, as announced
 	others   map[string]string    // other leaders of wanted names, as of the last try
 	free     map[string]time.Time // since when wanted names have no leader
 	started  time.Time
@@ -38,7 +40,8 @@ func newLeadership(now time.Time) *leadership {
 	return &leadership{
 		seen: map[*runner][]string{}, asked: map[*runner]bool{},
 		unlisted: map[*runner]bool{}, led: map[string]bool{}, up: map[string][]string{},
-		free: map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
+		planned: map[*runner][]string{},
+		free:    map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
 	}
 }
 
@@ -193,8 +196,9 @@ func (l *leadership) granted() {
 	l.others = nil
 }
 
-// announce returns the events that inform the planner of changes in what is led.
-func (l *leadership) announce() (events []plan.Event) {
+// announce returns the events that inform the planner of changes in what is led, and of engines
+// behind gateways that come and go.
+func (l *leadership) announce(now time.Time) (events []plan.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for u, models := range l.seen {
@@ -206,16 +210,26 @@ func (l *leadership) announce() (events []plan.Event) {
 				}
 			}
 		}
-		known, up := l.up[u.name]
-		switch {
-		case len(usable) > 0 && !slices.Equal(known, usable):
-			l.up[u.name] = usable
-			events = append(events, plan.RunnerUp{Runner: u.name, Models: usable,
-				Unlisted: l.unlisted[u]})
-		case len(usable) == 0 && up:
-			delete(l.up, u.name)
-			events = append(events, plan.RunnerGone{Runner: u.name})
+		usable = u.loaded(usable)
+		var names []string
+		var access flowcontrol.Access
+		if len(usable) > 0 {
+			names, access = u.planned(now)
 		}
+		for _, name := range names {
+			if !slices.Equal(l.up[name], usable) {
+				l.up[name] = usable
+				events = append(events, plan.RunnerUp{Runner: name, Models: usable,
+					Unlisted: l.unlisted[u], Access: access})
+			}
+		}
+		for _, name := range l.planned[u] {
+			if !slices.Contains(names, name) {
+				delete(l.up, name)
+				events = append(events, plan.RunnerGone{Runner: name})
+			}
+		}
+		l.planned[u] = names
 	}
 	return events
 }

@@ -146,7 +146,7 @@ func (l *lease) lead(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, event := range l.leading.announce() {
+	for _, event := range l.leading.announce(time.Now()) {
 		l.notify(event)
 	}
 	return l.resign(ctx, wanted)

@@ -22,6 +22,7 @@ type runner struct {
 	name    string
 	client  *openai.Client
 	streams streams
+	engines engines // of a gateway
 	dropped droppedLog
 	// priority is the value of the member priority that lines get; nil: none.
 	priority json.RawMessage
@@ -37,6 +38,8 @@ type runner struct {
 	answered bool                 // it has said once which models it serves, or that it can't say
 	earlier  map[string]bool      // models that it listed before, at most maxEarlier
 	logged   bool                 // where its models come from, if not from a list of its own
+	// notLoaded are models that it knows and has not loaded, as it says.
+	notLoaded []string
 }
 
 // modelList is what a runner answered when it was asked for its models.

@@ -89,7 +89,7 @@ func (e edits) names(member string) bool {
 func (t *transport) stream(
 	ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string,
 ) (a openai.Answer, done bool, err error) {
-	u := t.runners[f.Start.Runner]
+	u := runnerOf(t.runners, f.Start.Runner)
 	r, err := u.lineRequest(line, change, id, f.chunk.run.tenant)
 	if err != nil {
 		return a, true, t.unreadable(f, line, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net/http"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
@@ -55,7 +56,7 @@ func (t *transport) send(w *sender, f *flight) {
 		f.failure = describe(t.answers, f.Outcome, got, err)
 		f.failure.customID, _ = t.recorder.customID(f, line)
 	}
-	t.metrics.finished(f.Start.Runner, f.Outcome, f.Latency)
+	t.metrics.finished(runnerOf(t.runners, f.Start.Runner).name, f.Outcome, f.Latency)
 	t.notify(f)
 }
 
@@ -66,7 +67,7 @@ func (t *transport) request(
 ) (openai.Answer, error) {
 	r := f.chunk.run
 	change := r.editsOf(line)
-	u := t.runners[f.Start.Runner]
+	u := runnerOf(t.runners, f.Start.Runner)
 	ctx := w.request.begin(r, t.timeout)
 	defer w.request.end()
 	f.cancel.attach(w.request.cancel)
@@ -145,6 +146,7 @@ func (t *transport) post(
 	ctx context.Context, w *sender, f *flight, u *runner, r openai.Request,
 ) (openai.Answer, error) {
 	f.chunk.run.attempts.Add(1)
+	begun := time.Now()
 	a, err := u.client.Send(ctx, r, &w.scratch)
 	if line := &f.chunk.lines[f.Start.Slot]; !a.Sent {
 		f.chunk.run.attempts.Add(-1)
@@ -152,11 +154,19 @@ func (t *transport) post(
 		line.requests++
 	}
 	f.Outcome = openai.Classify(ctx, a, err)
+	if u.IsGateway() && a.Status == http.StatusBadGateway && time.Since(begun) < refusedWithin {
+		f.Outcome = plan.Unreachable
+	}
 	if a.Status > 0 {
 		t.reported(ctx, u, a)
 	}
 	return a, err
 }
+
+// refusedWithin is how soon a gateway answers 502 if it found no engine to send a line to. A line
+// that an engine died of has taken longer. While a gateway has not noticed yet that an engine has
+// gone, a line may meet it again and again, and must not be taken for the cause.
+const refusedWithin = 100 * time.Millisecond
 
 // unreadable sets the outcome of a line whose input can't be read, for which no runner is to blame.
 // A line that was damaged on the disk fails; any other is sent again.

@@ -16,6 +16,14 @@ func (l *leadership) newDemand() {
 	}
 }
 
+// look has the leadership looked at again, because engines of a gateway or models of a runner have
+// come or gone.
+func (l *leadership) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.poke()
+}
+
 // assign gives the runners without a list the demanded models that no other runner lists, at most
 // so many. They get none before all other runners have answered, since a model could be one of
 // theirs. They keep what they were given, although no batch demands it now: another set of models

@@ -1,10 +1,12 @@
 package dispatch
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -14,6 +16,13 @@ type Upstream struct {
 	URL string `yaml:"url"`
 	// Name identifies the upstream in metrics and logs. Default: host and port of the URL.
 	Name string `yaml:"name"`
+	// Mode is gateway if several engines are behind the address: a load balancer, an endpoint
+	// picker, a Kubernetes Service. Empty: it is one engine. Default: empty.
+	Mode string `yaml:"mode"`
+	// Engines lists the engines behind a gateway, so that flow control knows how each of them does:
+	// URLs of their metrics pages or, if telemetry.prometheus.runners.label is set, regular
+	// expressions for the values of that label. Empty: flow control goes by the times of answers.
+	Engines []string `yaml:"engines"`
 	// APIKeyEnv names the environment variable that holds the bearer token. Empty: none is sent.
 	APIKeyEnv string `yaml:"api_key_env"`
 	// Models lists the models that the upstream serves. Empty: it is asked, by GET /v1/models. If
@@ -26,8 +35,8 @@ type Upstream struct {
 	// TenantHeader names a header that carries the name of a line's tenant, such as X-Tenant-Id.
 	// Empty: upstreams do not learn whose lines they receive.
 	TenantHeader string `yaml:"tenant_header"`
-	// Metrics is the URL of the server's Prometheus metrics; none: it has none, as gateways do not.
-	// Default: /metrics of the server.
+	// Metrics is the URL of the server's Prometheus metrics; none: it has none. Not for gateways:
+	// see engines. Default: /metrics of the server.
 	Metrics string `yaml:"metrics"`
 
 	// Dialect holds what some servers understand and others do not.
@@ -48,11 +57,11 @@ func (u Upstream) Runner() (string, error) {
 
 // MetricsURL returns the URL of the metrics; empty: there are none.
 func (u Upstream) MetricsURL() string {
-	switch u.Metrics {
-	case "":
-		return u.Base() + "/metrics"
-	case "none":
+	switch {
+	case u.Metrics == "none" || u.IsGateway():
 		return ""
+	case u.Metrics == "":
+		return u.Base() + "/metrics"
 	}
 	return u.Metrics
 }
@@ -89,8 +98,11 @@ func (u Upstream) header(header http.Header) http.Header {
 	return header
 }
 
-// Validate reports what is wrong with the upstream's headers and dialect.
+// Validate reports what is wrong with the upstream's mode, headers and dialect.
 func (u Upstream) Validate() error {
+	if err := u.checkMode(); err != nil {
+		return err
+	}
 	if u.TenantHeader != "" && !isToken(u.TenantHeader) {
 		return fmt.Errorf("tenant_header %q is no valid header name: use letters, digits and '-'",
 			u.TenantHeader)
@@ -106,6 +118,43 @@ func (u Upstream) Validate() error {
 		}
 	}
 	return u.Dialect.Validate()
+}
+
+func (u Upstream) checkMode() error {
+	switch {
+	case u.Mode != "" && !u.IsGateway():
+		return fmt.Errorf("mode: is %q, want gateway, or nothing for a single engine", u.Mode)
+	case len(u.Engines) > 0 && !u.IsGateway():
+		return errors.New("engines: are given without mode: gateway; list engines that have " +
+			"addresses of their own as upstreams")
+	case u.IsGateway() && u.Metrics != "" && u.Metrics != "none":
+		return errors.New("metrics: is the page of one engine, and a gateway has several; list " +
+			"the pages of all in engines")
+	}
+	for i, engine := range u.Engines {
+		if _, err := EngineName(engine); err != nil {
+			return fmt.Errorf("engines[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// EngineName returns the name of an entry of Engines: the host, the port and an unusual path of a
+// metrics page. It is empty for a regular expression.
+func EngineName(entry string) (name string, err error) {
+	if !strings.Contains(entry, "://") {
+		if entry == "" {
+			return "", errors.New("is empty; write the URL of a metrics page")
+		}
+		_, err := regexp.Compile(entry)
+		return "", err
+	}
+	page, err := url.Parse(entry)
+	if err != nil || page.Host == "" || page.Scheme != "http" && page.Scheme != "https" {
+		return "", fmt.Errorf("%q is no URL; write http://host:port/metrics", entry)
+	}
+	return page.Host + strings.TrimSuffix(strings.TrimSuffix(page.EscapedPath(), "/"), "/metrics"),
+		nil
 }
 
 // isToken reports whether a name is a token, as header names are: RFC 9110, section 5.6.2.

@@ -62,7 +62,24 @@ type Observation struct {
 	Lines float64
 	// Reading is for Read. It is shared: nobody writes to it.
 	Reading *Reading
+	// Access says which engine gets the runner's lines. For RunnerJoined.
+	Access Access
 }
+
+// Access says which engine gets the lines of a runner.
+type Access uint8
+
+// The ways to an engine.
+const (
+	// Direct: the runner is an engine, and gets its lines.
+	Direct Access = iota
+	// Routed: the runner is one of the engines behind a gateway. It stands for its part of the
+	// gateway's lines: the gateway decides which engine gets a line, so none can be kept from a
+	// certain one, and an evicted one may have run on another. Readings are those of the engine.
+	Routed
+	// Opaque: the runner is a gateway with any number of engines, which nothing shows.
+	Opaque
+)
 
 // Kind says what an Observation is about.
 type Kind uint8

@@ -10,9 +10,9 @@ type Bucket struct{ Upper, Count float64 }
 // in the unit of the buckets' edges: all above the last edge that is at most the limit. The buckets
 // are sorted by edge.
 //
-// So the result is exact if the limit is an edge, and on the safe side otherwise: nobody knows where
-// observations lie within a bucket, and to assume it would let late ones count as in time. Give the
-// histogram an edge at the limit if you can.
+// So the result is exact if the limit is an edge, and on the safe side otherwise: nobody knows
+// where observations lie within a bucket, and to assume it would let late ones count as in time.
+// Give the histogram an edge at the limit if you can.
 //
 // The result is NaN, unknown, if there are no buckets, the last one is not infinite, or a value is
 // not a number.

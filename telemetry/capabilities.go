@@ -3,9 +3,12 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,24 +18,34 @@ import (
 
 // capabilities reads GET /v1/capabilities of a runner (Model Runner API).
 type capabilities struct {
-	runner Runner
-	client *http.Client
-	onDrop func(drop)
+	runner   Runner
+	client   *http.Client
+	onDrop   func(drop)
+	answered bool // once
 }
 
 // largestCapabilities limits the size of an answer, in bytes.
 const largestCapabilities = 1 << 20
 
+// reported is what a runner answers. Pointers distinguish what it leaves out from zero.
+type reported struct {
+	Health string `json:"health"`
+	Models struct {
+		Loaded    []struct{ ID string } `json:"loaded"`
+		Loading   []struct{ ID string } `json:"loading"`
+		Available []string              `json:"available"`
+	} `json:"models"`
+	Queue struct {
+		Depth    *float64 `json:"depth"`
+		MaxDepth *float64 `json:"maxDepth"`
+	} `json:"queue"`
+	Resources struct {
+		KVCacheUtilization *float64 `json:"kvCacheUtilization"`
+	} `json:"resources"`
+}
+
 func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
-	// Pointers distinguish what the runner leaves out from zero.
-	var reported struct {
-		Queue struct {
-			Depth *float64 `json:"depth"`
-		} `json:"queue"`
-		Resources struct {
-			KVCacheUtilization *float64 `json:"kvCacheUtilization"`
-		} `json:"resources"`
-	}
+	var got reported
 	var age float64
 	taken, err := fetch(ctx, c.client, request{url: c.runner.Base + runner.CapabilitiesPath,
 		header: c.runner.Header, accept: "application/json", limit: largestCapabilities},
@@ -42,21 +55,56 @@ func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
 			if err != nil {
 				return err
 			}
-			if err := json.Unmarshal(text, &reported); err != nil {
+			if err := json.Unmarshal(text, &got); err != nil {
 				return fmt.Errorf("parse capabilities: %w (%w)", err, errGarbled)
 			}
 			return nil
 		})
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnavailable) && c.answered:
+		return []Sample{{Runner: c.runner.Name, State: &State{Starting: true,
+			KVUsed: math.NaN()}}}, fmt.Errorf("%v: %w", err, errStarting)
+	case errors.Is(err, errUnavailable): // it is not up yet, or a proxy has no such page
+		return nil, fmt.Errorf("%v: %w", err, errStarting)
+	case err != nil:
 		return nil, err
 	}
+	c.answered = true
 	if age > 0 && age < 86_400 {
 		taken = taken.Add(-time.Duration(age * float64(time.Second)))
 	}
 	r := flowcontrol.NoReading(flowcontrol.Capabilities, taken)
-	c.use(&r.Waiting, "waiting", reported.Queue.Depth)
-	c.use(&r.KVUsed, "kv_used", reported.Resources.KVCacheUtilization)
-	return []Sample{{Runner: c.runner.Name, Reading: &r}}, nil
+	c.use(&r.Waiting, "waiting", got.Queue.Depth)
+	c.use(&r.KVUsed, "kv_used", got.Resources.KVCacheUtilization)
+	state := State{Unhealthy: got.Health == string(runner.Unhealthy), Queue: r.Waiting,
+		KVUsed: r.KVUsed, NotLoaded: got.notLoaded()}
+	c.use(&state.MaxQueue, "max_queue", got.Queue.MaxDepth)
+	return []Sample{{Runner: c.runner.Name, Reading: &r, State: &state}}, nil
+}
+
+// mostModels limits how many models of an answer are used.
+const mostModels = 1000
+
+// notLoaded lists the models that are loading or available and not loaded. A model that the answer
+// does not name may be another name of one that is loaded.
+func (r *reported) notLoaded() (names []string) {
+	loaded := map[string]bool{}
+	for _, m := range r.Models.Loaded {
+		loaded[m.ID] = true
+	}
+	add := func(name string) {
+		if name != "" && !loaded[name] && len(names) < mostModels {
+			names = append(names, name)
+		}
+	}
+	for _, m := range r.Models.Loading {
+		add(m.ID)
+	}
+	for _, name := range r.Models.Available {
+		add(name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // use sets a field of a reading to what the runner reported, if that has no fault.

@@ -14,7 +14,11 @@ var (
 	errRefused     = errors.New("the server refuses the credentials")
 	errTooLarge    = errors.New("too large")
 	errGarbled     = errors.New("can't be understood")
-	errNoData      = errors.New("no series is selected that has counted a request")
+	// errUnavailable reports status 503.
+	errUnavailable = errors.New("the server is not available")
+	// errStarting reports that a runner starts up or shuts down, which is no failure.
+	errStarting = errors.New("the runner starts or stops")
+	errNoData   = errors.New("no series is selected that has counted a request")
 )
 
 // state names what is wrong with a source, as metrics and the log show it.
@@ -27,9 +31,11 @@ const (
 	stateNoPage   state = "no_page" // the server does not have the page or its metrics
 	stateTooLarge state = "too_large"
 	stateGarbled  state = "garbled"
-	stateFailing  state = "failing" // another status than 200
-	stateNoData   state = "no_data" // Prometheus has no series that are selected
-	stateFrozen   state = "frozen"  // the gauges show requests, but nothing moves
+	stateFailing  state = "failing"  // another status than 200
+	stateNoData   state = "no_data"  // Prometheus has no series that are selected
+	stateStarting state = "starting" // the runner starts up or shuts down
+	stateMixed    state = "mixed"    // several engines answer in turn
+	stateFrozen   state = "frozen"   // the gauges show requests, but nothing moves
 )
 
 // stateOf returns the state of a source by the error of a read; empty: it is not degraded.
@@ -40,6 +46,10 @@ func stateOf(err error) state {
 		return ""
 	case errors.Is(err, errFrozen):
 		return stateFrozen
+	case errors.Is(err, errMixed):
+		return stateMixed
+	case errors.Is(err, errStarting):
+		return stateStarting
 	case errors.Is(err, errNoData):
 		return stateNoData
 	case errors.Is(err, errUnknownPage):

@@ -17,6 +17,7 @@ type request struct {
 	header http.Header
 	accept string
 	limit  int64 // of the answer in bytes, after decompression
+	last   bool  // the connection is not kept for further requests
 }
 
 // fetch requests a page and hands it to parse, which need not read all of it. taken estimates when
@@ -33,6 +34,7 @@ func fetch(
 	}
 	maps.Copy(to.Header, ask.header)
 	to.Header.Set("Accept", ask.accept)
+	to.Close = ask.last
 	defer func() { err = withoutSecrets(err, to.Header) }()
 	sent := time.Now()
 	response, err := client.Do(to)
@@ -46,6 +48,9 @@ func fetch(
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return taken, fmt.Errorf("get %s: status %d: %w", shown, response.StatusCode,
 			errUnknownPage)
+	case http.StatusServiceUnavailable:
+		return taken, fmt.Errorf("get %s: status %d: %w", shown, response.StatusCode,
+			errUnavailable)
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return taken, fmt.Errorf("get %s: status %d: %w; check the key of the upstream", shown,
 			response.StatusCode, errRefused)

@@ -23,6 +23,8 @@ type metrics struct {
 	known    *usedMetrics    // by the last read; nil: none yet
 	shown    map[string]bool // signals that the runner has shown
 	frozen   frozen
+	mixed    mixed
+	reads    int // of its own page
 }
 
 func (m *metrics) read(ctx context.Context) ([]Sample, error) {
@@ -30,9 +32,10 @@ func (m *metrics) read(ctx context.Context) ([]Sample, error) {
 	if !strings.HasPrefix(m.runner.Metrics, m.runner.Base+"/") {
 		header = nil // the API key must not reach another server
 	}
+	m.reads++
 	var p page
 	taken, err := fetch(ctx, m.client, request{url: m.runner.Metrics, header: header,
-		accept: "text/plain;version=0.0.4", limit: largestPage},
+		accept: "text/plain;version=0.0.4", limit: largestPage, last: m.reads%freshEvery == 0},
 		func(_ http.Header, body io.Reader) (err error) {
 			p, err = parsePage(body, m.wanted)
 			return err
@@ -54,6 +57,11 @@ func (m *metrics) sample(
 		return nil, fmt.Errorf(
 			"read %s: it has the metrics of no engine in the signal map (telemetry.signals): %w",
 			place, errUnknownPage)
+	}
+	if err := m.mixed.check(&r); err != nil {
+		return nil, fmt.Errorf("read %s: its counters jump back and forth: %w, so its readings "+
+			"are not used; list the engines as upstreams, or set upstreams[].mode: gateway and "+
+			"list their pages in upstreams[].engines", place, err)
 	}
 	sample := Sample{Runner: m.runner.Name, Reading: &r}
 	sample.TTFT, sample.TPOT = m.signals.latencies(p, found)

@@ -15,9 +15,14 @@ import (
 // Runner is a model server whose state is read.
 type Runner struct {
 	Name string // as flow control knows it
-	Base string // its URL, without /v1
+	Base string // its URL, without /v1; empty: only its metrics are read
 	// Metrics is the URL of its metrics page. Empty: it has none.
 	Metrics string
+	// Engines is a regular expression, for a gateway whose engines Prometheus knows: each value of
+	// the label telemetry.prometheus.runners.label that it matches as a whole is an engine, and its
+	// samples are about a runner that has the name of the gateway, a slash and the value. Empty: it
+	// is a runner itself.
+	Engines string
 	// Header is sent with every request to Base, for instance the runner's API key. It is not sent
 	// to a metrics page on another server.
 	Header http.Header
@@ -32,6 +37,17 @@ type Sample struct {
 	// interactive requests, those of an engine count all requests. Nil: the source has none. They
 	// are for recordings; no policy uses them.
 	TTFT, TPOT []flowcontrol.Bucket
+	// State is what the runner says of itself. Nil: the source does not show it.
+	State *State
+}
+
+// State is what a runner says of itself by GET /v1/capabilities. NaN: it does not say.
+type State struct {
+	Starting        bool // or stopping: it has answered before, and answers 503 now
+	Unhealthy       bool
+	Queue, MaxQueue float64 // waiting requests, and as many as it takes
+	KVUsed          float64
+	NotLoaded       []string // models that it knows and has not loaded
 }
 
 // Deps are what a Reader works with.
@@ -100,6 +116,9 @@ func (r *Reader) Run(ctx context.Context) error {
 			start(source{target: to.Name, kind: "metrics", every: r.cfg.Every,
 				timeout: r.cfg.Timeout, read: m.read})
 		}
+		if to.Base == "" {
+			continue
+		}
 		c := &capabilities{runner: to, client: client, onDrop: r.gauges.drop(to.Name)}
 		start(source{target: to.Name, kind: "capabilities", every: r.cfg.CapabilitiesEvery,
 			timeout: r.cfg.Timeout, read: c.read})
@@ -113,6 +132,9 @@ func (r *Reader) Run(ctx context.Context) error {
 				timeout: 8 * r.cfg.Prometheus.Timeout, read: p.read})
 		}
 		if s, any := r.runnersOfPrometheus(p); any {
+			start(s)
+		}
+		for _, s := range r.enginesOfPrometheus(p) {
 			start(s)
 		}
 	}

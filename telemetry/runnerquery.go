@@ -47,38 +47,10 @@ func (q *runnerQuery) readSome(
 	for i, value := range values {
 		quoted[i] = regexp.QuoteMeta(value)
 	}
-	labels := q.label + "=~" + strconv.Quote(strings.Join(quoted, "|"))
-	wanted := slices.Sorted(maps.Keys(runners[0].wanted))
-	all, err := q.query.query(ctx, fmt.Sprintf(`{__name__=~%q,%s}`, strings.Join(wanted, "|"),
-		labels))
+	pages, times, err := q.query.pages(ctx, q.label, strings.Join(quoted, "|"), runners[0].wanted,
+		runners[0].signals)
 	if err != nil {
 		return nil, err
-	}
-	pages, times := map[string]page{}, map[string]time.Time{}
-	var gauges []string
-	for _, s := range all {
-		of, name := string(s.Metric[model.LabelName(q.label)]), s.Metric[model.MetricNameLabel]
-		if pages[of] == nil {
-			pages[of] = page{}
-		}
-		// The time of the sample is that of the query.
-		pages[of][name] = append(pages[of][name], &model.Sample{Metric: s.Metric, Value: s.Value})
-		if runners[0].signals.isRunning(string(name)) {
-			gauges = append(gauges, fmt.Sprintf("timestamp(%s{%s})", name, labels))
-		}
-	}
-	if slices.Sort(gauges); len(gauges) > 0 {
-		stamps, err := q.query.queryAt(ctx, all[0].Timestamp, fmt.Sprintf("min by (%s) (%s)",
-			q.label, strings.Join(slices.Compact(gauges), " or ")))
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range stamps {
-			if at := float64(s.Value); at > 0 && at < math.MaxInt32 {
-				times[string(s.Metric[model.LabelName(q.label)])] = time.UnixMilli(
-					int64(at * 1000))
-			}
-		}
 	}
 	var faults []error
 	for i, m := range runners {
@@ -89,13 +61,60 @@ func (q *runnerQuery) readSome(
 				errNoData))
 			continue
 		}
-		of, err := m.sample(ctx, pages[values[i]], at, q.label+"="+values[i])
-		if errors.Is(err, errUnknownPage) { // which must not slow down the other runners
-			err = fmt.Errorf("%v: %w", err, errNoData)
-		}
+		of, err := m.sampleOf(ctx, q.label, values[i], pages[values[i]], at)
 		samples, faults = append(samples, of...), append(faults, err)
 	}
 	return samples, errors.Join(faults...)
+}
+
+// sampleOf returns the sample of a runner by what Prometheus has of it.
+func (m *metrics) sampleOf(
+	ctx context.Context, label, value string, p page, at time.Time,
+) ([]Sample, error) {
+	of, err := m.sample(ctx, p, at, label+"="+value)
+	if errors.Is(err, errUnknownPage) { // which must not slow down the other runners
+		err = fmt.Errorf("%v: %w", err, errNoData)
+	}
+	return of, err
+}
+
+// pages returns what Prometheus has of the runners whose label matches a regular expression, and
+// when it was scraped, by the value of the label.
+func (q *promQuery) pages(
+	ctx context.Context, label, matching string, wanted map[string]bool, signals signalMap,
+) (pages map[string]page, times map[string]time.Time, err error) {
+	labels := label + "=~" + strconv.Quote(matching)
+	names := slices.Sorted(maps.Keys(wanted))
+	all, err := q.query(ctx, fmt.Sprintf(`{__name__=~%q,%s}`, strings.Join(names, "|"), labels))
+	if err != nil {
+		return nil, nil, err
+	}
+	pages, times = map[string]page{}, map[string]time.Time{}
+	var gauges []string
+	for _, s := range all {
+		of, name := string(s.Metric[model.LabelName(label)]), s.Metric[model.MetricNameLabel]
+		if pages[of] == nil {
+			pages[of] = page{}
+		}
+		// The time of the sample is that of the query.
+		pages[of][name] = append(pages[of][name], &model.Sample{Metric: s.Metric, Value: s.Value})
+		if signals.isRunning(string(name)) {
+			gauges = append(gauges, fmt.Sprintf("timestamp(%s{%s})", name, labels))
+		}
+	}
+	if slices.Sort(gauges); len(gauges) > 0 {
+		stamps, err := q.queryAt(ctx, all[0].Timestamp, fmt.Sprintf("min by (%s) (%s)",
+			label, strings.Join(slices.Compact(gauges), " or ")))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range stamps {
+			if at := float64(s.Value); at > 0 && at < math.MaxInt32 {
+				times[string(s.Metric[model.LabelName(label)])] = time.UnixMilli(int64(at * 1000))
+			}
+		}
+	}
+	return pages, times, nil
 }
 
 // isRunning reports whether a metric is one that the signal running is read from.
@@ -118,7 +137,7 @@ func (r *Reader) runnersOfPrometheus(p *promQuery) (source, bool) {
 	cfg := r.cfg.Prometheus.Runners
 	q := &runnerQuery{query: p, label: cfg.Label}
 	for _, to := range r.deps.Runners {
-		if cfg.Label == "" || to.Metrics != "" {
+		if cfg.Label == "" || to.Metrics != "" || to.Engines != "" {
 			continue
 		}
 		value := to.Name
@@ -127,7 +146,7 @@ func (r *Reader) runnersOfPrometheus(p *promQuery) (source, bool) {
 		}
 		q.runners, q.values = append(q.runners, r.metricsOf(to)), append(q.values, value)
 	}
-	if cfg.Label != "" && len(q.runners) == 0 {
+	if cfg.Label != "" && len(q.runners) == 0 && !r.hasEngines() {
 		r.log.Warn("no runner is read from Prometheus, because all have a page of their own; set "+
 			"metrics: none for upstreams whose page can't be reached, or remove "+
 			"telemetry.prometheus.runners", "label", cfg.Label)

@@ -43,7 +43,7 @@ func (r *Reader) poll(ctx context.Context, s source) {
 		}
 		now := stateOf(err)
 		switch now {
-		case "", stateFrozen, stateNoData: // the server answers
+		case "", stateFrozen, stateNoData, stateStarting, stateMixed: // the server answers
 			pause = s.every
 		case stateNoPage:
 			r.gauges.failed(s)
@@ -57,7 +57,9 @@ func (r *Reader) poll(ctx context.Context, s source) {
 			known = now
 		}
 		for _, sample := range samples {
-			r.gauges.sampled(s, sample)
+			if sample.Reading != nil {
+				r.gauges.sampled(s, sample)
+			}
 			r.deps.OnSample(sample)
 		}
 		wait = time.Duration(float64(pause) * (1 + r.cfg.Jitter*(rand.Float64()-0.5)))
@@ -76,8 +78,10 @@ func (r *Reader) changeState(ctx context.Context, s source, now state, err error
 		return
 	case now == stateNoPage && s.kind == "capabilities":
 		level = slog.LevelDebug
-	case now == stateFrozen || now == stateNoData:
+	case now == stateFrozen || now == stateNoData || now == stateMixed:
 		message = "telemetry source degraded"
+	case now == stateStarting:
+		level, message = slog.LevelInfo, "a runner starts or stops"
 	}
 	r.log.Log(ctx, level, message, "target", s.target, "source", s.kind, "state", string(now),
 		"error", err)

@@ -67,8 +67,14 @@ const (
 	Paused         Reason = "paused"
 	BatchLimit     Reason = "max_concurrency" // the limit of the batch
 	// lines are being read, or another dispatcher holds them
-	Loading   Reason = "loading"
-	Draining  Reason = "draining"
-	DiskFull  Reason = "disk_full"
-	StoreDown Reason = "store_unreachable"
+	Loading  Reason = "loading"
+	Draining Reason = "draining"
+	// What runners say of themselves; see RunnerState.
+	Unhealthy      Reason = "unhealthy"
+	Starting       Reason = "starting"
+	QueueFull      Reason = "queue_full"
+	ModelNotLoaded Reason = "model_not_loaded"
+	KVFull         Reason = "kv_full"
+	DiskFull       Reason = "disk_full"
+	StoreDown      Reason = "store_unreachable"
 )

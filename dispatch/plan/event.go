@@ -16,6 +16,16 @@ type RunnerUp struct {
 	// Unlisted says that the runner has no list of models: they come from batches. More models do
 	// not make it another runner, so what was measured of its pool still holds.
 	Unlisted bool
+	// Access says which engine gets its lines.
+	Access flowcontrol.Access
+}
+
+// RunnerState reports whether a runner takes lines, by what it says of itself.
+type RunnerState struct {
+	Runner string
+	// Stop is why no line may start there, until Until. Flowing: nothing stops them.
+	Stop  Reason
+	Until time.Time
 }
 
 // RunnerGone removes a runner from the deployment. Its lines in flight still end with Finished.
@@ -107,6 +117,7 @@ type Tick struct{}
 
 func (RunnerUp) isEvent()    {}
 func (RunnerGone) isEvent()  {}
+func (RunnerState) isEvent() {}
 func (BatchPut) isEvent()    {}
 func (BatchGone) isEvent()   {}
 func (Feasibility) isEvent() {}

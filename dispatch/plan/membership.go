@@ -15,7 +15,7 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 	r := p.runners[ev.Runner]
 	switch {
 	case r == nil:
-		r = &runner{id: ev.Runner}
+		r = &runner{id: ev.Runner, access: ev.Access}
 		p.runners[r.id] = r
 	case r.pool != nil && slices.Equal(r.models, models):
 		return

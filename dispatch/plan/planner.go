@@ -78,6 +78,8 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.runnerUp(now, ev)
 	case RunnerGone:
 		p.runnerGone(now, ev.Runner)
+	case RunnerState:
+		p.runnerState(now, ev)
 	case BatchPut:
 		p.batchPut(now, ev.Batch)
 	case BatchGone:
@@ -137,6 +139,7 @@ func (p *Planner) fire(now time.Time) {
 		}
 		switch {
 		case t.runner != nil: // fill starts a trial line on the runner
+			t.runner.endStop(now)
 			p.promptsComputed(now, t.runner)
 		case t.job.gone: // nothing is left to do
 		case t.retry:

@@ -107,6 +107,9 @@ func (p *pool) limitReason(now time.Time) Reason {
 	if len(p.runners) == 0 {
 		return NoRunner
 	}
+	if stop := p.stopped(); stop != Flowing {
+		return stop
+	}
 	for _, r := range p.runners {
 		if !r.breaker.open {
 			if p.reason != "" {
@@ -118,6 +121,21 @@ func (p *pool) limitReason(now time.Time) Reason {
 	return RunnersDown
 }
 
+// stopped returns why no runner that can be reached takes lines, as the first of them
+// says; Flowing: one takes them, or none can be reached.
+func (p *pool) stopped() (why Reason) {
+	for _, r := range p.runners {
+		switch {
+		case r.breaker.open:
+		case r.stop == Flowing:
+			return Flowing
+		case why == Flowing:
+			why = r.stop
+		}
+	}
+	return why
+}
+
 func (p *pool) add(now time.Time, r *runner) {
 	i, _ := slices.BinarySearchFunc(p.runners, r.id, func(x *runner, id string) int {
 		return cmp.Compare(x.id, id)
@@ -125,7 +143,9 @@ func (p *pool) add(now time.Time, r *runner) {
 	p.runners = slices.Insert(p.runners, i, r)
 	r.pool, r.lines.prefill = p, p.prefill
 	p.inFlight += r.inFlight
-	p.observe(now, r.observation(flowcontrol.RunnerJoined))
+	joined := r.observation(flowcontrol.RunnerJoined)
+	joined.Access = r.access
+	p.observe(now, joined)
 	p.stale = true
 }
 

@@ -12,16 +12,23 @@ import (
 type runner struct {
 	id       string
 	models   []string
+	access   flowcontrol.Access
 	pool     *pool  // nil: gone
 	life     uint32 // number of times that the runner was removed
 	inFlight int    // lines, those of earlier lives included
 	lines    inFlightLines
 	granted  flowcontrol.RunnerAllowance
 	breaker  breaker
+	// stop is why no line may start until stopUntil, as the runner says. Flowing: none of that.
+	stop      Reason
+	stopUntil time.Time
 }
 
 // free returns how many more lines may start on the runner now.
 func (r *runner) free(now time.Time) int {
+	if r.stop != Flowing {
+		return 0
+	}
 	return min(r.lines.free(r.granted, r.inFlight), r.breaker.admits(now))
 }
 

@@ -109,7 +109,7 @@ type RunnerStatus struct {
 	// Prefilling is how many prompt tokens of lines wait to be computed, as far as is known. Prompt
 	// is how many may wait when another line starts.
 	Prefilling, Prompt int
-	// Granted is why flow control allows no more lines.
+	// Granted is why flow control allows no more lines, or why the runner takes none.
 	Granted flowcontrol.Reason
 }
 
@@ -122,11 +122,7 @@ func (p *Planner) Pools() []PoolStatus {
 			Jobs: pool.starts.Len(), Reason: pool.waitReason, Granted: pool.reason,
 		}
 		for _, r := range pool.runners {
-			s.Runners = append(s.Runners, RunnerStatus{
-				ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines, Open: r.breaker.open,
-				Prefilling: r.lines.prefilling, Prompt: r.granted.Prompt,
-				Granted: r.granted.Reason,
-			})
+			s.Runners = append(s.Runners, r.status())
 		}
 		all = append(all, s)
 	}

@@ -73,3 +73,88 @@ func TestAnsweredPromptsOweNoMoreThanTheyTook(t *testing.T) {
 		t.Errorf("%v ms are left for prompts after an answer of 10 ms", got)
 	}
 }
+
+// An opaque runner has any number of engines. It gets more lines than one engine has sequences, and
+// more prompts than one engine computes, as long as answers take no longer; and fewer once they do.
+func TestOpaqueRunnersGrowBeyondOneEngine(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		atOnce      int // lines that the gateway's engines compute at once without slowing down
+		least, most float64
+	}{{"many engines", 3000, 200, 4000}, {"a few", 60, 30, 110}} {
+		t.Run(test.name, func(t *testing.T) {
+			c, _ := newPool(t, func(cfg *flowcontrol.Config) {
+				cfg.Engine.MaxSeqs, cfg.Engine.KVTokens = 64, 100_000
+			})
+			c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "gw",
+				Access: flowcontrol.Opaque})
+			now, lines := noon.Add(time.Minute), 0
+			for range 200_000 {
+				prefilling := 10 * lines // half of the answers take longer than a prompt counts
+				for lines < 100_000 {
+					g := c.Allowance(now).Runners[0]
+					if lines >= g.Lines || prefilling >= g.Prompt {
+						break
+					}
+					lines++
+					prefilling += 20
+					c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "gw",
+						InFlight: lines, PromptTokens: 20, Prefilling: prefilling})
+				}
+				took := 4 * time.Second * time.Duration(max(lines, test.atOnce)) /
+					time.Duration(test.atOnce)
+				now = now.Add(took / time.Duration(max(lines, 1)))
+				if lines > 0 {
+					lines--
+				}
+				c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "gw",
+					InFlight: lines, Latency: took, PromptTokens: 20, OutputTokens: 100})
+			}
+			if c.lines < test.least || c.lines > test.most {
+				t.Errorf("%v lines (%d in flight), want %v to %v", c.lines, lines, test.least,
+					test.most)
+			}
+		})
+	}
+}
+
+// Where no metrics show the load, requests that wait by the runner's capabilities keep further
+// lines from starting. Lines of our own that wait do not, nor does an old reading.
+func TestQueueOfCapabilitiesStopsLines(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		waiting float64
+		own     int // prompt tokens of lines that wait
+		metrics bool
+		age     time.Duration
+		want    bool
+	}{
+		{"requests wait", 3, 0, false, 0, true},
+		{"nobody waits", 0, 0, false, 0, false},
+		{"our own lines wait", 2, 200, false, 0, false},
+		{"metrics show the load", 3, 0, true, 0, false},
+		{"long ago", 3, 0, false, time.Minute, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, runners := newPool(t, nil, "r")
+			now := noon.Add(7 * time.Second)
+			for i := range 2 {
+				c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
+					InFlight: i + 1, PromptTokens: 100, Prefilling: test.own})
+			}
+			if test.metrics {
+				runners[0].interactive.seenAt = now
+			}
+			r := flowcontrol.NoReading(flowcontrol.Capabilities, now)
+			r.Waiting = test.waiting
+			c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", InFlight: 2,
+				Reading: &r})
+			c.lines = 50
+			c.invalidate()
+			got := c.Allowance(now.Add(test.age)).Runners[0]
+			if stopped := got.Reason == ReasonQueue && got.Lines == 2; stopped != test.want {
+				t.Errorf("got %+v, want a stop: %v", got, test.want)
+			}
+		})
+	}
+}

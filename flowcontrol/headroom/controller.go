@@ -38,8 +38,10 @@ type Controller struct {
 	// What is known of interactive requests.
 	outcomes outcomes
 	mixture  mixture
-	virtual  virtualOutcomes
-	quiet    quiet
+	// linesAnswered is how many lines were answered since the last reading of a gateway.
+	linesAnswered float64
+	virtual       virtualOutcomes
+	quiet         quiet
 	// Late first tokens, and late requests by the time between their tokens.
 	lateFirst, lateTokens excess
 	firstForecast         forecast // of first tokens
@@ -133,7 +135,9 @@ func (c *Controller) Observe(now time.Time, o flowcontrol.Observation) (changed 
 }
 
 func (c *Controller) join(now time.Time, o flowcontrol.Observation) bool {
-	if !c.roster.Join(o.Runner, newRunner(now, o.InFlight, o.Prefilling, c.tuning)) {
+	joins := newRunner(now, o.InFlight, o.Prefilling, c.tuning)
+	joins.access = o.Access
+	if !c.roster.Join(o.Runner, joins) {
 		return false
 	}
 	if len(c.roster.Members) == 1 {

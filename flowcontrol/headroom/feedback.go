@@ -105,7 +105,7 @@ func (c *Controller) boundLines() {
 	carried /= max(c.budget.left(), 0.1) // fewer run than feedback allows
 	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
 	c.lines = max(c.lines, carried/ratio-start, 0)
-	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, float64(c.cfg.PerRunner),
+	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, c.mostPerRunner(),
 		c.linesByRoom())
 }
 
@@ -151,5 +151,5 @@ func (c *Controller) load() (l costmodel.Load, seen bool) {
 // granted to it is nevertheless the same, since a router that balances by load sends more
 // interactive requests to a runner with fewer lines.
 func (c *Controller) linesByFeedback(r *runner) float64 {
-	return min(max(c.lines*r.yield, min(c.lines, 1)), float64(c.cfg.PerRunner))
+	return min(max(c.lines*r.yield, min(c.lines, 1)), c.perRunner(r))
 }

@@ -43,6 +43,9 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], load p
 	c.grantLines(now, r, load, &g)
 	c.grantPrompts(now, r, load, &g)
 	r.restrict(now, &g)
+	if c.queues(now, r) {
+		lower(&g, r.own.lines, ReasonQueue)
+	}
 	if m.Held(now) {
 		g.Lines, g.Evict = 0, false
 		r.due, g.Reason = m.HeldUntil()
@@ -85,8 +88,8 @@ func (c *Controller) grantSafe(
 	safe, reason := c.safeLines(now, r, mix)
 	lower(g, safe, reason)
 	c.economize(g)
-	g.Lines = max(g.Lines,
-		int(min(c.demanded, c.tuning.Deadlines.SafeShare*float64(safe))))
+	g.Lines = max(g.Lines, int(min(c.demanded,
+		c.tuning.Deadlines.SafeShare*float64(min(safe, c.cfg.PerRunner)))))
 	if ceiling, reason := r.staleness.bound(now); ceiling < float64(g.Lines) {
 		lower(g, int(ceiling), reason)
 		if r.staleness.state == unreachable && now.Before(r.staleness.retry) {
@@ -101,6 +104,9 @@ func (c *Controller) grantPrompts(
 	now time.Time, r *runner, load poolLoad, g *flowcontrol.RunnerAllowance,
 ) {
 	tokens, more := c.prompts(now, r)
+	if r.opaque() {
+		tokens = max(tokens, c.opaquePrompts(r))
+	}
 	g.Prompt = int(math.Ceil(tokens))
 	if r.packed == 0 && c.limitsPrompts() && r.budget <= 0 {
 		g.Prompt, tokens, more = 0, 0, time.Time{}

@@ -3,6 +3,7 @@ package headroom
 import (
 	"time"
 
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
@@ -63,6 +64,17 @@ func (m *mixture) read(now time.Time, requests, seconds float64) {
 	m.xx += portable.Rounded(dx * dx)
 	m.xy += portable.Rounded(dx * dy)
 	m.yy += portable.Rounded(dy * dy)
+}
+
+// withoutLines returns how many of the requests that a gateway has counted since the last reading
+// are interactive, of which so many were late. A gateway that counts batch lines too serves as a
+// brake only: its late requests count, whosever they are, but lines in time prove nothing about
+// users.
+func (c *Controller) withoutLines(g *flowcontrol.Reading, requests, late float64) float64 {
+	if g.Source != flowcontrol.Gateway || !c.mixture.mixed() {
+		return requests
+	}
+	return max(late, requests-c.linesAnswered)
 }
 
 // mixed reports whether the gateway counts batch lines.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // countedRequests is what a gateway counts for some minutes.
@@ -136,5 +138,33 @@ func TestMixtureNeedsReadings(t *testing.T) {
 	}
 	if m.answers != 0 {
 		t.Errorf("%v answers are counted again", m.answers)
+	}
+}
+
+// A gateway that counts lines with users serves as a brake only: lines that are in time do not let
+// more of them run while users are late.
+func TestMixedCountsOnlyBrake(t *testing.T) {
+	for _, mixed := range []bool{true, false} {
+		c, _ := newPool(t, nil, "r")
+		c.ownShare.mean = 0.5
+		if mixed {
+			c.mixture.changes, c.mixture.xx, c.mixture.xy, c.mixture.yy = 1000, 1e6, 1e6, 1e6
+		}
+		before, requests, late := c.promptTokens.value, 0.0, 0.0
+		for i := range 60 {
+			at := noon.Add(time.Duration(i+1) * 5 * time.Second)
+			c.linesAnswered = 1000
+			requests, late = requests+1010, late+2 // 2 of 10 users
+			r := flowcontrol.NoReading(flowcontrol.Gateway, at)
+			r.TTFT = flowcontrol.Attainment{Requests: requests, Late: late}
+			c.readGateway(at, &r)
+		}
+		if fell := c.promptTokens.value < before; fell != mixed {
+			t.Errorf("mixed %v: the level of prompts went from %v to %v", mixed, before,
+				c.promptTokens.value)
+		}
+		if spent := c.budget.left() < 0.5; spent != mixed {
+			t.Errorf("mixed %v: %v of the budget is left", mixed, c.budget.left())
+		}
 	}
 }

@@ -21,6 +21,7 @@ func (c *Controller) observe(
 	case flowcontrol.Answered:
 		m.Answered()
 		c.mixture.answers++
+		c.linesAnswered++
 		r.staleness.observed(now)
 		c.sizes.answer(o.PromptTokens, o.OutputTokens)
 		c.engineAnswers.answered(o.OutputTokens)
@@ -52,6 +53,9 @@ func (c *Controller) observe(
 		c.waste.wasted += portable.Rounded(c.sizes.prompt*min(1, o.Latency.Seconds())) + produced
 		r.own.context -= produced
 	case flowcontrol.Read:
+		if o.Reading.Source == flowcontrol.Capabilities {
+			return r.queued.read(o.Reading, &r.own) && c.setChanged(r)
+		}
 		if o.Reading.Source != flowcontrol.Metrics || !c.readMetrics(now, r, o.Reading) {
 			return false
 		}
@@ -190,16 +194,19 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.mixture.read(now, g.TTFT.Requests-c.outcomes.ttft.last.Requests,
 			c.outcomes.every.Seconds())
 	}
+	defer func() { c.linesAnswered = 0 }()
 	if c.ownShare.mean < innocentShare {
 		// Batch lines do not cause late requests while hardly any of them run.
-		if requests, _, ok := c.outcomes.ttft.since(ttft); ok {
+		if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
+			requests = c.withoutLines(g, requests, late)
 			c.firstForecast.read(now, requests, 0)
 			c.budget.read(now, requests, 0)
 			if c.promptTokens.value < c.tuning.PromptTokens.Start {
 				c.promptTokens.update(now, requests, 0, 1)
 			}
 		}
-		if requests, _, ok := c.outcomes.tpot.since(g.TPOT); ok {
+		if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
+			requests = c.withoutLines(g, requests, late)
 			// What was late before must not count for ever.
 			c.virtual.real.add(now, realWindow, requests, 0)
 			c.tokenForecast.read(now, requests, 0)
@@ -207,6 +214,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		return true
 	}
 	if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
+		requests = c.withoutLines(g, requests, late)
 		charged := c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft()))
 		c.promptTokens.update(now, requests, charged, 1)
 		c.firstForecast.read(now, requests, charged)
@@ -215,6 +223,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 	}
 	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
+		requests = c.withoutLines(g, requests, late)
 		c.virtual.real.add(now, realWindow, requests, late)
 		c.virtual.realRequests += requests
 		charged := c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
@@ -113,7 +114,8 @@ func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float6
 	return true
 }
 
-// mayPack reports whether it can be seen what packing does.
+// mayPack reports whether lines can be kept to some runners, and whether it can be seen what that
+// does.
 func (c *Controller) mayPack(now time.Time) bool {
 	members := c.roster.Members
 	if !c.shared || c.target.fixed() || len(members) < 2 ||
@@ -121,7 +123,8 @@ func (c *Controller) mayPack(now time.Time) bool {
 		return false
 	}
 	for _, m := range members {
-		if seen := m.State.interactive.seenAt; seen.IsZero() || now.Sub(seen) > packBlind {
+		if seen := m.State.interactive.seenAt; seen.IsZero() || now.Sub(seen) > packBlind ||
+			m.State.access != flowcontrol.Direct {
 			return false
 		}
 	}

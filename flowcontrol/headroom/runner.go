@@ -8,6 +8,7 @@ import (
 
 // runner is the controller's state of one runner.
 type runner struct {
+	access       flowcontrol.Access
 	own          ownLoad
 	ownFirst     ownFirstTokens
 	iterations   iterations
@@ -17,6 +18,7 @@ type runner struct {
 	brake        brake
 	kvPressure   kvPressure
 	slotPressure slotPressure
+	queued       queued
 
 	// yield is the share of the lines by feedback that the runner may carry after sheds. 1: all.
 	yield   float64

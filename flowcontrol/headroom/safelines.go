@@ -14,7 +14,10 @@ import (
 func (c *Controller) safeLines(
 	now time.Time, r *runner, mix costmodel.Mix,
 ) (lines int, reason flowcontrol.Reason) {
-	lines, reason = c.cfg.PerRunner, flowcontrol.ReasonRunnerLimit
+	lines, reason = int(c.perRunner(r)), flowcontrol.ReasonRunnerLimit
+	if r.opaque() {
+		return lines, reason
+	}
 	for _, by := range []struct {
 		lines  float64
 		reason flowcontrol.Reason

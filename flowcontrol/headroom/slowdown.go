@@ -65,8 +65,8 @@ func (c *Controller) allowedSlowdown() float64 {
 // linesByFirstTokens returns how many lines a runner may carry so that first tokens stay in time.
 func (c *Controller) linesByFirstTokens(r *runner) float64 {
 	allowed, alone := c.allowedSlowdown(), c.timeAlone(r)
-	low, high := 0.0, float64(c.cfg.PerRunner)
-	if c.slowdown(&r.interactive, alone, high, 0) <= allowed {
+	low, high := 0.0, c.perRunner(r)
+	if r.opaque() || c.slowdown(&r.interactive, alone, high, 0) <= allowed {
 		return high
 	}
 	for range 8 { // to within two lines of 512

@@ -31,7 +31,8 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		r.yield = min(1,
 			r.yield*(1+portable.Rounded(c.tuning.Staleness.Recovery*dt.Seconds())))
 		c.updateBrake(now, r)
-		r.budget.pass(milliseconds(dt), max(c.promptShare, minPromptShare), c.promptCost())
+		r.budget.pass(milliseconds(dt), c.enginesOf(r)*max(c.promptShare, minPromptShare),
+			c.promptCost())
 		r.changed = true
 	}
 	if ours > 0 {

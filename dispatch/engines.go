@@ -1,0 +1,130 @@
+package dispatch
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// A gateway has one address and several engines, and decides itself which engine gets a line. Flow
+// control needs the engines: how long iterations take, and how many requests they carry, is true of
+// one engine only. So each engine that shows itself is a runner of its own for flow control, of
+// which it is known that lines are routed to it. Its lines all go to the gateway. While no engine
+// shows itself, the gateway is one runner of which nothing is known but how long its answers take.
+
+const (
+	// engineGone is how long after its last reading an engine counts as one behind the gateway.
+	// Until then it is flow control that trusts it less and less.
+	engineGone = 30 * time.Second
+	// fullestWithin is how old a reading may be that shows how full an engine is.
+	fullestWithin = 15 * time.Second
+	// mostEngines limits the engines behind a gateway. Prometheus may select any number of series.
+	mostEngines = 1024
+)
+
+// engines are those behind a gateway, by the name of their runner. It is safe for concurrent use.
+type engines struct {
+	mu    sync.Mutex
+	known map[string]*engineState
+}
+
+type engineState struct {
+	sampled time.Time // of the last reading
+	at      time.Time // when it came
+	kvUsed  float64   // NaN: not shown
+}
+
+// see takes over a reading of an engine. It returns the reading for flow control, and whether the
+// engine counts only since now. Lines cannot be kept from the engine whose KV cache is the fullest,
+// so every engine is taken for as full.
+func (e *engines) see(
+	now time.Time, name string, r *flowcontrol.Reading,
+) (_ *flowcontrol.Reading, isNew bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	state := e.known[name]
+	if state == nil {
+		if len(e.known) >= mostEngines {
+			return r, false
+		}
+		if e.known == nil {
+			e.known = map[string]*engineState{}
+		}
+		state = &engineState{}
+		e.known[name] = state
+	}
+	if r.Sampled.After(state.sampled) {
+		isNew = now.Sub(state.at) > engineGone
+		state.sampled, state.at, state.kvUsed = r.Sampled, now, r.KVUsed
+	}
+	fullest := r.KVUsed
+	for _, other := range e.known {
+		if now.Sub(other.at) <= fullestWithin && other.kvUsed > fullest {
+			fullest = other.kvUsed
+		}
+	}
+	if fullest > r.KVUsed && !math.IsNaN(r.KVUsed) {
+		changed := *r
+		changed.KVUsed = fullest
+		r = &changed
+	}
+	return r, isNew
+}
+
+// names lists the engines that have shown themselves lately, and forgets those that have been gone
+// for long.
+func (e *engines) names(now time.Time) (names []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.known, func(_ string, s *engineState) bool {
+		return now.Sub(s.at) > 2*engineGone
+	})
+	for name, s := range e.known {
+		if now.Sub(s.at) <= engineGone {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ModeGateway is the Mode of an upstream with several engines behind its address.
+const ModeGateway = "gateway"
+
+// IsGateway reports whether several engines are behind the address.
+func (u Upstream) IsGateway() bool { return u.Mode == ModeGateway }
+
+// EngineRunner returns the name of the runner that stands for an engine behind a gateway.
+func EngineRunner(gateway, engine string) string { return gateway + "/" + engine }
+
+// planned returns the runners that stand for an upstream in planning, and how lines get to their
+// engines.
+func (u *runner) planned(now time.Time) (names []string, access flowcontrol.Access) {
+	if !u.IsGateway() {
+		return []string{u.name}, flowcontrol.Direct
+	}
+	if names = u.engines.names(now); len(names) > 0 {
+		return names, flowcontrol.Routed
+	}
+	return []string{u.name}, flowcontrol.Opaque
+}
+
+// runnerOf returns the upstream that a planned runner stands for; nil: none.
+func runnerOf(runners map[string]*runner, planned string) *runner {
+	if u := runners[planned]; u != nil {
+		return u
+	}
+	var found *runner
+	for _, u := range runners {
+		if u.IsGateway() && strings.HasPrefix(planned, u.name+"/") &&
+			(found == nil || len(u.name) > len(found.name)) {
+			found = u
+		}
+	}
+	return found
+}
