@@ -39,6 +39,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	for i, warnings := range planner.Warnings(now) {
 		pools[i].Warnings = warnings
 	}
+	p.warn(pools)
 	p.pools.Store(&pools)
 	p.metrics.pools(pools)
 	p.warnings.log(p.log, pools)

@@ -16,13 +16,17 @@ import (
 
 // streams holds what is known about the streams of a runner.
 type streams struct {
-	gaps gapMeter
+	gaps  gapMeter
+	trust streamTrust
 
 	mu  sync.Mutex
 	off map[editsKey]bool // answers that can't be streamed or assembled
 }
 
 func (s *streams) isOff(kind editsKey) bool {
+	if !s.trust.holds() {
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.off[kind]
@@ -94,19 +98,23 @@ func (t *transport) stream(
 	if err != nil {
 		return a, true, t.unreadable(f, line, err)
 	}
+	var seen streamGaps
 	events := 0
-	r.Watch = t.watch(u, f.Start, &events)
+	r.Watch = t.watch(u, f.Start, &events, &seen)
 	a, err = t.post(ctx, w, f, u, r)
 	result := t.streamResult(ctx, u, editsKey{r.Path, f.Start.Key.Model}, a, events, err)
 	t.metrics.streamed(u.name, result)
 	if result == streamed && a.Texts == 1 {
 		u.streams.gaps.learn(int(a.Usage.OutputTokens), events)
+		u.streams.trust.judge(seen, int(a.Usage.OutputTokens))
 	}
 	return a, result != streamNotUnderstood && result != streamRefused, err
 }
 
 // watch returns functions that report the tokens of a stream to the loop and count its events.
-func (t *transport) watch(u *runner, start plan.Start, events *int) *openai.Watch {
+func (t *transport) watch(
+	u *runner, start plan.Start, events *int, seen *streamGaps,
+) *openai.Watch {
 	begun := time.Now()
 	return &openai.Watch{
 		First: func() {
@@ -117,6 +125,10 @@ func (t *transport) watch(u *runner, start plan.Start, events *int) *openai.Watc
 		},
 		More: func(tokens int, after time.Duration) {
 			*events += tokens
+			seen.add(after)
+			if !u.streams.trust.holds() {
+				return
+			}
 			if sum, due := u.streams.gaps.add(u.name, time.Now(), tokens, after); due {
 				t.notify(sum)
 			}

@@ -1,0 +1,121 @@
+package dispatch
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// streamTrust judges whether the gaps between a runner's tokens are those of its engine. A proxy
+// that buffers passes them on in bunches, and an engine may send several tokens at once. Then gaps
+// show how events come, not how long iterations take, and flow control is better off without them.
+type streamTrust struct {
+	mu       sync.Mutex
+	streams  int     // that were judged, as far as that matters
+	together float64 // share of events that came with the one before
+	perEvent float64 // tokens in an event
+	code     string  // of the warning; empty: they are trusted
+}
+
+// streamGaps is what one stream has shown.
+type streamGaps struct {
+	events   int // that brought tokens
+	together int // events that came within togetherWithin of the one before
+	took     time.Duration
+}
+
+const (
+	// togetherWithin is how soon one event follows another that was sent with it.
+	togetherWithin = time.Millisecond
+	// leastGap is the mean gap below which events of iterations may come so close together.
+	leastGap = 4 * time.Millisecond
+	// judgedEvents is how many events a stream must have to show anything.
+	judgedEvents = 12
+	// judgedStreams is how many streams must show it. A machine that was busy for a moment delivers
+	// late what came in order.
+	judgedStreams = 4
+	// bunched is the share of events that come together from which on a stream is not trusted, and
+	// severalTokens the tokens in an event.
+	bunched       = 0.3
+	severalTokens = 1.5
+)
+
+// Codes of the warnings.
+const (
+	warnBuffered = "streams_buffered"
+	warnInterval = "streams_in_intervals"
+)
+
+// add takes over an event that came so long after the one before.
+func (g *streamGaps) add(after time.Duration) {
+	g.events++
+	g.took += after
+	if after < togetherWithin {
+		g.together++
+	}
+}
+
+// holds reports whether the streams are trusted.
+func (s *streamTrust) holds() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.code == ""
+}
+
+// judge takes over a stream of so many tokens that has ended.
+func (s *streamTrust) judge(g streamGaps, tokens int) {
+	if g.events < judgedEvents || g.took < time.Duration(g.events)*leastGap {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams++
+	part := 1 / float64(min(s.streams, 2*judgedStreams))
+	s.together += part * (float64(g.together)/float64(g.events) - s.together)
+	s.perEvent += part * (float64(tokens)/float64(g.events) - s.perEvent)
+	switch {
+	case s.code != "" || s.streams < judgedStreams:
+	case s.together > bunched:
+		s.code = warnBuffered
+	case s.perEvent >= severalTokens:
+		s.code = warnInterval
+	}
+}
+
+// warning returns what is wrong with the streams of a runner; false: nothing.
+func (s *streamTrust) warning(runner string) (flowcontrol.Warning, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const instead = "; its lines are sent without streaming until the next start, and flow " +
+		"control goes by its metrics or by the times of answers"
+	switch s.code {
+	case warnBuffered:
+		return flowcontrol.Warning{Code: warnBuffered, Text: "streams of runner " + runner +
+			" arrive in bunches, so a proxy in front of it buffers them" + instead +
+			". Have the proxy pass events on at once (nginx: proxy_buffering off)"}, true
+	case warnInterval:
+		return flowcontrol.Warning{Code: warnInterval, Text: "runner " + runner +
+			" sends several tokens in an event, so the time between events is not that of an " +
+			"iteration" + instead + ". Set the engine's stream interval to 1"}, true
+	}
+	return flowcontrol.Warning{}, false
+}
+
+// warn adds the warnings of streams to those of the pools.
+func (p *progress) warn(pools []plan.PoolStatus) {
+	for i := range pools {
+		warned := map[*runner]bool{}
+		for _, r := range pools[i].Runners {
+			u := runnerOf(p.catalog.runners, r.ID)
+			if u == nil || warned[u] {
+				continue
+			}
+			warned[u] = true
+			if w, ok := u.streams.trust.warning(u.name); ok {
+				pools[i].Warnings = append(pools[i].Warnings, w)
+			}
+		}
+	}
+}
