@@ -103,3 +103,26 @@ func TestRunnersThatTakeNoLines(t *testing.T) {
 	d.ObserveState(name, dispatch.RunnerState{})
 	w.awaitEnd(other)
 }
+
+// A gateway that has lost an engine answers 502 at once, until it notices. The line is not taken
+// for the cause, as it would be of an engine.
+func TestGatewaysThatFindNoEngine(t *testing.T) {
+	for _, mode := range []string{"gateway", ""} {
+		var requests atomic.Int64
+		up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			if requests.Add(1) <= 8 {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			io.WriteString(w, okBody)
+		}, "m")
+		w := newWorld(t)
+		w.dispatcher("a", func(_ *dispatch.Config, deps *dispatch.Deps) {
+			deps.Upstreams = []dispatch.Upstream{{URL: up.URL, Mode: mode}}
+		})
+		b := w.awaitEnd(w.submit(chatLines(1, "m"), nil))
+		if completed := b.Counts.Completed == 1; completed != (mode == "gateway") {
+			t.Errorf("mode %q: got %+v", mode, b.Counts)
+		}
+	}
+}
