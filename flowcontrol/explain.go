@@ -24,4 +24,26 @@ const (
 	TermTargetShare = "target share"
 	// TermPromptTokens is how many prompt tokens of batch lines may wait on a runner.
 	TermPromptTokens = "prompt token limit"
+	// TermObjective is how long tokens of interactive requests may take, in milliseconds. 0:
+	// unknown.
+	TermObjective = "objective of tokens"
+	// TermAlone is how long they take without batch work, in milliseconds. 0: unknown.
+	TermAlone = "alone"
+	// TermSlowdown is how many times as long as without batch work first tokens take, and
+	// TermSlowdownAllowed how many times they may.
+	TermSlowdown        = "slowdown"
+	TermSlowdownAllowed = "slowdown allowed"
+)
+
+// Names of terms of a runner that programs look for.
+const (
+	// TermTokenTime is the mean time of the runner's iterations, in milliseconds: every user of it
+	// gets a token in each. 0: unknown. TermTokenTimeAge is how old that is, in seconds.
+	TermTokenTime    = "iteration"
+	TermTokenTimeAge = "token gaps age"
+	// TermInteractiveRunning and TermInteractiveWaiting are the runner's requests that are no batch
+	// lines, as of TermLoadAge seconds ago.
+	TermInteractiveRunning = "interactive running"
+	TermInteractiveWaiting = "interactive waiting"
+	TermLoadAge            = "metrics age"
 )

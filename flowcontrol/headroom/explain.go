@@ -21,6 +21,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "target share of decode", Value: c.target.decode.value},
 		{Name: "prefill part of cost", Value: c.target.part.mean},
 		{Name: "target iteration", Value: c.targetTime(), Unit: "ms"},
+		{Name: flowcontrol.TermObjective, Value: c.knownObjective(), Unit: "ms"},
 		{Name: flowcontrol.TermPromptTokens, Value: c.promptTokens.value, Unit: "tokens"},
 		{Name: "lines by feedback", Value: c.lines, Unit: "lines"},
 		{Name: "lines by cost model", Value: c.predictedLines(), Unit: "lines"},
@@ -34,7 +35,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "answers", Value: c.answers.lengths[1]},
 		{Name: "quiet TTFT", Value: c.quiet.ttft()},
 		{Name: "quiet TPOT", Value: c.quiet.tpot()},
-		{Name: "alone", Value: c.alone.iteration.mean(), Unit: "ms"},
+		{Name: flowcontrol.TermAlone, Value: c.alone.iteration.mean(), Unit: "ms"},
 		{Name: "lines by room", Value: c.linesByRoom()},
 		{Name: "packed runners", Value: float64(c.packing.runners), Unit: "runners"},
 		{Name: "gateway counts lines", Value: mixed},
@@ -43,7 +44,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "token time added", Value: c.addedTime(), Unit: "ms"},
 		{Name: "prompt share", Value: c.promptShare},
 		{Name: "objective of first tokens", Value: milliseconds(c.firstObjective()), Unit: "ms"},
-		{Name: "slowdown", Value: slowdown},
+		{Name: flowcontrol.TermSlowdown, Value: slowdown},
 		{Name: "late budget left", Value: c.budget.left()},
 		{Name: "late first tokens expected", Value: c.firstForecast.expected},
 		{Name: "late first tokens", Value: c.firstForecast.late},
@@ -51,7 +52,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "late answers", Value: c.tokenForecast.late},
 		{Name: "part by token times", Value: c.partByTokenTimes(c.tokenForecast.limit())},
 		{Name: "prompt harm", Value: c.promptHarm()},
-		{Name: "slowdown allowed", Value: c.allowedSlowdown()},
+		{Name: flowcontrol.TermSlowdownAllowed, Value: c.allowedSlowdown()},
 		{Name: "target with prompts", Value: c.promptTarget(), Unit: "ms"},
 		{Name: "interactive prompt", Value: c.first.prompts.mean(), Unit: "tokens"},
 		{Name: "line prompt", Value: mix.Prompt, Unit: "tokens"},
@@ -71,9 +72,9 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		}
 		safe, _ := c.safeLines(now, r, mix)
 		tokens, _ := c.prompts(now, r)
-		add("iteration", r.iterations.all.mean(), "ms")
+		add(flowcontrol.TermTokenTime, r.iterations.all.mean(), "ms")
 		add("iteration without batch prompts", r.iterations.base.mean(), "ms")
-		add("token gaps age", age(now, r.iterations.seenAt), "s")
+		add(flowcontrol.TermTokenTimeAge, age(now, r.iterations.seenAt), "s")
 		add("prompt credit", r.iterations.credit, "ms")
 		add("prompt tokens allowed", tokens, "tokens")
 		add("lines by first tokens", c.linesByFirstTokens(r), "lines")
@@ -82,13 +83,22 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		add("lines by staleness", r.staleness.ceiling, "lines")
 		add("knowledge", float64(r.staleness.state), "state")
 		add("own context", r.own.context, "tokens")
-		add("metrics age", age(now, r.interactive.seenAt), "s")
-		add("interactive running", r.interactive.running.mean, "requests")
+		add(flowcontrol.TermLoadAge, age(now, r.interactive.seenAt), "s")
+		add(flowcontrol.TermInteractiveRunning, r.interactive.running.mean, "requests")
 		add("interactive context", r.interactive.context.mean, "tokens")
 		add("interactive prompts", r.interactive.promptRate.mean, "tokens/s")
-		add("interactive waiting", r.interactive.waiting, "requests")
+		add(flowcontrol.TermInteractiveWaiting, r.interactive.waiting, "requests")
 	}
 	return terms
+}
+
+// knownObjective returns how long iterations may take, in milliseconds; 0 while a relative
+// objective has nothing measured to relate to.
+func (c *Controller) knownObjective() float64 {
+	if c.slo.Relative() && c.alone.iteration.mean() <= 0 {
+		return 0
+	}
+	return c.objectiveTime()
 }
 
 // predictedLines returns how many lines the cost model alone would let run.
