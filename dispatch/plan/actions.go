@@ -14,6 +14,8 @@ type Actions struct {
 	Evict []Start
 	// Verdict says what to do with the answer of a Finished event.
 	Verdict Verdict
+	// Changed says that the allowance of a pool, or what limits it, has changed.
+	Changed bool
 	// Wake is the latest time of the next event; send a Tick then. Zero: no time is set.
 	Wake time.Time
 }

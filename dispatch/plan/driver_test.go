@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -136,7 +137,11 @@ func newTestDriver(
 // step passes an event to the planner and checks the actions.
 func (w *testDriver) step(ev Event) Verdict {
 	w.t.Helper()
+	before := allowances(w.planner)
 	got := w.planner.Step(w.now, ev)
+	if !got.Changed && !maps.Equal(before, allowances(w.planner)) {
+		w.t.Fatalf("%T changed an allowance and does not say so", ev)
+	}
 	twinEvent := ev
 	switch ev := ev.(type) {
 	case *FirstToken:
@@ -178,6 +183,17 @@ func (w *testDriver) step(ev Event) Verdict {
 	w.wake = got.Wake
 	w.checkCounts()
 	return got.Verdict
+}
+
+// allowances returns what is granted to each pool, and why it is not more.
+func allowances(p *Planner) map[*pool]string {
+	all := map[*pool]string{}
+	for _, pool := range p.pools {
+		if pool.limit != 0 || pool.ceiling != 0 || pool.reason != "" {
+			all[pool] = fmt.Sprint(pool.limit, pool.ceiling, pool.reason)
+		}
+	}
+	return all
 }
 
 // plain returns the exported contents of actions.

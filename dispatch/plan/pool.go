@@ -61,11 +61,12 @@ func (p *pool) observe(now time.Time, o flowcontrol.Observation) {
 }
 
 // refresh gets the controller's allowance if it may have changed. It appends the lines to evict to
-// out.
+// out, and reports a change there.
 func (p *pool) refresh(now time.Time, out *Actions) {
 	if !p.stale && (p.until.IsZero() || p.until.After(now)) {
 		return
 	}
+	limit, ceiling, reason := p.limit, p.ceiling, p.reason
 	a := p.flow.Allowance(now)
 	p.stale, p.limit, p.ceiling, p.streams, p.reason, p.until = false, 0, a.Pool, a.Streams,
 		a.Reason, a.Until
@@ -82,6 +83,9 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 		if r.granted.Evict {
 			out.Evict = r.lines.evict(r.id, r.granted.Lines, out.Evict)
 		}
+	}
+	if p.limit != limit || p.ceiling != ceiling || p.reason != reason {
+		out.Changed = true
 	}
 }
 

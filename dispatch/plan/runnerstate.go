@@ -29,7 +29,8 @@ func (r *runner) endStop(now time.Time) {
 // status returns the state of the runner.
 func (r *runner) status() RunnerStatus {
 	s := RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines, Open: r.breaker.open,
-		Prefilling: r.lines.prefilling, Prompt: r.granted.Prompt, Granted: r.granted.Reason}
+		Prefilling: r.lines.prefilling, Prompt: r.granted.Prompt,
+		Evict: r.granted.Evict, Granted: r.granted.Reason}
 	if r.stop != Flowing {
 		s.Limit, s.Granted = 0, flowcontrol.Reason(r.stop)
 	}

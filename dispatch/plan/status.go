@@ -95,6 +95,8 @@ type PoolStatus struct {
 	Limit    int
 	Jobs     int
 	Reason   Reason
+	// Policy is the name of the pool's flow control.
+	Policy string
 	// Granted is why flow control allows no more lines.
 	Granted flowcontrol.Reason
 	// Warnings are the controller's. Planner.Pools leaves them out, because it is called often.
@@ -109,6 +111,8 @@ type RunnerStatus struct {
 	// Prefilling is how many prompt tokens of lines wait to be computed, as far as is known. Prompt
 	// is how many may wait when another line starts.
 	Prefilling, Prompt int
+	// Evict says that lines beyond the Limit are being evicted.
+	Evict bool
 	// Granted is why flow control allows no more lines, or why the runner takes none.
 	Granted flowcontrol.Reason
 }
@@ -119,7 +123,8 @@ func (p *Planner) Pools() []PoolStatus {
 	for _, pool := range p.pools {
 		s := PoolStatus{
 			Models: pool.models, InFlight: pool.inFlight, Limit: min(pool.limit, pool.ceiling),
-			Jobs: pool.starts.Len(), Reason: pool.waitReason, Granted: pool.reason,
+			Jobs: pool.starts.Len(), Reason: pool.waitReason, Policy: pool.flow.Name(),
+			Granted: pool.reason,
 		}
 		for _, r := range pool.runners {
 			s.Runners = append(s.Runners, r.status())

@@ -1,0 +1,80 @@
+package plan
+
+// Explanation says in words what a Reason means.
+type Explanation struct {
+	Reason  Reason
+	Meaning string
+	Remedy  string // what to do; empty: nothing
+}
+
+// Explanations returns a sentence for every reason, those of flow-control policies included. It is
+// the only place that words them: docs/metrics.md is generated from it.
+func Explanations() []Explanation {
+	const (
+		wait  = "Wait."
+		users = "Wait. If it lasts while the pool is idle, check the pool's warnings and " +
+			"`flowcontrol.slo`."
+		sources = "Check the runners, and `tidefill_reading_degraded`."
+	)
+	return []Explanation{
+		{"flowing", "Lines start as others end.", ""},
+		{"none", "Nothing limits the allowance.", ""},
+		{NothingReady, "No line waits.", ""},
+		{AtLimit, "The allowance is used up.", wait},
+		{"runner_limit", "The configured limit of lines per runner is reached.",
+			"Raise the limit of the policy, if engines can carry more."},
+		{"pool_limit", "The configured limit of lines per pool is reached.",
+			"Raise the limit of the policy, if the pool can carry more."},
+		{NoRunner, "No runner serves the model.",
+			"Start one, or cancel the batch. It fails by itself if the model was never served."},
+		{RunnersDown, "Every runner of the model is unreachable.",
+			"Start one: lines are sent when one answers."},
+		{"unreachable", "Lines get no answer from the runner; one is tried now and then.",
+			"Check the runner."},
+		{Unhealthy, "The runner says that it is not healthy.", "Check the runner."},
+		{Starting, "The runner says that it is starting.", wait},
+		{ModelNotLoaded, "The runner says that it has not loaded the model.",
+			"Load the model, or check the runner."},
+		{QueueFull, "The runner says that its queue is full.", wait},
+		{KVFull, "The runner says that its KV cache is full.", wait},
+		{"learning", "The policy watches the pool before lines start, or has not seen yet that " +
+			"more is safe.", wait},
+		{"shed", "The runner refused lines for load (429 or 503).", wait},
+		{"retry_after", "The runner asked for a pause (Retry-After).", wait},
+		{"token_time", "Interactive users would get tokens too slowly: iterations take as long " +
+			"as they may, or prompts have used their share of the time.", users},
+		{"first_token", "More lines would delay the first tokens of interactive users too much.",
+			users},
+		{"prompt_limit", "Enough prompt tokens of batch lines wait to be computed.", users},
+		{"queue", "Interactive requests wait in the runner's queue.", users},
+		{"late", "Too many interactive requests were late in the last half hour.", users},
+		{"kv", "The rest of the KV cache is kept for interactive requests.", users},
+		{"slots", "The engine's other sequences are kept for interactive requests.", users},
+		{"brake", "Interactive requests suffer, so lines are evicted.", users},
+		{"packed", "The runner is being filled with lines, so that others stay free.", wait},
+		{"aging", "The runner was not observed for some seconds, so its lines do not grow.",
+			sources},
+		{"stale", "The runner was not observed for a minute, so its lines shrink.", sources},
+		{"pool_load", "The pool is too full for more lines.", wait},
+		{"no_metrics", "No recent reading shows how full the pool is.",
+			"Check the runners' metrics, and `tidefill_reading_failures_total`."},
+		{WaitingToRetry, "The remaining lines wait for their next attempt.", wait},
+		{BatchLimit, "The batch has reached its own limit of lines in flight.", ""},
+		{Paused, "Somebody paused the batch.", "`tidefill batch resume`"},
+		{Loading, "Lines are being read, or another process holds them.", ""},
+		{DiskFull, "The disk is full, so the store accepts no writes.",
+			"Free space, or enlarge the disk."},
+		{StoreDown, "The store accepts no writes.", "Check the store, and the log."},
+		{Draining, "The process is stopping.", ""},
+	}
+}
+
+// Explain returns the words for a reason; for one that nobody has worded, nothing but its name.
+func Explain(r Reason) Explanation {
+	for _, e := range Explanations() {
+		if e.Reason == r {
+			return e
+		}
+	}
+	return Explanation{Reason: r}
+}
