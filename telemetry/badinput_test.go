@@ -295,6 +295,9 @@ func TestPrometheusThatIsAwayAtStartIsADegradedState(t *testing.T) {
 		}
 	}
 	await("away", func() bool { return slices.Equal(degraded(t, registry), []string{"away"}) })
+	if all := r.Degraded(); len(all) != 1 || all[0].State != "away" || all[0].Meaning == "" {
+		t.Errorf("Degraded returns %+v", all)
+	}
 	if log := seen.logged(); strings.Count(log, "telemetry source failed") != 1 ||
 		!strings.Contains(log, "level=WARN") || !strings.Contains(log, "state=away") {
 		t.Errorf("logged:\n%s", log)

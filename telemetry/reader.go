@@ -71,6 +71,8 @@ type Reader struct {
 	signals signalMap
 	wanted  map[string]bool // names of the metrics that signals are read from
 	access  *access         // to Prometheus; nil: none is configured
+
+	degraded degradations
 }
 
 // New builds a Reader; Run starts it. It returns an error if the signal map, a secret or a

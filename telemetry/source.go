@@ -74,7 +74,7 @@ func (r *Reader) changeState(ctx context.Context, s source, now state, err error
 	switch {
 	case now == "":
 		r.log.InfoContext(ctx, "telemetry source recovered", "target", s.target, "source", s.kind)
-		r.gauges.setState(s, now)
+		r.setState(s, now)
 		return
 	case now == stateNoPage && s.kind == "capabilities":
 		level = slog.LevelDebug
@@ -88,5 +88,11 @@ func (r *Reader) changeState(ctx context.Context, s source, now state, err error
 	if level == slog.LevelDebug {
 		now = ""
 	}
+	r.setState(s, now)
+}
+
+// setState publishes the state of a source; empty: it is not degraded.
+func (r *Reader) setState(s source, now state) {
+	r.degraded.set(s, now)
 	r.gauges.setState(s, now)
 }

@@ -1,0 +1,28 @@
+package telemetry
+
+import "testing"
+
+func TestEveryStateIsWorded(t *testing.T) {
+	for _, s := range []state{stateAway, stateRefused, stateNoPage, stateTooLarge, stateGarbled,
+		stateFailing, stateNoData, stateFrozen} {
+		if meanings[s] == "" {
+			t.Errorf("nothing says what %s means", s)
+		}
+	}
+}
+
+func TestDegradationsEnd(t *testing.T) {
+	var r Reader
+	a, b := source{target: "gpu-2", kind: "metrics"}, source{target: "gpu-1", kind: "metrics"}
+	r.degraded.set(a, stateAway)
+	r.degraded.set(b, stateFrozen)
+	r.degraded.set(a, stateGarbled)
+	all := r.Degraded()
+	if len(all) != 2 || all[0].Target != "gpu-1" || all[1].State != "garbled" {
+		t.Errorf("degraded are %+v", all)
+	}
+	r.degraded.set(a, "")
+	if all := r.Degraded(); len(all) != 1 || all[0].Target != "gpu-1" {
+		t.Errorf("after one has recovered: %+v", all)
+	}
+}
