@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// BatchSummary is what an operator sees of a batch, whoever's it is. It holds nothing of its lines
+// and none of its metadata.
+type BatchSummary struct {
+	ID, Tenant string
+	State      store.State
+	Paused     bool
+	Models     []string
+	Priority   int
+	Counts     store.Counts
+	InFlight   int
+	Rate       float64 // lines per second at present
+	Waiting    string  // why no further line is started; empty: lines start
+	Reason     string  // why the batch ended early
+	CreatedAt  time.Time
+	Deadline   time.Time // zero: none
+	Finish     time.Time // predicted at Rate; zero: unknown
+	EndedAt    time.Time // zero: it has not
+}
+
+// Summaries returns summaries of batches by their ids, of all tenants, in the same order. It leaves
+// out those that do not exist.
+func (s *Server) Summaries(ctx context.Context, ids []string) ([]BatchSummary, error) {
+	batches := make([]store.Batch, 0, len(ids))
+	for _, id := range ids {
+		b, err := s.meta.Batch(ctx, "", id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read batch %s: %w", id, err)
+		}
+		b.Errors = nil // may be many, and are not shown
+		batches = append(batches, b)
+	}
+	shown, err := s.show(ctx, batches...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]BatchSummary, len(batches))
+	for i, b := range batches {
+		all[i] = summarize(b, shown[i])
+	}
+	return all, nil
+}
+
+func summarize(b store.Batch, shown batchObject) BatchSummary {
+	d := shown.Tidefill
+	s := BatchSummary{
+		ID: b.ID, Tenant: b.Tenant, State: b.State, Paused: b.Paused, Priority: d.Priority,
+		Counts: store.Counts(shown.RequestCounts), InFlight: d.InFlight, Rate: d.Rate,
+		Reason: b.Reason, CreatedAt: b.CreatedAt, Deadline: b.Deadline, EndedAt: b.EndedAt(),
+	}
+	for _, m := range b.Models {
+		s.Models = append(s.Models, m.Model)
+	}
+	if d.Waiting != nil {
+		s.Waiting = *d.Waiting
+	}
+	if d.ETA != nil {
+		s.Finish = time.Unix(*d.ETA, 0)
+	}
+	return s
+}
