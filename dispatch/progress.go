@@ -169,26 +169,40 @@ func (r *run) postAgain() {
 	r.lastPost = store.ProgressPost{Progress: store.Progress{Attempts: -1}} // differs from any
 }
 
-// speed measures durable results per second.
+// speed measures durable results per second: over 3 seconds or, if results are rare, over as long
+// as it takes to see some.
 type speed struct {
 	since time.Time
 	count int
-	last  float64
+	last  float64 // of the last window that has ended; 0: none, or nothing came
 }
+
+const (
+	shortWindow, longWindow = 3 * time.Second, time.Minute
+	// enoughResults end a window.
+	enoughResults = 10
+	// firstWindow is how long the first window takes at least before it shows anything.
+	firstWindow = 500 * time.Millisecond
+)
 
 func (s *speed) add(n int) { s.count += n }
 
 func (s *speed) perSecond(now time.Time) float64 {
-	const window = 3 * time.Second
 	if s.since.IsZero() {
-		s.since = now
+		if s.count > 0 { // the time before the first result says nothing
+			s.since, s.count = now, 0
+		}
 		return 0
 	}
 	elapsed := now.Sub(s.since)
-	if elapsed < window && (s.last > 0 || elapsed < 500*time.Millisecond) {
-		return s.last
+	switch {
+	case elapsed >= shortWindow && (s.count >= enoughResults || elapsed >= longWindow):
+		s.last = float64(s.count) / elapsed.Seconds()
+		s.since, s.count = now, 0
+	case s.last == 0 && elapsed >= firstWindow:
+		return float64(s.count) / elapsed.Seconds()
+	case elapsed >= shortWindow: // fewer come than before
+		return min(s.last, float64(s.count+1)/elapsed.Seconds())
 	}
-	s.last = float64(s.count) / elapsed.Seconds()
-	s.since, s.count = now, 0
 	return s.last
 }
