@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
 )
@@ -46,6 +47,7 @@ func (d *Dispatcher) newSession(
 	recorder.finishChunk, recorder.stopIfOver = s.claimer.finishLater, s.reconciler.stopIfOver
 	s.transport = d.newTransport(with, recorder)
 	s.loop = newLoop(planner, inbox, with.memory, d.deps.Watcher)
+	s.loop.decisions = decision.NewRecorder(d.decisions, planner, poolLabel)
 	s.loop.expired, s.loop.recordFailure = lease.expired, recorder.recordFailure
 	s.loop.send, s.loop.load, s.loop.release = s.transport.submit, s.claimer.enqueue,
 		s.claimer.releaseLater
@@ -74,7 +76,7 @@ func (d *Dispatcher) newReconciler(with shared) *reconciler {
 		pollEvery: d.cfg.PollEvery, cancelGrace: d.cfg.CancelGrace, queue: newQueue[string](),
 		remaining: &remaining{store: d.deps.Metadata}, catalog: d.catalog,
 		owner: with.owner, log: with.log, notify: with.notify, runs: with.runs,
-		tasks: with.tasks,
+		shown: d.shown, tasks: with.tasks,
 	}
 	rc.admitter = &admitter{
 		metadata: d.deps.Metadata, blobs: d.deps.Blobs, runs: with.runs, log: with.log,

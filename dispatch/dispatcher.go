@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/scheduler"
@@ -49,6 +50,9 @@ type Dispatcher struct {
 	catalog *catalog
 	current atomic.Pointer[session]
 	ready   atomic.Bool
+
+	decisions *decision.History
+	shown     *shownBatches
 }
 
 // New returns a dispatcher. Run starts it.
@@ -68,6 +72,7 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	d := &Dispatcher{
 		cfg: cfg, deps: deps, log: deps.Logger.With("component", "dispatch"),
 		metrics: newMetrics(deps.Registerer), runners: map[string]*runner{},
+		decisions: decision.NewHistory(), shown: newShownBatches(),
 	}
 	for _, u := range deps.Upstreams {
 		up, err := newRunner(cfg, u, deps.Spool)
@@ -165,6 +170,16 @@ func (d *Dispatcher) UnservedModels(
 	ctx context.Context, models []string,
 ) (sentences map[string]string, err error) {
 	return d.catalog.unserved(ctx, models)
+}
+
+// Decisions returns what flow control saw and decided in the last hour.
+func (d *Dispatcher) Decisions() *decision.History { return d.decisions }
+
+// StandsBy reports whether other processes lead all that this one could, so that it decides
+// nothing.
+func (d *Dispatcher) StandsBy() bool {
+	s := d.current.Load()
+	return s != nil && s.lease.leading.standsBy()
 }
 
 // Pools returns the state of the pools; nil before the first session.

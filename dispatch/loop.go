@@ -3,6 +3,7 @@ package dispatch
 import (
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
@@ -14,7 +15,9 @@ type loop struct {
 	inbox   *inbox
 	watcher Watcher // nil: none
 	memory  *memory
-	expired func(now time.Time) bool // whether the lease may have expired
+	// decisions records what flow control decides.
+	decisions *decision.Recorder
+	expired   func(now time.Time) bool // whether the lease may have expired
 
 	send          func(f *flight)
 	load          func(job plan.JobKey) // claims and reads a chunk
@@ -83,6 +86,7 @@ func (l *loop) run() {
 		select {
 		case <-l.inbox.signal:
 		case <-progress.C:
+			l.decisions.Tick(time.Now())
 			l.post(time.Now(), l.planner)
 		case <-timer.C:
 			l.armed = time.Time{} // the same instant again needs the timer again
@@ -161,6 +165,7 @@ func (l *loop) do(ev plan.Event) plan.Verdict {
 	if l.watcher != nil {
 		l.watcher.Step(now, ev, actions)
 	}
+	l.decisions.Step(now, ev, &actions)
 	for i := range actions.Start {
 		l.start(&actions.Start[i])
 	}

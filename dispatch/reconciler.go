@@ -27,6 +27,7 @@ type reconciler struct {
 	notify    func(message any) // sends to the loop
 	newDemand func()            // reports a batch, whose models may be new
 	runs      *runs
+	shown     *shownBatches
 	tasks     *tasks
 	remaining *remaining
 	catalog   *catalog
@@ -82,10 +83,12 @@ func (rc *reconciler) enqueue(batch string) { rc.queue.add(batch) }
 func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	b, err := rc.metadata.Batch(ctx, "", id)
 	if errors.Is(err, store.ErrNotFound) {
+		rc.shown.forget(id)
 		rc.dismiss(id)
 		return
 	}
 	if err == nil {
+		rc.shown.see(&b)
 		switch {
 		case b.State == store.Validating:
 			var failed bool

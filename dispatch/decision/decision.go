@@ -1,0 +1,110 @@
+package decision
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// Decision is what flow control saw and decided in a pool at one time. Its JSON is documented in
+// docs/console.md.
+type Decision struct {
+	Time Time `json:"time"`
+	// Reason is why the pool starts no more lines: flowing while lines start as others end.
+	Reason string `json:"reason"`
+	// Granted is what keeps the allowance from being larger; none: nothing does.
+	Granted   string `json:"allowance_reason"`
+	InFlight  Number `json:"in_flight"`
+	Allowance Number `json:"allowance"`
+	Jobs      Number `json:"jobs"` // with a line to start
+	// Evicted counts the lines evicted since the process started.
+	Evicted float64 `json:"evicted_total"`
+
+	// Objective is how long tokens of interactive requests may take, and Alone how long they take
+	// without batch work, in milliseconds.
+	Objective Number `json:"objective_ms"`
+	Alone     Number `json:"alone_ms"`
+	// Slowdown is how many times as long as without batch work first tokens take, by the policy's
+	// estimate, and SlowdownAllowed how many times they may.
+	Slowdown        Number `json:"first_token_slowdown"`
+	SlowdownAllowed Number `json:"first_token_slowdown_allowed"`
+	// Gateway is what a gateway counted; nil: there is none.
+	Gateway *Gateway `json:"gateway"`
+
+	Runners []Runner `json:"runners"`
+	Terms   []Term   `json:"terms,omitempty"` // of the pool
+}
+
+// Gateway is what the gateway in front of a pool counted of interactive requests since the process
+// started.
+type Gateway struct {
+	Age             Number  `json:"age_s"`
+	FirstTokens     float64 `json:"first_tokens_total"`
+	LateFirstTokens float64 `json:"late_first_tokens_total"`
+	Answers         float64 `json:"answers_total"`
+	LateAnswers     float64 `json:"late_answers_total"` // by the time for each token
+}
+
+// Runner is the part of a Decision that is about one runner.
+type Runner struct {
+	Name      string `json:"name"`
+	InFlight  Number `json:"in_flight"`
+	Allowance Number `json:"allowance"`
+	Reason    string `json:"reason"`
+	Evicting  bool   `json:"evicting"`
+	Open      bool   `json:"breaker_open"`
+	// Prompt is how many prompt tokens of lines wait to be computed, PromptAllowance below how many
+	// another line may start; unknown: without a limit.
+	Prompt          Number `json:"prompt_tokens"`
+	PromptAllowance Number `json:"prompt_tokens_allowed"`
+	// Reading is the last reading of the runner; nil: there is none.
+	Reading *Reading `json:"reading"`
+	// Running and Waiting are the interactive requests, by the policy.
+	Running Number `json:"interactive_running"`
+	Waiting Number `json:"interactive_waiting"`
+	// TokenTime is the mean time between two tokens of every user of the runner, in milliseconds;
+	// unknown if it was not measured for half a minute.
+	TokenTime Number `json:"token_time_ms"`
+	Terms     []Term `json:"terms,omitempty"`
+}
+
+// Reading is what an engine showed of all its requests, batch lines included.
+type Reading struct {
+	Source  string `json:"source"`
+	Age     Number `json:"age_s"`
+	Running Number `json:"running"`
+	Waiting Number `json:"waiting"`
+	KVUsed  Number `json:"kv_used"`
+}
+
+// Term is a figure that the policy decides by.
+type Term struct {
+	Name  string `json:"name"`
+	Value Number `json:"value"`
+	Unit  string `json:"unit,omitempty"`
+}
+
+// Time is written as Unix seconds, to the millisecond.
+type Time struct{ time.Time }
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(t.UnixMilli())/1000, 'f', 3, 64), nil
+}
+
+// Number is a number that may be unknown: NaN or infinite, which is written as null.
+type Number float32
+
+// Unknown is the unknown Number.
+var Unknown = Number(math.NaN())
+
+// Known reports whether the number is known.
+func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if !n.Known() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(n), 'f', -1, 32), nil
+}

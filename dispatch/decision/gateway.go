@@ -1,0 +1,37 @@
+package decision
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// gateway counts the interactive requests that the gateway in front of a pool has shown.
+type gateway struct {
+	at          time.Time // of the last reading
+	first, each counted
+}
+
+// counted sums up the growth of a counter that starts again when its source restarts.
+type counted struct {
+	last           flowcontrol.Attainment
+	known          bool
+	requests, late float64
+}
+
+func (g *gateway) read(r *flowcontrol.Reading) {
+	g.at = r.Sampled
+	g.first.read(r.TTFT)
+	g.each.read(r.TPOT)
+}
+
+func (c *counted) read(a flowcontrol.Attainment) {
+	if !(a.Requests >= 0 && a.Late >= 0) { // absent
+		return
+	}
+	if c.known && a.Requests >= c.last.Requests && a.Late >= c.last.Late {
+		c.requests += a.Requests - c.last.Requests
+		c.late += a.Late - c.last.Late
+	}
+	c.last, c.known = a, true
+}

@@ -1,0 +1,89 @@
+package dispatch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// shownBatches knows which batches an operator wants to see: those that have not ended, and the
+// last ones that have. It is safe for concurrent use.
+type shownBatches struct {
+	mu     sync.Mutex
+	living map[string]due
+	ended  []string // the last ones that ended while this process ran, latest first
+}
+
+// due is by what batches are ordered.
+type due struct {
+	id                string
+	created, deadline time.Time
+}
+
+// maxEnded limits how many ended batches are shown.
+const maxEnded = 20
+
+func newShownBatches() *shownBatches { return &shownBatches{living: map[string]due{}} }
+
+// see takes over the state of a batch.
+func (s *shownBatches) see(b *store.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !b.State.Terminal() {
+		s.living[b.ID] = due{b.ID, b.CreatedAt, b.Deadline}
+		return
+	}
+	delete(s.living, b.ID)
+	if !slices.Contains(s.ended, b.ID) {
+		s.ended = slices.Insert(s.ended, 0, b.ID)
+		s.ended = s.ended[:min(len(s.ended), maxEnded)]
+	}
+}
+
+// forget removes a batch that was deleted.
+func (s *shownBatches) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.living, id)
+	s.ended = slices.DeleteFunc(s.ended, func(ended string) bool { return ended == id })
+}
+
+// list returns up to limit of the batches that have not ended, those with the earliest deadline
+// first and those without one last, how many there are in all, and the last ones that ended.
+func (s *shownBatches) list(limit int) (living []string, all int, ended []string) {
+	s.mu.Lock()
+	order := slices.Collect(maps.Values(s.living))
+	ended = slices.Clone(s.ended)
+	s.mu.Unlock()
+	slices.SortFunc(order, func(a, b due) int {
+		return cmp.Or(laterIfZero(a.deadline, b.deadline), a.created.Compare(b.created),
+			cmp.Compare(a.id, b.id))
+	})
+	all = len(order)
+	for _, b := range order[:min(all, limit)] {
+		living = append(living, b.id)
+	}
+	return living, all, ended
+}
+
+// laterIfZero compares times of which zero is later than all others.
+func laterIfZero(a, b time.Time) int {
+	if a.IsZero() != b.IsZero() {
+		if a.IsZero() {
+			return 1
+		}
+		return -1
+	}
+	return a.Compare(b)
+}
+
+// Batches returns the ids of up to limit batches that have not ended, those with the earliest
+// deadline first, how many there are in all, and the last ones that ended while this process ran,
+// latest first.
+func (d *Dispatcher) Batches(limit int) (living []string, all int, ended []string) {
+	return d.shown.list(limit)
+}
