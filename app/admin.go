@@ -1,14 +1,19 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tidefill/tidefill/app/console"
+	"github.com/tidefill/tidefill/telemetry"
 )
 
-// adminHandler serves health, metrics and profiles.
+// adminHandler serves health, metrics, profiles and the console.
 func (a *App) adminHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -25,10 +30,26 @@ func (a *App) adminHandler() http.Handler {
 	registry := a.options.Registry
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry,
 		promhttp.HandlerOpts{Registry: registry}))
+	console.New(console.Deps{
+		Version: a.options.Version, Node: a.cfg.Node, Decisions: a.dispatcher.Decisions(),
+		Flow: a.cfg.FlowControl.For, Degraded: a.degraded,
+		Waiting:  func(ctx context.Context) []string { return a.readiness(ctx).Waiting },
+		StandsBy: a.dispatcher.StandsBy, Batches: a.dispatcher.Batches,
+		Summaries: a.api.Summaries, Now: time.Now,
+		Logger: a.log.With("component", "console"),
+	}).Register(mux)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
+}
+
+// degraded returns the sources of readings that give none.
+func (a *App) degraded() []telemetry.Degradation {
+	if a.telemetry == nil {
+		return nil
+	}
+	return a.telemetry.Degraded()
 }

@@ -51,7 +51,7 @@ func get(t *testing.T, url string) (status int) {
 func TestAdminRoutes(t *testing.T) {
 	a := start(t)
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/pprof/",
-		"/debug/pprof/heap"} {
+		"/debug/pprof/heap", "/console", "/admin/pools", "/admin/batches"} {
 		if status := get(t, a.AdminURL()+path); status != http.StatusOK {
 			t.Errorf("%s: status %d", path, status)
 		}

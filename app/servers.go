@@ -41,7 +41,7 @@ func (a *App) newServers() (err error) {
 	a.admin, err = httpserver.New(bounds,
 		a.certificates.RequireCertificate(a.adminHandler(), "/healthz", "/readyz"),
 		httpserver.Options{
-			CheckHost: true, TLS: optional, RefuseCrossSite: true,
+			CheckHost: true, TLS: optional, RefuseCrossSite: true, Pages: []string{"/console"},
 			Logger: a.log.With("component", "admin server"),
 		})
 	if err != nil {

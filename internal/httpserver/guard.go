@@ -15,11 +15,12 @@ type guard struct {
 	hosts     []string // served in addition to addresses and localhost
 	checkHost bool
 	crossSite bool // also refuse reads from other sites
+	pages     []string
 	origins   *http.CrossOriginProtection
 }
 
 func newGuard(c Config, o Options) (*guard, error) {
-	g := &guard{checkHost: o.CheckHost, crossSite: o.RefuseCrossSite,
+	g := &guard{checkHost: o.CheckHost, crossSite: o.RefuseCrossSite, pages: o.Pages,
 		origins: http.NewCrossOriginProtection()}
 	for _, host := range c.Hosts {
 		g.hosts = append(g.hosts, normalized(host))
@@ -41,8 +42,8 @@ func (g *guard) protect(next http.Handler) http.Handler {
 					"localhost, or list the name in http.hosts of its configuration.", r.Host))
 			return
 		}
-		foreign := g.crossSite && slices.Contains([]string{"cross-site", "same-site"},
-			r.Header.Get("Sec-Fetch-Site"))
+		foreign := g.crossSite && !g.isVisit(r) && slices.Contains([]string{"cross-site",
+			"same-site"}, r.Header.Get("Sec-Fetch-Site"))
 		if foreign || g.origins.Check(r) != nil {
 			refuse(w, http.StatusForbidden, "invalid_request_error", "cross_origin", fmt.Sprintf(
 				"A web page of the origin %.100q made this request, which only the server's own "+
@@ -52,6 +53,13 @@ func (g *guard) protect(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isVisit reports whether somebody follows a link to one of the server's pages, in a window of its
+// own: the page with the link sees nothing of it.
+func (g *guard) isVisit(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
+		r.Header.Get("Sec-Fetch-Dest") == "document" && slices.Contains(g.pages, r.URL.Path)
 }
 
 // knows reports whether a Host header cannot be a foreign name pointed at this server. HTTP/1.0,

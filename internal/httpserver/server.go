@@ -39,6 +39,9 @@ type Options struct {
 	// RefuseCrossSite refuses all requests from web pages of other sites, not only those that
 	// change something.
 	RefuseCrossSite bool
+	// Pages are the paths to which pages of other sites may link all the same. They must be safe to
+	// open by mistake, and refuse to be framed.
+	Pages []string
 	// TLS is the server's TLS configuration. Nil: it serves without TLS.
 	TLS *tls.Config
 

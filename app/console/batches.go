@@ -1,0 +1,93 @@
+package console
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/tidefill/tidefill/api"
+)
+
+// The number of batches in an answer, ended ones aside.
+const (
+	defaultBatches = 50
+	maxBatches     = 100
+)
+
+// batchList is the answer of GET /admin/batches.
+type batchList struct {
+	Object string  `json:"object"`
+	Total  int     `json:"total"` // that have not ended
+	Data   []batch `json:"data"`  // those that have not ended before those that have
+}
+
+type batch struct {
+	ID       string   `json:"id"`
+	Tenant   string   `json:"tenant"`
+	Status   string   `json:"status"`
+	Paused   bool     `json:"paused"`
+	Models   []string `json:"models"`
+	Priority int      `json:"priority"`
+	Counts   counts   `json:"request_counts"`
+	InFlight int      `json:"in_flight"`
+	Rate     float64  `json:"rate"`
+	Waiting  *string  `json:"waiting"`
+	Reason   *string  `json:"reason"`
+
+	CreatedAt *int64 `json:"created_at"`
+	Deadline  *int64 `json:"deadline"`
+	Finish    *int64 `json:"predicted_finish"`
+	EndedAt   *int64 `json:"ended_at"`
+}
+
+type counts struct {
+	Total     int `json:"total"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+}
+
+func (c *Console) batches(w http.ResponseWriter, r *http.Request) error {
+	limit, err := readLimit(r.URL.Query(), defaultBatches, maxBatches)
+	if err != nil {
+		return err
+	}
+	living, total, ended := c.deps.Batches(limit)
+	summaries, err := c.deps.Summaries(r.Context(), append(living, ended...))
+	if err != nil {
+		return err
+	}
+	list := batchList{Object: "list", Total: total, Data: make([]batch, len(summaries))}
+	for i := range summaries {
+		list.Data[i] = show(&summaries[i])
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+func show(s *api.BatchSummary) batch {
+	models := s.Models
+	if models == nil {
+		models = []string{}
+	}
+	return batch{
+		ID: s.ID, Tenant: s.Tenant, Status: string(s.State), Paused: s.Paused,
+		Models: models, Priority: s.Priority, Counts: counts(s.Counts),
+		InFlight: s.InFlight, Rate: s.Rate,
+		Waiting: orNull(s.Waiting), Reason: orNull(s.Reason),
+		CreatedAt: unix(s.CreatedAt), Deadline: unix(s.Deadline), Finish: unix(s.Finish),
+		EndedAt: unix(s.EndedAt),
+	}
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func unix(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	seconds := t.Unix()
+	return &seconds
+}

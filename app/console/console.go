@@ -1,0 +1,50 @@
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/telemetry"
+)
+
+// Deps are what a Console shows. All fields are required.
+type Deps struct {
+	Version, Node string
+	Decisions     *decision.History
+	// Flow returns the configuration of the pool that serves these models.
+	Flow func(models []string) flowcontrol.Config
+	// Degraded returns the sources of readings that give none.
+	Degraded func() []telemetry.Degradation
+	// Waiting returns why the daemon is not ready; none: it is.
+	Waiting func(context.Context) []string
+	// StandsBy reports whether another process decides for all pools.
+	StandsBy func() bool
+	// Batches returns the ids of up to limit batches that have not ended, how many there are in
+	// all, and those that ended last.
+	Batches   func(limit int) (living []string, all int, ended []string)
+	Summaries func(ctx context.Context, ids []string) ([]api.BatchSummary, error)
+	Now       func() time.Time
+	Logger    *slog.Logger
+}
+
+// Console serves the JSON and the page.
+type Console struct{ deps Deps }
+
+// New returns a Console.
+func New(deps Deps) *Console { return &Console{deps} }
+
+// Register adds the routes to a mux.
+func (c *Console) Register(mux *http.ServeMux) {
+	mux.Handle("GET /admin/pools", c.serve(c.pools))
+	mux.Handle("GET /admin/pools/{pool}/decisions", c.serve(c.decisions))
+	mux.Handle("GET /admin/batches", c.serve(c.batches))
+	mux.Handle("/admin/", c.serve(func(_ http.ResponseWriter, r *http.Request) error {
+		return unknownURL(r)
+	}))
+	registerPage(mux)
+}

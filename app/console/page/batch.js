@@ -1,0 +1,58 @@
+// A batch, as a row.
+
+import { h, set, setText } from './dom.js';
+import { count, date, duration, relative } from './format.js';
+
+const bad = new Set(['failed', 'expired', 'cancelled']);
+
+export class BatchView {
+  constructor(batch) {
+    this.owner = h('span', { class: 'muted' });
+    this.status = h('span', { class: 'reason' });
+    this.done = h('div', { class: 'done' });
+    this.failed = h('div', { class: 'failed' });
+    this.progress = h('span', { class: 'number' });
+    this.waiting = h('span', { class: 'muted' });
+    this.deadline = h('span', { class: 'number' });
+    this.finish = h('span', { class: 'number' });
+    this.element = h('tr', {},
+      h('th', { scope: 'row' }, h('code', {}, batch.id), this.owner),
+      h('td', { 'data-label': 'Status' }, this.status),
+      h('td', { 'data-label': 'Progress' }, h('div', { class: 'progress' },
+        h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.waiting)),
+      h('td', { 'data-label': 'Deadline' }, this.deadline), h('td', { 'data-label': 'Predicted finish' }, this.finish));
+  }
+
+  update({ batch, now }) {
+    const c = batch.request_counts, ended = batch.ended_at !== null;
+    setText(this.owner, `${batch.tenant} · ${batch.models.join(', ') || 'no model'}`);
+    setText(this.status, batch.paused && !ended ? 'paused' : batch.status);
+    set(this.status, 'data-kind', batch.status === 'completed' ? 'flow' : bad.has(batch.status) ? 'fault' : batch.paused ? 'idle' : 'users');
+    const share = (n) => (c.total ? 100 * n / c.total : 0);
+    this.done.style.width = share(c.completed) + '%';
+    this.failed.style.width = share(c.failed) + '%';
+    let text = `${count(c.completed + c.failed)} of ${count(c.total)}`;
+    if (c.total) text += ` (${Math.floor(share(c.completed + c.failed))} %)`;
+    if (c.failed) text += `, ${count(c.failed)} failed`;
+    if (!ended && batch.rate > 0) text += `, ${batch.rate.toFixed(1)} lines/s`;
+    setText(this.progress, text);
+    setText(this.waiting, batch.reason ?? (ended ? '' : batch.waiting ? 'waiting: ' + batch.waiting
+      : batch.in_flight ? `${count(batch.in_flight)} in flight` : ''));
+    setText(this.deadline, batch.deadline === null ? 'none' : relative(batch.deadline, now));
+    set(this.deadline, 'title', batch.deadline === null ? '' : date(batch.deadline));
+    this.updateFinish(batch, now, ended);
+  }
+
+  updateFinish(batch, now, ended) {
+    const at = ended ? batch.ended_at : batch.predicted_finish;
+    let text = 'unknown', late = false;
+    if (ended) text = `ended ${relative(at, now)}, after ${duration(at - batch.created_at)}`;
+    else if (at !== null) {
+      late = batch.deadline !== null && at > batch.deadline;
+      text = relative(Math.max(at, now), now) + (late ? ', after the deadline' : '');
+    }
+    setText(this.finish, text);
+    set(this.finish, 'title', at === null ? 'No line has ended lately.' : date(at));
+    set(this.finish, 'data-kind', late ? 'over' : null);
+  }
+}

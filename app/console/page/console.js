@@ -1,0 +1,90 @@
+// The console: asks the daemon every two seconds, and shows what it answers.
+
+import { Keyed, set, setText } from './dom.js';
+import { BatchView } from './batch.js';
+import { clock, duration } from './format.js';
+import { Notice, PoolView } from './pool.js';
+import { learn } from './reasons.js';
+
+const interval = 2000, patience = 8000; // milliseconds
+const byId = (id) => document.getElementById(id);
+
+const pools = new Keyed(byId('pools'), (pool) => new PoolView(pool));
+const batches = new Keyed(byId('batch-rows'), ({ batch }) => new BatchView(batch));
+const notices = new Keyed(byId('notices'), (notice) => new Notice(notice.kind));
+let reached = null; // when the daemon answered last, in seconds by the clock of this machine
+
+async function get(path) {
+  const answer = await fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(patience) });
+  if (!answer.ok) throw new Error(`${path}: status ${answer.status}`);
+  return answer.json();
+}
+
+async function readHistory(pool) {
+  const view = pools.views.get(pool.name);
+  if (!view) return;
+  const path = `admin/pools/${encodeURIComponent(pool.name)}/decisions?${view.history.query()}`;
+  view.history.add((await get(path)).data);
+}
+
+async function refresh() {
+  const [state, work] = await Promise.all([get('admin/pools'), get('admin/batches')]);
+  reached = Date.now() / 1000;
+  learn(state.reasons);
+  pools.update(state.data, (pool) => pool.name);
+  await Promise.all(state.data.map(readHistory));
+  pools.update(state.data, (pool) => pool.name);
+  batches.update(work.data.map((batch) => ({ batch, now: state.time })), ({ batch }) => batch.id);
+  byId('batches').hidden = false;
+  byId('no-batches').hidden = work.data.length > 0;
+  const shown = work.data.filter((batch) => batch.ended_at === null).length;
+  setText(byId('batch-total'), `${work.total.toLocaleString('en')} not ended` +
+    (work.total > shown ? `, the ${shown} with the earliest deadlines are shown` : ''));
+  setText(byId('node'), `${state.node} · ${state.version}`);
+  setText(byId('clock'), clock(state.time, true));
+  showState(state.waiting.length ? 'not ready' : 'live', state.waiting.length ? 'careful' : 'flow');
+  notices.update(noticesOf(state), (notice) => notice.key);
+}
+
+function noticesOf(state) {
+  const all = state.waiting.map((text) => ({ key: 'waiting ' + text, kind: 'bad', text: 'Not ready: ' + text + '.' }));
+  if (state.stands_by) {
+    all.push({ key: 'stands by', kind: 'warn', text: 'This process stands by: another one leads the pools, and its console shows them.' });
+  } else if (state.data.length === 0 && !state.waiting.length) {
+    all.push({ key: 'no pool', kind: 'warn', text: 'No pool yet: no upstream has listed its models. The log says what they answer.' });
+  }
+  for (const d of state.degraded) {
+    all.push({ key: `degraded ${d.target} ${d.source}`, kind: 'warn',
+      text: `${d.source} of ${d.target}: ${d.state} for ${duration(state.time - d.since)}. ${d.meaning}` });
+  }
+  return all;
+}
+
+function showState(text, kind) {
+  setText(byId('state'), text);
+  set(byId('state'), 'data-kind', kind);
+  document.body.classList.toggle('stale', kind === 'fault');
+}
+
+function showFailure(error) {
+  console.debug(error);
+  showState('not reachable', 'fault');
+  const text = reached === null ? 'The daemon does not answer. This page tries again every two seconds.'
+    : `The daemon has not answered since ${clock(reached, true)}. All figures are from then. This page tries again every two seconds.`;
+  notices.update([{ key: 'away', kind: 'bad', text }], (notice) => notice.key);
+}
+
+// run refreshes the page while somebody sees it, and at once when somebody looks again.
+async function run() {
+  let wake = () => {};
+  document.addEventListener('visibilitychange', () => wake());
+  for (;;) {
+    if (!document.hidden) await refresh().catch(showFailure);
+    await new Promise((resolve) => {
+      wake = resolve;
+      setTimeout(resolve, interval);
+    });
+  }
+}
+
+run();

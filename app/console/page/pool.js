@@ -1,0 +1,124 @@
+// A pool: what limits it now, what its interactive users feel, and the last hour.
+
+import { h, set, setText, Keyed } from './dom.js';
+import { Band, Chart, spanOf } from './chart.js';
+import { count, dash, milliseconds, percent, times } from './format.js';
+import { History } from './history.js';
+import { kind, meaning, remedy } from './reasons.js';
+import { RunnerView } from './runner.js';
+
+// values returns what is known of a list.
+const known = (list) => list.filter((n) => n !== null);
+const sum = (list) => (list.length ? list.reduce((a, b) => a + b, 0) : null);
+
+// tokenTime returns the mean, least and greatest token time of the runners.
+function tokenTime(decision) {
+  const all = known(decision.runners.map((r) => r.token_time_ms));
+  if (!all.length) return [null, null, null];
+  return [sum(all) / all.length, Math.min(...all), Math.max(...all)];
+}
+
+export class PoolView {
+  constructor(pool) {
+    this.history = new History();
+    this.title = h('h2', {}, pool.name);
+    this.policy = h('span', { class: 'tag' });
+    this.reason = h('span', { class: 'reason' });
+    this.sentence = h('p', { class: 'sentence' });
+    this.promise = h('p', { class: 'muted promise' });
+    this.warnings = new Keyed(h('ul', { class: 'notices' }), () => new Notice('warn'));
+    this.figures = {};
+    const figures = h('dl', { class: 'figures' });
+    for (const [key, name] of [['lines', 'Batch lines'], ['users', 'Interactive requests'], ['token', 'Time per token'],
+      ['first', 'First tokens'], ['late', 'Late requests'], ['evicted', 'Lines evicted']]) {
+      const value = h('dd', { class: 'number' }), note = h('dd', { class: 'muted' });
+      this.figures[key] = { value, note };
+      figures.append(h('div', {}, h('dt', {}, name), value, note));
+    }
+    this.latency = new Chart('Time per token of interactive users, ms', [
+      { name: '', class: 'range', band: 1 }, { name: '', class: 'hidden' },
+      { name: 'mean of runners', class: 'users' }, { name: 'objective', class: 'objective' },
+      { name: 'without batch work', class: 'alone' }], (n) => (n === null ? dash : n > 0 && n < 10 ? n.toFixed(1) : n.toFixed(0)));
+    this.lines = new Chart('Batch lines', [
+      { name: 'allowed', class: 'allowance', stepped: true }, { name: 'in flight', class: 'flight', stepped: true }],
+    (n) => (n === null ? dash : n < 3 && n % 1 ? n.toFixed(1) : n.toFixed(0)));
+    this.band = new Band('Limiting reason over time');
+    this.shares = h('span', { class: 'legend' });
+    this.runners = new Keyed(h('tbody'), (r) => new RunnerView(r));
+    this.noRunner = h('p', { class: 'muted empty', hidden: '' }, 'No runner serves this pool now.');
+    this.table = h('table', { class: 'runners' },
+      h('thead', {}, h('tr', {}, ...['Runner', 'Limited by', 'Time per token', 'Lines', 'Interactive', 'Prompt tokens', 'Last reading']
+        .map((name) => h('th', {}, name)))), this.runners.parent);
+    this.element = h('section', { class: 'card pool' },
+      h('div', { class: 'head' }, this.title, this.policy, h('span', { class: 'spacer' }), this.reason),
+      this.sentence, this.promise, this.warnings.parent, figures,
+      h('div', { class: 'charts' }, this.latency.element, this.lines.element),
+      h('div', { class: 'reasons' }, h('div', { class: 'caption' }, h('span', { class: 'title' }, 'Limited by'), this.shares), this.band.element),
+      this.table, this.noRunner);
+  }
+
+  update(pool) {
+    const d = pool.decision;
+    setText(this.title, pool.models.join(', '));
+    setText(this.policy, pool.policy);
+    setText(this.reason, d.reason);
+    set(this.reason, 'data-kind', kind(d.reason));
+    setText(this.sentence, [meaning(d.reason), remedy(d.reason)].filter(Boolean).join(' '));
+    setText(this.promise, pool.protection);
+    set(this.promise, 'data-kind', pool.protected ? null : 'unprotected');
+    this.warnings.update(pool.warnings.map((w) => ({ key: w.code, text: `${w.code}: ${w.text}` })), (w) => w.key);
+    this.updateFigures(d);
+    this.drawHistory(d);
+  }
+
+  updateFigures(d) {
+    const put = (key, value, note) => {
+      setText(this.figures[key].value, value);
+      setText(this.figures[key].note, note);
+    };
+    put('lines', `${count(d.in_flight)} / ${count(d.allowance)}`, 'in flight / allowed');
+    const running = sum(known(d.runners.map((r) => r.interactive_running)));
+    const waiting = sum(known(d.runners.map((r) => r.interactive_waiting)));
+    put('users', running === null ? 'unknown' : `${count(running)} + ${count(waiting)}`,
+      running === null ? 'no metrics show them' : 'running + waiting');
+    const [mean] = tokenTime(d);
+    put('token', mean === null ? 'unknown' : milliseconds(mean), d.objective_ms === null ? 'no objective is known'
+      : `objective ${milliseconds(d.objective_ms)}, alone ${milliseconds(d.alone_ms)}`);
+    set(this.figures.token.value, 'data-kind', mean !== null && d.objective_ms !== null && mean > d.objective_ms ? 'over' : null);
+    put('first', times(d.first_token_slowdown), d.first_token_slowdown === null ? 'not estimated'
+      : `as long as alone; ${times(d.first_token_slowdown_allowed)} allowed`);
+    const g = d.gateway, requests = g ? g.first_tokens_total : 0;
+    put('late', requests > 0 ? percent(g.late_first_tokens_total / requests) : 'unknown',
+      g ? `first tokens of ${count(requests)}` : 'no gateway counts them');
+    put('evicted', count(d.evicted_total), 'since the start');
+  }
+
+  drawHistory(d) {
+    const all = this.history.decisions, to = d.time;
+    const from = to - spanOf(all[0]?.time ?? to, to);
+    const times = all.map((one) => [one, tokenTime(one)]);
+    this.latency.update([
+      times.map(([one, t]) => [one.time, t[1]]), times.map(([one, t]) => [one.time, t[2]]),
+      times.map(([one, t]) => [one.time, t[0]]), all.map((one) => [one.time, one.objective_ms]),
+      all.map((one) => [one.time, one.alone_ms])], from, to);
+    this.lines.update([all.map((one) => [one.time, one.allowance]), all.map((one) => [one.time, one.in_flight])], from, to);
+    const shares = this.band.update(all.map((one) => [one.time, one.reason]), from, to);
+    this.shares.replaceChildren(...shares.slice(0, 6).map(([reason, share]) => h('span', { title: meaning(reason) },
+      h('i', { class: 'dot ' + kind(reason) }), reason + ' ', h('b', { class: 'number' }, Math.round(100 * share) + ' %'))));
+    this.runners.update(d.runners.map((runner) => ({ runner, decision: d, series: this.history.runner(runner.name), from, to })),
+      (one) => one.runner.name);
+    this.table.hidden = d.runners.length === 0;
+    this.noRunner.hidden = d.runners.length > 0;
+  }
+}
+
+// Notice is a sentence of something that is wrong.
+export class Notice {
+  constructor(className) {
+    this.element = h('li', { class: 'notice ' + className });
+  }
+
+  update(notice) {
+    setText(this.element, notice.text);
+  }
+}

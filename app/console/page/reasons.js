@@ -1,0 +1,30 @@
+// The reasons that limit batch work: what they mean, as the daemon words them, and their colors.
+
+const kinds = {
+  flowing: 'flow', none: 'flow', nothing_ready: 'idle', loading: 'idle', paused: 'idle', draining: 'idle',
+  token_time: 'users', first_token: 'users', prompt_limit: 'users', kv: 'users', slots: 'users', packed: 'users',
+  pool_load: 'users', brake: 'harm', late: 'harm',
+  learning: 'careful', aging: 'careful', stale: 'careful', shed: 'careful', retry_after: 'careful',
+  waiting_to_retry: 'careful',
+  at_limit: 'limit', runner_limit: 'limit', pool_limit: 'limit', max_concurrency: 'limit',
+};
+
+let explained = {};
+
+// learn takes over the explanations of the daemon.
+export function learn(reasons) {
+  explained = reasons;
+}
+
+// kind returns the class of a reason; faults are those that no table knows.
+export function kind(reason) {
+  return kinds[reason] ?? 'fault';
+}
+
+export function meaning(reason) {
+  return explained[reason]?.meaning ?? '';
+}
+
+export function remedy(reason) {
+  return (explained[reason]?.remedy ?? '').replaceAll('`', '');
+}

@@ -1,0 +1,94 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// poolList is the answer of GET /admin/pools.
+type poolList struct {
+	Object   string        `json:"object"`
+	Time     decision.Time `json:"time"`
+	Version  string        `json:"version"`
+	Node     string        `json:"node"`
+	StandsBy bool          `json:"stands_by"`
+	Waiting  []string      `json:"waiting"` // why the daemon is not ready
+	Data     []pool        `json:"data"`
+	Degraded []degraded    `json:"degraded"`
+	// Reasons words the reasons in Data, and those that a page may meet in decisions.
+	Reasons map[string]explanation `json:"reasons"`
+}
+
+type pool struct {
+	Name       string            `json:"name"`
+	Models     []string          `json:"models"`
+	Policy     string            `json:"policy"`
+	Protected  bool              `json:"protected"`
+	Protection string            `json:"protection"` // a sentence
+	Warnings   []warning         `json:"warnings"`
+	Decision   decision.Decision `json:"decision"`
+}
+
+type warning struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+type degraded struct {
+	Target  string        `json:"target"`
+	Source  string        `json:"source"`
+	State   string        `json:"state"`
+	Since   decision.Time `json:"since"`
+	Meaning string        `json:"meaning"`
+}
+
+type explanation struct {
+	Meaning string `json:"meaning"`
+	Remedy  string `json:"remedy"`
+}
+
+func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
+	list := poolList{
+		Object: "list", Time: decision.Time{Time: c.deps.Now()}, Version: c.deps.Version,
+		Node: c.deps.Node, StandsBy: c.deps.StandsBy(), Waiting: c.deps.Waiting(r.Context()),
+		Data: []pool{}, Degraded: []degraded{}, Reasons: explanations(),
+	}
+	for _, p := range c.deps.Decisions.Pools() {
+		shown := pool{Name: p.Name, Models: p.Models, Policy: p.Policy, Warnings: []warning{},
+			Decision: p.Last}
+		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Models))
+		for _, w := range p.Warnings {
+			shown.Warnings = append(shown.Warnings, warning(w))
+		}
+		list.Data = append(list.Data, shown)
+	}
+	for _, d := range c.deps.Degraded() {
+		list.Degraded = append(list.Degraded, degraded{Target: d.Target, Source: d.Source,
+			State: d.State, Since: decision.Time{Time: d.Since}, Meaning: d.Meaning})
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+// protection says whether interactive users of a pool are protected, and how.
+func protection(flow flowcontrol.Config) (protected bool, sentence string) {
+	switch {
+	case !flow.Shared:
+		return false, "Batch work has the pool to itself (flowcontrol.shared is false)."
+	case !flowcontrol.NeedsOf(flow.Policy).Protects:
+		return false, fmt.Sprintf(
+			"Interactive users are not protected: the policy %s keeps to no latency.", flow.Policy)
+	}
+	return true, fmt.Sprintf("Interactive users are promised: %v.", flow.SLO)
+}
+
+func explanations() map[string]explanation {
+	all := map[string]explanation{}
+	for _, e := range plan.Explanations() {
+		all[string(e.Reason)] = explanation{e.Meaning, e.Remedy}
+	}
+	return all
+}
