@@ -68,6 +68,11 @@ func (r *remote) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.server, "server", r.server, "the daemon's `URL` (TIDEFILL_SERVER)")
 	cmd.Flags().StringVar(&r.options.APIKey, "api-key", "",
 		"the API `key` (TIDEFILL_API_KEY, which hides it from other users of the machine)")
+	r.registerConnection(cmd)
+}
+
+// registerConnection registers the flags of a command that calls any address of a daemon.
+func (r *remote) registerConnection(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.options.CAFile, "ca-file", os.Getenv("TIDEFILL_CA_FILE"),
 		"also trust the authorities in this `file` for https (TIDEFILL_CA_FILE)")
 	cmd.Flags().StringVar(&r.options.CertFile, "cert-file", os.Getenv("TIDEFILL_CERT_FILE"),

@@ -1,0 +1,159 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// DefaultAdmin is the URL of the admin address of a daemon with the default configuration on this
+// machine. Pools and Decisions need a Client of it.
+const DefaultAdmin = "http://127.0.0.1:8081"
+
+// PoolList is what a daemon decides for each of its pools now.
+type PoolList struct {
+	Time     float64       `json:"time"` // of the daemon, in Unix seconds
+	Node     string        `json:"node"`
+	StandsBy bool          `json:"stands_by"` // another process decides
+	Waiting  []string      `json:"waiting"`   // why the daemon is not ready
+	Data     []Pool        `json:"data"`
+	Degraded []Degradation `json:"degraded"`
+	// Reasons says in words what the reasons mean.
+	Reasons map[string]Explanation `json:"reasons"`
+	// Raw is the answer as received.
+	Raw json.RawMessage `json:"-"`
+}
+
+// Pool is a set of runners that serve the same models.
+type Pool struct {
+	Name       string   `json:"name"`
+	Models     []string `json:"models"`
+	Policy     string   `json:"policy"`
+	Protected  bool     `json:"protected"`
+	Protection string   `json:"protection"`
+	Warnings   []struct {
+		Code string `json:"code"`
+		Text string `json:"text"`
+	} `json:"warnings"`
+	Decision Decision `json:"decision"`
+}
+
+// Degradation is a source of readings that gives none.
+type Degradation struct {
+	Target  string  `json:"target"`
+	Source  string  `json:"source"`
+	State   string  `json:"state"`
+	Since   float64 `json:"since"`
+	Meaning string  `json:"meaning"`
+}
+
+// Explanation says what a reason means and what to do.
+type Explanation struct {
+	Meaning string `json:"meaning"`
+	Remedy  string `json:"remedy"`
+}
+
+// Decision is what flow control saw and decided in a pool. Nil numbers are unknown.
+type Decision struct {
+	Time            float64          `json:"time"` // Unix seconds
+	Reason          string           `json:"reason"`
+	AllowanceReason string           `json:"allowance_reason"`
+	InFlight        int              `json:"in_flight"`
+	Allowance       int              `json:"allowance"`
+	Jobs            int              `json:"jobs"`
+	Evicted         float64          `json:"evicted_total"`
+	Objective       *float64         `json:"objective_ms"`
+	Alone           *float64         `json:"alone_ms"`
+	Slowdown        *float64         `json:"first_token_slowdown"`
+	SlowdownAllowed *float64         `json:"first_token_slowdown_allowed"`
+	Gateway         *Gateway         `json:"gateway"`
+	Runners         []RunnerDecision `json:"runners"`
+}
+
+// Gateway is what a gateway has counted of interactive requests.
+type Gateway struct {
+	Age             *float64 `json:"age_s"`
+	FirstTokens     float64  `json:"first_tokens_total"`
+	LateFirstTokens float64  `json:"late_first_tokens_total"`
+	Answers         float64  `json:"answers_total"`
+	LateAnswers     float64  `json:"late_answers_total"`
+}
+
+// RunnerDecision is the part of a Decision about one runner.
+type RunnerDecision struct {
+	Name            string   `json:"name"`
+	InFlight        int      `json:"in_flight"`
+	Allowance       int      `json:"allowance"`
+	Reason          string   `json:"reason"`
+	Evicting        bool     `json:"evicting"`
+	BreakerOpen     bool     `json:"breaker_open"`
+	Prompt          *float64 `json:"prompt_tokens"`
+	PromptAllowance *float64 `json:"prompt_tokens_allowed"`
+	Reading         *struct {
+		Source string   `json:"source"`
+		Age    *float64 `json:"age_s"`
+	} `json:"reading"`
+	Running   *float64 `json:"interactive_running"`
+	Waiting   *float64 `json:"interactive_waiting"`
+	TokenTime *float64 `json:"token_time_ms"`
+}
+
+// Pools returns what the daemon decides now.
+func (c *Client) Pools(ctx context.Context) (list PoolList, err error) {
+	var raw json.RawMessage
+	if err = c.call(ctx, request{method: http.MethodGet, path: "/admin/pools"}, &raw); err != nil {
+		return list, err
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return list, fmt.Errorf("read answer to GET /admin/pools: %w", err)
+	}
+	list.Raw = raw
+	return list, nil
+}
+
+// DecisionQuery selects decisions of a pool. Zero fields select nothing less.
+type DecisionQuery struct {
+	Since, Until time.Time
+	Step         time.Duration // at least so far apart
+	Limit        int           // 0: 100
+	Terms        bool          // with all figures that the policy decides by, in Raw
+}
+
+// DecisionPage is a page of decisions, oldest first.
+type DecisionPage struct {
+	Data    []Decision      `json:"data"`
+	HasMore bool            `json:"has_more"` // ask again since the time of the last
+	Raw     json.RawMessage `json:"-"`
+}
+
+// Decisions returns what was decided for a pool. An unknown pool is an *Error that lists the pools.
+func (c *Client) Decisions(
+	ctx context.Context, pool string, q DecisionQuery,
+) (page DecisionPage, err error) {
+	v := url.Values{"terms": {fmt.Sprint(q.Terms)}}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
+	if !q.Until.IsZero() {
+		v.Set("until", q.Until.UTC().Format(time.RFC3339Nano))
+	}
+	if q.Step > 0 {
+		v.Set("step", q.Step.String())
+	}
+	if q.Limit > 0 {
+		v.Set("limit", fmt.Sprint(q.Limit))
+	}
+	var raw json.RawMessage
+	path := "/admin/pools/" + url.PathEscape(pool) + "/decisions"
+	if err = c.call(ctx, request{method: http.MethodGet, path: path, query: v}, &raw); err != nil {
+		return page, err
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return page, fmt.Errorf("read answer to GET %s: %w", path, err)
+	}
+	page.Raw = raw
+	return page, nil
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
+)
+
+// explainDaemon prints what concerns all pools: why there is none, and sources without readings.
+func explainDaemon(w io.Writer, list client.PoolList) {
+	for _, why := range list.Waiting {
+		fmt.Fprintf(w, "Not ready: %s.\n", why)
+	}
+	switch {
+	case list.StandsBy:
+		fmt.Fprintln(w, "This process stands by: another one leads the pools and explains them.")
+	case len(list.Data) == 0:
+		fmt.Fprintln(w, "No pool yet: no upstream has listed its models. The log says what they "+
+			"answer.")
+	}
+	for _, d := range list.Degraded {
+		since := time.Duration((list.Time - d.Since) * float64(time.Second))
+		fmt.Fprintf(w, "Degraded: %s of %s is %s for %s. %s\n", d.Source, d.Target, d.State,
+			humanize.Duration(since), d.Meaning)
+	}
+}
+
+// explainPool prints why a pool starts or starts no lines.
+func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
+	d := &p.Decision
+	fmt.Fprintf(w, "%s  policy %s, %s\n", strings.Join(p.Models, ", "), p.Policy,
+		humanize.Count(len(d.Runners), "runner"))
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("protected", "%s", p.Protection)
+	row("users feel", "%s", usersFeel(d))
+	if g := d.Gateway; g != nil && g.FirstTokens > 0 {
+		row("late", "%.2f %% of first tokens, %.2f %% of answers, of %s requests; read %s",
+			100*g.LateFirstTokens/g.FirstTokens, 100*g.LateAnswers/max(g.Answers, 1),
+			humanize.Thousands(int64(g.FirstTokens)), ago(g.Age))
+	}
+	row("read", "%s", whatWasRead(d))
+	row("lines", "%d in flight, %d allowed", d.InFlight, d.Allowance)
+	row("limited by", "%s", reasonText(d.Reason, list.Reasons))
+	for _, warning := range p.Warnings {
+		row("warning", "%s: %s", warning.Code, warning.Text)
+	}
+	if len(d.Runners) > 0 {
+		fmt.Fprintln(w)
+		runnerTable(w, d)
+		explainRunnerReasons(w, d, list.Reasons)
+	}
+	fmt.Fprintln(w)
+}
+
+// usersFeel says how long tokens take, and how long they may.
+func usersFeel(d *client.Decision) string {
+	sum, n := 0.0, 0
+	for i := range d.Runners {
+		if t := d.Runners[i].TokenTime; t != nil {
+			sum, n = sum+*t, n+1
+		}
+	}
+	if n == 0 {
+		return "unknown: nothing shows how long tokens take"
+	}
+	text := fmt.Sprintf("%.1f ms per token", sum/float64(n))
+	if d.Objective != nil {
+		text += fmt.Sprintf(", objective %.1f ms", *d.Objective)
+	}
+	if d.Alone != nil {
+		text += fmt.Sprintf(", %.1f ms without batch work", *d.Alone)
+	}
+	if d.Slowdown != nil && d.SlowdownAllowed != nil {
+		text += fmt.Sprintf("; first tokens take %.2f times as long as without, %.2f allowed",
+			*d.Slowdown, *d.SlowdownAllowed)
+	}
+	return text
+}
+
+// whatWasRead says of how many runners there is a reading, and how old the oldest is.
+func whatWasRead(d *client.Decision) string {
+	sources, oldest, n := []string{}, 0.0, 0
+	for i := range d.Runners {
+		read := d.Runners[i].Reading
+		if read == nil || read.Age == nil {
+			continue
+		}
+		n++
+		oldest = max(oldest, *read.Age)
+		if !slices.Contains(sources, read.Source) {
+			sources = append(sources, read.Source)
+		}
+	}
+	switch {
+	case n == 0:
+		return "nothing: no reading of a runner"
+	case n == 1:
+		return fmt.Sprintf("%s of 1 of %s, %s", sources[0],
+			humanize.Count(len(d.Runners), "runner"), ago(&oldest))
+	}
+	return fmt.Sprintf("%s of %d of %s, the oldest %s", strings.Join(sources, ", "), n,
+		humanize.Count(len(d.Runners), "runner"), ago(&oldest))
+}
+
+func runnerTable(w io.Writer, d *client.Decision) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table,
+		"  RUNNER\tLINES\tALLOWED\tPER TOKEN\tINTERACTIVE\tPROMPT TOKENS\tREAD\tLIMITED BY")
+	for i := range d.Runners {
+		r := &d.Runners[i]
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.InFlight, r.Allowance,
+			orUnknown(r.TokenTime, "%.1f ms"), interactive(r), prompts(r), readingText(r),
+			limit(r))
+	}
+	table.Flush()
+}
+
+func limit(r *client.RunnerDecision) string {
+	switch {
+	case r.BreakerOpen:
+		return "unreachable"
+	case r.Evicting:
+		return r.Reason + ", evicting"
+	}
+	return r.Reason
+}
+
+func interactive(r *client.RunnerDecision) string {
+	if r.Running == nil || r.Waiting == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.0f + %.0f waiting", *r.Running, *r.Waiting)
+}
+
+func prompts(r *client.RunnerDecision) string {
+	if r.PromptAllowance == nil {
+		return orUnknown(r.Prompt, "%.0f")
+	}
+	return orUnknown(r.Prompt, "%.0f") + " of " + orUnknown(r.PromptAllowance, "%.0f")
+}
+
+func readingText(r *client.RunnerDecision) string {
+	if r.Reading == nil {
+		return "never"
+	}
+	return r.Reading.Source + " " + ago(r.Reading.Age)
+}
+
+// explainRunnerReasons says what the reasons in the table mean, each once.
+func explainRunnerReasons(
+	w io.Writer, d *client.Decision, reasons map[string]client.Explanation,
+) {
+	var said []string
+	for i := range d.Runners {
+		reason := d.Runners[i].Reason
+		if d.Runners[i].BreakerOpen {
+			reason = "unreachable"
+		}
+		if reason != d.Reason && reason != "none" && !slices.Contains(said, reason) {
+			said = append(said, reason)
+			fmt.Fprintf(w, "  %s\n", reasonText(reason, reasons))
+		}
+	}
+}
+
+// reasonText returns a reason with its meaning and what to do.
+func reasonText(reason string, reasons map[string]client.Explanation) string {
+	e := reasons[reason]
+	if e.Meaning == "" {
+		return reason
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", reason, e.Meaning,
+		strings.ReplaceAll(e.Remedy, "`", "")))
+}
+
+// historyTable prints decisions, one a row.
+func historyTable(w io.Writer, pool string, decisions []client.Decision) {
+	fmt.Fprintf(w, "%s\n", pool)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table,
+		"  TIME\tLINES\tALLOWED\tPER TOKEN\tOBJECTIVE\tINTERACTIVE\tEVICTED\tLIMITED BY")
+	evicted := 0.0
+	if len(decisions) > 0 {
+		evicted = decisions[0].Evicted
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		seconds, fraction := math.Modf(d.Time)
+		at := time.Unix(int64(seconds), int64(fraction*1e9))
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%.0f\t%s\n", at.Format(time.TimeOnly),
+			d.InFlight, d.Allowance, tokenTimes(d), orUnknown(d.Objective, "%.1f ms"),
+			allInteractive(d), max(0, d.Evicted-evicted), d.Reason)
+		evicted = d.Evicted
+	}
+	if len(decisions) == 0 {
+		fmt.Fprintln(table, "  no decisions in this time")
+	}
+	table.Flush()
+}
+
+// tokenTimes returns the token times of the fastest and the slowest runner.
+func tokenTimes(d *client.Decision) string {
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range d.Runners {
+		if t := d.Runners[i].TokenTime; t != nil {
+			least, most = min(least, *t), max(most, *t)
+		}
+	}
+	switch {
+	case most < least:
+		return "-"
+	case most-least < 0.1:
+		return fmt.Sprintf("%.1f ms", most)
+	}
+	return fmt.Sprintf("%.1f-%.1f ms", least, most)
+}
+
+// allInteractive returns the interactive requests of all runners.
+func allInteractive(d *client.Decision) string {
+	running, waiting, known := 0.0, 0.0, false
+	for i := range d.Runners {
+		if r := &d.Runners[i]; r.Running != nil && r.Waiting != nil {
+			running, waiting, known = running+*r.Running, waiting+*r.Waiting, true
+		}
+	}
+	if !known {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f + %.0f waiting", running, waiting)
+}
+
+func orUnknown(n *float64, format string) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *n)
+}
+
+// ago returns how old something is.
+func ago(seconds *float64) string {
+	switch {
+	case seconds == nil:
+		return "never"
+	case *seconds < 10:
+		return fmt.Sprintf("%.1f s ago", *seconds)
+	}
+	return humanize.Duration(time.Duration(*seconds*float64(time.Second))) + " ago"
+}
