@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// markup is a name of a model that becomes markup where it is not shown as text.
+const markup = `<img src=x onerror="document.title='owned'">/"&amp;'`
+
+// The console shows a pool, why it starts no more lines, and a batch until its end, in a browser.
+// It shows names as they are, asks no other server, and reports a daemon that is gone.
+func TestConsole(t *testing.T) {
+	runner := startRunner(t, freeAddress(t), "--model", markup, "--profile", "llama-70b-a100",
+		"--speedup", "20", "--output-median", "40")
+	admin := freeAddress(t)
+	d := NewDaemon(t, Options{Admin: admin, Upstreams: []string{runner}, Set: with(
+		"flowcontrol.policy=headroom", "flowcontrol.slo.tpot=100ms")})
+	batch := d.Client().Submit(t, NewLines("console", markup, 60).Content, "")
+
+	b := NewBrowser(t)
+	b.Open(t, "http://"+admin+"/console")
+	b.Await(t, time.Minute, ".pool", markup, "headroom", "100ms per token", "learning",
+		"metrics,")
+	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, markup, "in_progress", "of 60",
+		"unknown")
+	d.Client().AwaitEnd(t, batch.ID, time.Minute)
+	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, "completed", "60 of 60 (100 %)", "ended")
+	b.Await(t, time.Minute, ".runners tbody tr", strings.TrimPrefix(runner, "http://"), " ms")
+
+	for what, expression := range map[string]string{
+		"the title":  "document.title",
+		"the markup": "document.querySelectorAll('img[src=x]').length",
+		"a chart": "[...document.querySelectorAll('.chart path.users')].some((p) => " +
+			"p.getAttribute('d').startsWith('M'))",
+		"a band": "document.querySelectorAll('.reasons .band rect').length > 0",
+		"a width": "document.documentElement.scrollWidth <= " +
+			"document.documentElement.clientWidth",
+	} {
+		want := map[string]string{"the title": "Tidefill", "the markup": "0"}[what]
+		if want == "" {
+			want = "true"
+		}
+		if got := b.Evaluate(t, expression); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	b.Resize(t, 360, 780)
+	if got := b.Evaluate(t, "document.documentElement.scrollWidth"); got != "360" {
+		t.Errorf("on a phone of 360 pixels the page is %s wide", got)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("the page reports %q", faults)
+	}
+	for _, url := range b.Requests() {
+		if !strings.HasPrefix(url, "http://"+admin+"/") {
+			t.Errorf("the page requested %s", url)
+		}
+	}
+
+	d.Kill()
+	b.Await(t, time.Minute, "#notices", "has not answered since")
+	if state := b.Evaluate(t, "document.getElementById('state').innerText"); state !=
+		"not reachable" {
+		t.Errorf("the state is %q", state)
+	}
+	d.Start()
+	d.AwaitReady()
+	b.Await(t, time.Minute, "#state", "live")
+}
+
+// A daemon whose runner is gone says so, and which source gives no reading.
+func TestConsoleNamesWhatIsDegraded(t *testing.T) {
+	stub := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "m")
+	admin := freeAddress(t)
+	gone := "http://" + freeAddress(t)
+	NewDaemon(t, Options{Admin: admin, Upstreams: []string{stub, gone}, Set: with(
+		"flowcontrol.policy=headroom", "telemetry.every=100ms")})
+	b := NewBrowser(t)
+	b.Open(t, "http://"+admin+"/console")
+	b.Await(t, time.Minute, "#notices", fmt.Sprintf("metrics of %s: away",
+		strings.TrimPrefix(gone, "http://")), "check the URL")
+	b.Await(t, time.Minute, "#no-batches", "No batch has been submitted")
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("the page reports %q", faults)
+	}
+}
