@@ -37,6 +37,20 @@ func TestAttained(t *testing.T) {
 	}
 }
 
+// An estimate spreads observations evenly within the bucket of the limit.
+func TestEstimated(t *testing.T) {
+	some := []Bucket{{Upper: 1, Count: 10}, {Upper: 2, Count: 30},
+		{Upper: math.Inf(1), Count: 34}}
+	for _, test := range []struct{ limit, late float64 }{
+		{0.5, 29}, {1, 24}, {1.5, 14}, {2, 4}, {5, 4},
+	} {
+		got := Estimated(some, test.limit)
+		if got.Requests != 34 || got.Late != test.late {
+			t.Errorf("%v: got %+v, want %v late", test.limit, got, test.late)
+		}
+	}
+}
+
 func TestWhatCannotBeReadIsUnknown(t *testing.T) {
 	nan := math.NaN()
 	for name, buckets := range map[string][]Bucket{

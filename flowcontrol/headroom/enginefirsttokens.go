@@ -70,7 +70,7 @@ func (c *Controller) readEngines(now time.Time) {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, now)
 	r.FirstTokenTimes = slices.Clone(e.times)
 	if c.slo.TTFT > 0 {
-		r.TTFT = flowcontrol.Attained(r.FirstTokenTimes, c.slo.TTFT.Seconds())
+		r.TTFT = flowcontrol.Estimated(r.FirstTokenTimes, c.slo.TTFT.Seconds())
 	}
 	c.readGateway(now, &r)
 }

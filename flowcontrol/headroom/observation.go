@@ -179,8 +179,8 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	c.first.read(now, g.FirstTokenTimes, objective, slowdown)
 	ttft, since := g.TTFT, lateness{}
 	if objective > c.slo.TTFT && c.slo.TTFT > 0 {
-		ttft = flowcontrol.Attained(g.FirstTokenTimes, objective.Seconds())
-		since = lateness{last: flowcontrol.Attained(before, objective.Seconds()), known: true}
+		ttft = flowcontrol.Estimated(g.FirstTokenTimes, objective.Seconds())
+		since = lateness{last: flowcontrol.Estimated(before, objective.Seconds()), known: true}
 	}
 	if objective != c.objective {
 		c.objective, c.outcomes.ttft, c.quiet.first.seen = objective, since, since

@@ -38,7 +38,7 @@ func (c *Controller) firstObjective() time.Duration {
 
 // judge counts again how many first tokens were late without batch work, by another objective.
 func (q *quiet) judge(now time.Time, objective time.Duration) {
-	a := flowcontrol.Attained([]flowcontrol.Bucket(q.times), objective.Seconds())
+	a := flowcontrol.Estimated([]flowcontrol.Bucket(q.times), objective.Seconds())
 	q.first.share = fadingShare{}
 	q.best.share, q.best.times, q.best.late = 1, nil, 0
 	if a.Requests > 0 {
