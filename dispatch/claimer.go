@@ -62,17 +62,16 @@ func (cl *claimer) load(ctx context.Context, job *plan.JobKey) {
 			answer = loadedChunk{Loaded: plan.Loaded{Key: *job, More: true, Wait: retryEvery}}
 			cl.loadFailed(ctx, r, job, err)
 		} else {
-			r.setBlocked(plan.Flowing)
+			r.setLoading(plan.Flowing)
 		}
 	}
 	cl.notify(answer)
 }
 
 func (cl *claimer) loadFailed(ctx context.Context, r *run, job *plan.JobKey, err error) {
-	if ctx.Err() == nil && !errors.Is(err, errStopped) {
+	if ctx.Err() == nil && r.setLoading(reasonOf(err)) {
 		cl.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", job.Batch,
 			"model", job.Model, "error", err)
-		r.setBlocked(reasonOf(err))
 	}
 	if errors.Is(err, batchfile.ErrDamaged) {
 		cl.batches.stopLater(job.Batch, codeDamaged, damagedInput)

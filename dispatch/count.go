@@ -7,18 +7,22 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// recount counts the lines left of every batch and gives the planner the new counts. Each run
-// counts its results again before its next claim.
+// recount counts the lines left of every batch and gives the planner the new counts, but not of
+// stopped batches: the planner would take them for new ones. Each run counts its results again
+// before its next claim.
 func (rc *reconciler) recount(ctx context.Context) error {
 	if err := rc.remaining.count(ctx); err != nil {
 		return err
 	}
 	rc.runs.each(func(r *run) {
 		r.mu.Lock()
+		defer r.mu.Unlock() // after the notification: that of a stop comes later
 		r.counted = false
+		if r.stopped {
+			return
+		}
 		put := planBatch(&r.batch)
 		put.Models = planModels(&r.batch, rc.remaining.of(&r.batch))
-		r.mu.Unlock()
 		rc.notify(plan.BatchPut{Batch: put})
 	})
 	return nil
@@ -61,6 +65,9 @@ func (rc *reconciler) count(ctx context.Context, r *run) error {
 		}
 	}
 	r.behind, r.counted = behind, true
+	if r.stopped {
+		return nil
+	}
 	put := planBatch(&r.batch)
 	put.Models = planModels(&r.batch, func(model string) int { return left[model] })
 	rc.notify(plan.BatchPut{Batch: put})

@@ -106,6 +106,18 @@ func (r *run) setBlocked(reason plan.Reason) {
 	r.mu.Unlock()
 }
 
+// setLoading notes why the run's lines can't be loaded; plan.Flowing: they can. It returns false for
+// a stopped run, which needs no lines: its requests to the store were cancelled, and what delays its
+// end may be something else, which users are to see.
+func (r *run) setLoading(reason plan.Reason) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.blocked = reason
+	}
+	return !r.stopped
+}
+
 // stop lets no more of the run's lines start. It reports whether they might before, and how many
 // chunks are held or being read.
 func (r *run) stop() (first bool, held int) {
