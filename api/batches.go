@@ -137,20 +137,6 @@ func wrongStatus(action string, b *store.Batch) *httpError {
 	}
 }
 
-func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
-	return s.changeBatch(w, r, func(b *store.Batch) error {
-		if b.State.Terminal() {
-			return wrongStatus("cancel", b)
-		}
-		if b.State == store.Cancelling {
-			return errUnchanged
-		}
-		b.State, b.Ending, b.CancellingAt = store.Cancelling, store.Cancelled, s.now()
-		b.Paused = false
-		return nil
-	})
-}
-
 func (s *Server) pauseBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.changeBatch(w, r, func(b *store.Batch) error {
 		if b.State != store.Validating && b.State != store.InProgress {

@@ -176,6 +176,19 @@ func (o *jsonObject) choice(key string, choices ...string) string {
 	return text
 }
 
+// boolean returns true or false; false if absent.
+func (o *jsonObject) boolean(key string) bool {
+	raw, ok := o.value(key)
+	switch {
+	case !ok || string(raw) == "false":
+		return false
+	case string(raw) != "true":
+		o.wrongType(key, "a boolean", raw)
+		return false
+	}
+	return true
+}
+
 // integer returns an integer from least to most; the value absent if there is none.
 func (o *jsonObject) integer(key string, least, most, absent int64) int64 {
 	raw, ok := o.value(key)

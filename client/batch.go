@@ -172,9 +172,25 @@ func (c *Client) Batch(ctx context.Context, id string) (Batch, error) {
 	return b, nil
 }
 
-// Cancel stops a batch. Lines in flight may finish; finished lines keep their results.
+// Cancel stops a batch and ends its lines in flight. Finished lines keep their results.
 func (c *Client) Cancel(ctx context.Context, id string) (Batch, error) {
 	return c.act(ctx, id, "cancel")
+}
+
+// CancelGently stops a batch as Cancel does, but lets its lines in flight finish, within the time
+// that the daemon allows for that. Cancel ends them after all.
+func (c *Client) CancelGently(ctx context.Context, id string) (Batch, error) {
+	var body struct {
+		Tidefill struct {
+			FinishInFlight bool `json:"finish_in_flight"`
+		} `json:"tidefill"`
+	}
+	body.Tidefill.FinishInFlight = true
+	var b Batch
+	if err := c.post(ctx, batchPath(id)+"/cancel", body, &b); err != nil {
+		return Batch{}, fmt.Errorf("cancel batch %s: %w", id, err)
+	}
+	return b, nil
 }
 
 // Pause starts no more lines of a batch until Resume.

@@ -18,8 +18,9 @@ type Config struct {
 	// RequestTimeout limits one request to a runner, from sending to the last byte of its answer.
 	// Default: 30m.
 	RequestTimeout time.Duration `yaml:"request_timeout"`
-	// CancelGrace sets how long lines in flight may finish after their batch was cancelled or
-	// expired; then they are aborted. Default: 30s.
+	// CancelGrace sets how long lines in flight may finish after their batch was stopped by a limit
+	// of its own, or cancelled with finish_in_flight; then they are aborted. Those of batches that
+	// are cancelled otherwise, or that expire, are aborted at once. Default: 30s.
 	CancelGrace time.Duration `yaml:"cancel_grace"`
 	// Memory limits the bytes of lines, answers and results that are held in memory: a third for
 	// lines that were read ahead or are in flight, a third for answers while they are received, a

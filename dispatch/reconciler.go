@@ -21,7 +21,7 @@ type reconciler struct {
 	owner       store.Owner
 	expiry      func() time.Time // the time by which batches expire
 	pollEvery   time.Duration
-	cancelGrace time.Duration // for lines in flight of a batch that is canceled or stopped
+	cancelGrace time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	log         *slog.Logger
 
 	notify    func(message any) // sends to the loop
@@ -192,8 +192,11 @@ func (rc *reconciler) dismiss(id string) {
 // quiet stops the run's lines and reports whether no chunk of it is held any more.
 func (rc *reconciler) quiet(r *run, grace time.Duration) bool {
 	first, held := r.stop()
-	if first {
+	switch {
+	case first:
 		rc.notify(stopRun{run: r, grace: grace})
+	case grace == 0:
+		r.evict() // the grace that it had is taken back
 	}
 	return held == 0
 }
@@ -257,15 +260,19 @@ func (rc *reconciler) finalizeAs(
 // errMovedOn reports that a batch is past the state that a change is for.
 var errMovedOn = errors.New("the batch has moved on")
 
+// graceOf returns how long the lines in flight of a batch that starts no more lines may finish.
+func (rc *reconciler) graceOf(b *store.Batch) time.Duration {
+	if b.Ending == store.Failed || b.Ending == store.Cancelled && b.FinishInFlight {
+		return rc.cancelGrace
+	}
+	return 0
+}
+
 // end brings a batch that starts no more lines to its end: it waits for all claims to end and
 // writes the result files.
 func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 	r, _ := rc.runs.update(rc.tasks.ctx, b)
-	grace := rc.cancelGrace
-	if b.Ending == store.Expired || b.Ending == store.Completed {
-		grace = 0
-	}
-	if !rc.quiet(r, grace) {
+	if !rc.quiet(r, rc.graceOf(&b)) {
 		return nil // the release of the last chunk enqueues the batch again
 	}
 	if b.State == store.Cancelling && len(b.Inputs) > 0 && b.InProgressAt.IsZero() {

@@ -18,6 +18,8 @@ type Batch struct {
 	Paused bool
 	// Ending is the terminal state that follows, of a finalizing or cancelling batch; empty before.
 	Ending State
+	// FinishInFlight lets lines in flight of a cancelling batch finish; false: they end at once.
+	FinishInFlight bool `json:",omitempty"`
 	// Reason is a sentence that explains why the batch was stopped early; empty: it was not.
 	Reason string
 

@@ -35,10 +35,7 @@ batch end with status 0 if it completed, 4 if it completed and lines failed, 3 i
 		getCommand(),
 		watchCommand(),
 		resultsCommand(),
-		actionCommand("cancel", "Stop a batch and keep its finished lines",
-			"Stop a batch. Lines in flight may finish. Finished lines keep their results; the "+
-				"others "+
-				"are listed in the error file.", (*client.Client).Cancel),
+		cancelCommand(),
 		actionCommand("pause", "Start no more lines of a batch until it is resumed",
 			"Start no more lines of a batch until it is resumed. Lines in flight finish. The "+
 				"deadline "+

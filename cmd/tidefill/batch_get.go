@@ -43,6 +43,31 @@ func actionCommand(
 	})
 }
 
+func cancelCommand() *cobra.Command {
+	var gently bool
+	cmd := &cobra.Command{
+		Use:   "cancel BATCH",
+		Short: "Stop a batch and keep its finished lines",
+		Long: "Stop a batch and end its lines in flight. Finished lines keep their results; the " +
+			"others are listed in the error file.",
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().BoolVar(&gently, "finish-in-flight", false,
+		"let lines in flight finish, within the daemon's dispatch.cancel_grace")
+	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
+		out io.Writer) error {
+		cancel := c.Cancel
+		if gently {
+			cancel = c.CancelGently
+		}
+		b, err := cancel(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return show(out, r, b)
+	})
+}
+
 func deleteCommand() *cobra.Command {
 	return remoteCommand(&cobra.Command{
 		Use:   "delete BATCH",
