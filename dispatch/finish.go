@@ -106,7 +106,7 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 	}
 	r.unrecorded.Add(c.requestsWithoutResult())
 	defer c.free(cl.memory)
-	err := c.journal.Flush(ctx)
+	err := cl.flush(ctx, c)
 	err = errors.Join(err, c.journal.Close(context.WithoutCancel(ctx)))
 	if err != nil {
 		cl.log.Warn("could not flush the journal of a chunk that is put back", "batch_id", c.Batch,
@@ -126,6 +126,28 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 	cl.results.unblock(c)
 	r.giveBack(c)
 	cl.batches.enqueue(c.Batch)
+}
+
+// flush makes the results of a chunk durable that is put back. On a full disk it waits for space,
+// since the answers are paid for and nobody asks for them again.
+func (cl *claimer) flush(ctx context.Context, c *chunk) error {
+	defer c.run.setUnsaved(c, false)
+	for warned := false; ; warned = true {
+		err := c.journal.Flush(ctx)
+		if !errors.Is(err, store.ErrNoSpace) {
+			return err
+		}
+		if !warned {
+			c.run.setUnsaved(c, true)
+			cl.log.Warn("could not save the results of a stopped batch, waiting for free space",
+				"batch_id", c.Batch, "chunk", c.Index, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(retryEvery):
+		}
+	}
 }
 
 // putBack releases a claim, and tries again until the store accepts it: the claim would not end by

@@ -121,8 +121,11 @@ func (r *run) progress(
 		p.Waiting, p.LinesPerSecond = "", 0
 	}
 	// also of a batch that starts no more lines and can't be brought to its end
-	if r.blocked != plan.Flowing {
+	switch {
+	case r.blocked != plan.Flowing:
 		p.Waiting = string(r.blocked)
+	case len(r.unsaved) > 0:
+		p.Waiting = string(plan.DiskFull)
 	}
 	if p == r.lastPost.Progress && slices.Equal(chunks, r.lastPost.Chunks) {
 		return changedProgress{}, false

@@ -51,12 +51,14 @@ type run struct {
 	stopped   bool // its lines may not start any more
 	// why its chunks can't be loaded or its state not advanced; Flowing: they can
 	blocked plan.Reason
+	unsaved map[*chunk]bool // chunks that are put back and wait for space on the disk
 }
 
 // newRun returns a run of the batch whose requests end with ctx.
 func newRun(ctx context.Context, b store.Batch) *run {
 	r := &run{id: b.ID, tenant: b.Tenant, limited: hasLimits(&b.Options), batch: b,
-		chunks: map[int]*chunk{}, reading: map[int]string{}, givenBack: map[int]store.Chunk{}}
+		chunks: map[int]*chunk{}, reading: map[int]string{}, givenBack: map[int]store.Chunk{},
+		unsaved: map[*chunk]bool{}}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	return r
 }
@@ -106,9 +108,20 @@ func (r *run) setBlocked(reason plan.Reason) {
 	r.mu.Unlock()
 }
 
-// setLoading notes why the run's lines can't be loaded; plan.Flowing: they can. It returns false for
-// a stopped run, which needs no lines: its requests to the store were cancelled, and what delays its
-// end may be something else, which users are to see.
+// setUnsaved notes whether the results of a chunk wait for space on the disk.
+func (r *run) setUnsaved(c *chunk, waits bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if waits {
+		r.unsaved[c] = true
+	} else {
+		delete(r.unsaved, c)
+	}
+}
+
+// setLoading notes why the run's lines can't be loaded; plan.Flowing: they can. It returns false
+// for a stopped run, which needs no lines: its requests to the store were cancelled, and what
+// delays its end may be something else, which users are to see.
 func (r *run) setLoading(reason plan.Reason) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
