@@ -68,6 +68,7 @@ const (
 	WaitingToRetry Reason = "waiting_to_retry" // all lines left wait for their next attempt
 	Paused         Reason = "paused"
 	BatchLimit     Reason = "max_concurrency" // the limit of the batch
+	Queued         Reason = "queued"          // other batches have the capacity
 	// lines are being read, or another dispatcher holds them
 	Loading  Reason = "loading"
 	Draining Reason = "draining"

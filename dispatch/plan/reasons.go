@@ -59,13 +59,16 @@ func Explanations() []Explanation {
 		{"no_metrics", "No recent reading shows how full the pool is.",
 			"Check the runners' metrics, and `tidefill_reading_failures_total`."},
 		{WaitingToRetry, "The remaining lines wait for their next attempt.", wait},
-		{BatchLimit, "The batch has reached its own limit of lines in flight.", ""},
-		{Paused, "Somebody paused the batch.", "`tidefill batch resume`"},
-		{Loading, "Lines are being read, or another process holds them.", ""},
+		{BatchLimit, "The batch has reached its own limit of lines in flight.", wait},
+		{Queued, "The batches before it use the capacity.",
+			"Wait, or set an earlier deadline or a higher priority."},
+		{Paused, "Somebody paused the batch.", "Resume it: `tidefill batch resume`."},
+		{Loading, "Lines are being read, or another process holds them.",
+			"Wait. If it lasts, check the log and the store."},
 		{DiskFull, "The disk is full, so the store accepts no writes.",
 			"Free space, or enlarge the disk."},
 		{StoreDown, "The store accepts no writes.", "Check the store, and the log."},
-		{Draining, "The process is stopping.", ""},
+		{Draining, "The process is stopping.", "Wait for its restart."},
 	}
 }
 
