@@ -108,7 +108,7 @@ type batchOutput struct {
 }
 
 // waitingPaused is the value of waiting for a paused batch.
-const waitingPaused = "paused"
+const waitingPaused = "paused: Somebody paused the batch. Resume it: tidefill batch resume."
 
 // showBatch returns b in OpenAI's format, with the progress that dispatchers reported last.
 func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {

@@ -112,7 +112,7 @@ func TestCancelEndsPause(t *testing.T) {
 	s := newService(t)
 	id := s.in(store.InProgress)
 	paused := s.do("POST", "/v1/batches/"+id+"/pause", nil).ok()["tidefill"].(map[string]any)
-	if paused["paused"] != true || paused["waiting"] != "paused" {
+	if paused["paused"] != true || paused["waiting"] != waitingPaused {
 		t.Errorf("got %v, want it paused, with the waiting reason", paused)
 	}
 	s.do("POST", "/v1/batches/"+id+"/cancel", nil).ok()

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
@@ -107,8 +106,8 @@ func (c *catalog) takesAny() bool {
 	return false
 }
 
-// waiting returns a function that returns why batches wait for a model that has no runner: a code
-// and a sentence. The function is for one round over all batches, of which many may wait.
+// waiting returns a function that returns why batches wait for a model that has no runner, in
+// sentences. The function is for one round over all batches, of which many may wait.
 func (c *catalog) waiting() func(model string) string {
 	var served, unasked []string
 	sentences := map[string]string{}
@@ -119,7 +118,7 @@ func (c *catalog) waiting() func(model string) string {
 		}
 		sentence, ok := sentences[model]
 		if !ok {
-			sentence = string(plan.NoRunner) + ": " + c.whyWaiting(model, served, unasked)
+			sentence = c.whyWaiting(model, served, unasked)
 			sentences[model] = sentence
 		}
 		return sentence

@@ -172,7 +172,7 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 	}, "http://"+addr)
 	id := w.submit(chatLines(50, "m"), nil)
 	w.await(id, "waiting for the upstream", func(store.Batch) bool {
-		return w.progress(id).Waiting == string(plan.RunnersDown)
+		return w.waitsFor(id, plan.RunnersDown)
 	})
 	back := serveAt(t, addr, "m")
 	b := w.awaitEnd(id)
@@ -327,7 +327,7 @@ func TestPauseAndResume(t *testing.T) {
 	w.dispatcher("a", nil, up.URL)
 	id := w.submit(chatLines(10, "m"), func(b *store.Batch) { b.Paused = true })
 	w.await(id, "paused", func(store.Batch) bool {
-		return w.progress(id).Waiting == string(plan.Paused)
+		return w.waitsFor(id, plan.Paused)
 	})
 	if n := up.requests(); n != 0 {
 		t.Errorf("%d lines of a paused batch were sent", n)

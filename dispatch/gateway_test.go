@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/store"
 )
@@ -91,7 +92,7 @@ func TestRunnersThatTakeNoLines(t *testing.T) {
 	d.ObserveState(name, dispatch.RunnerState{Queue: 16, MaxQueue: 16})
 	b := w.submit(chatLines(3, "m"), nil)
 	w.await(b, "waiting for queue_full", func(store.Batch) bool {
-		return w.progress(b).Waiting == "queue_full"
+		return w.waitsFor(b, plan.QueueFull)
 	})
 	d.ObserveState(name, dispatch.RunnerState{NotLoaded: []string{"n"}})
 	w.awaitEnd(b)

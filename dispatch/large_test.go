@@ -182,7 +182,7 @@ func TestNoLineStartsWhileResultsFillTheirMemory(t *testing.T) {
 			w.await(id, "held up", func(store.Batch) bool {
 				p := w.progress(id)
 				return status == 200 && up.requests() >= most && p.InFlight == 16 ||
-					p.Waiting == string(plan.StoreDown)
+					p.Waiting == plan.StoreDown.Text()
 			})
 			if n := up.requests(); n > most {
 				t.Errorf("%d lines were sent while no result could be kept, want %d at most", n,

@@ -47,14 +47,11 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 		return // the store is slow; the next post covers this one
 	}
 	var changed []changedProgress
-	states, waiting := map[string]int{}, p.catalog.waiting()
+	states, noRunner := map[string]int{}, p.catalog.waiting()
 	p.runs.each(func(r *run) {
 		states[r.state()]++
 		status, known := planner.Status(now, r.id)
-		why := string(status.Waiting)
-		if known && status.Waiting == plan.NoRunner {
-			why = waiting(status.Model)
-		}
+		why := whyWaiting(status, noRunner)
 		if post, ok := r.progress(now, status, known, p.leading.leadsAny(r), why); ok {
 			changed = append(changed, post)
 		}
@@ -123,9 +120,9 @@ func (r *run) progress(
 	// also of a batch that starts no more lines and can't be brought to its end
 	switch {
 	case r.blocked != plan.Flowing:
-		p.Waiting = string(r.blocked)
+		p.Waiting = r.blocked.Text()
 	case len(r.unsaved) > 0:
-		p.Waiting = string(plan.DiskFull)
+		p.Waiting = plan.DiskFull.Text()
 	}
 	if p == r.lastPost.Progress && slices.Equal(chunks, r.lastPost.Chunks) {
 		return changedProgress{}, false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -67,7 +68,7 @@ func TestStoppedBatchLoadsNoMoreLines(t *testing.T) {
 	w.dispatcher("a", func(_ *dispatch.Config, d *dispatch.Deps) {
 		d.Blobs, d.Metadata = fullDisk{d.Blobs, id}, counted
 	}, late.URL)
-	full := func(store.Batch) bool { return w.progress(id).Waiting == "disk_full" }
+	full := func(store.Batch) bool { return w.waitsFor(id, plan.DiskFull) }
 	asked.await(t, 1)
 	w.await(id, "waiting for the disk", full)
 	close(list)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/internal/batchfile"
@@ -267,6 +268,13 @@ func (w *world) progress(id string) store.Progress {
 		w.t.Fatal(err)
 	}
 	return p[id]
+}
+
+// waitsFor reports whether the batch waits for a reason, which is said to its users in a sentence.
+func (w *world) waitsFor(id string, reason plan.Reason) bool {
+	w.t.Helper()
+	text := w.progress(id).Waiting
+	return plan.ReasonOf(text) == reason && text == reason.Text()
 }
 
 // result is a line of an output or error file.

@@ -92,9 +92,7 @@ func TestCancelOnAFullDisk(t *testing.T) {
 	for range late {
 		some <- struct{}{}
 	}
-	full := func(b Batch) bool {
-		return b.Tidefill.Waiting != nil && *b.Tidefill.Waiting == "disk_full"
-	}
+	full := func(b Batch) bool { return b.WaitsFor("disk_full") }
 	c.Await(t, id, 20*time.Second, func(b Batch) bool {
 		return b.Tidefill.Attempts-int64(b.Tidefill.InFlight) == answered+late && full(b)
 	})

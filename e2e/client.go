@@ -167,6 +167,11 @@ type Batch struct {
 	}
 }
 
+// WaitsFor reports whether the batch waits for a reason with the code.
+func (b Batch) WaitsFor(code string) bool {
+	return b.Tidefill.Waiting != nil && strings.HasPrefix(*b.Tidefill.Waiting, code+": ")
+}
+
 // BatchError is an error in the input file.
 type BatchError struct {
 	Code, Message string

@@ -84,7 +84,7 @@ func TestFullDiskCanBeEmptied(t *testing.T) {
 	stuck := func(id string) {
 		t.Helper()
 		c.Await(t, id, 20*time.Second, func(b Batch) bool {
-			return b.Tidefill.Waiting != nil && *b.Tidefill.Waiting == "disk_full"
+			return b.WaitsFor("disk_full")
 		})
 	}
 	stuck(runs)
@@ -105,7 +105,7 @@ func TestFullDiskCanBeEmptied(t *testing.T) {
 		}
 		if b := c.Await(t, ends, 20*time.Second, func(b Batch) bool {
 			return b.Tidefill.Waiting != nil
-		}); b.Status != "cancelling" || *b.Tidefill.Waiting != "disk_full" {
+		}); b.Status != "cancelling" || !b.WaitsFor("disk_full") {
 			t.Errorf("the cancelled batch is %s and waits for %q", b.Status, *b.Tidefill.Waiting)
 		}
 		if round == 0 {

@@ -13,6 +13,7 @@ type Position struct {
 	Rank    float64
 	Class   Class
 	Parked  bool
+	Shared  bool      // the jobs of its tenant take turns; false: they go by rank
 	Changes time.Time // when its class changes; zero: never
 }
 
@@ -33,8 +34,9 @@ func (q *Queue) Snapshot(now time.Time) []Position {
 		for _, e := range entries {
 			// advance does not move parked jobs
 			class, changes := nq.classify(e.job, q.now)
+			of := nq.sharedBy(class)
 			positions = append(positions, Position{e.job, nq.name, e.rank, class, e.parked,
-				timeOf(changes)})
+				of != nil && !of.ranked, timeOf(changes)})
 		}
 		slices.SortStableFunc(positions[first:], func(a, b Position) int {
 			return cmp.Compare(a.Class, b.Class)

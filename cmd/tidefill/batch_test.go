@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
@@ -106,7 +107,9 @@ func TestPauseFollowCancel(t *testing.T) {
 	}))
 	input := writeFile(t, "in.jsonl", apptest.BatchFile(400))
 	id := idOf(t, must(t, exitOK, "batch", "submit", input, "--json").out)
-	if got := must(t, exitOK, "batch", "pause", id); !strings.Contains(got.out, "paused") {
+	// said by the API, before a dispatcher does
+	if got := must(t, exitOK, "batch", "pause", id); !strings.Contains(got.out,
+		plan.Paused.Text()) {
 		t.Errorf("pause:\n%s", got.out)
 	}
 	must(t, exitError, "batch", "results", id, "--out", t.TempDir())

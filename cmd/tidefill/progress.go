@@ -65,7 +65,8 @@ func progressText(b client.Batch, now time.Time) string {
 			parts = append(parts, fmt.Sprintf("%d retrying", x.Retrying))
 		}
 		if x.Waiting != "" {
-			parts = append(parts, "waiting: "+x.Waiting)
+			reason, _, _ := strings.Cut(x.Waiting, ". ") // what to do is in `batch get`
+			parts = append(parts, "waiting: "+reason)
 		}
 	} else if start, end := b.InProgressAt, b.EndedAt(); start > 0 && end > start {
 		parts = append(parts, "in "+humanize.Duration(time.Duration(end-start)*time.Second))

@@ -14,10 +14,10 @@ func TestProgressText(t *testing.T) {
 	running := client.Batch{
 		Status: "in_progress", Counts: client.Counts{Total: 300, Completed: 118, Failed: 1},
 		Tidefill: client.Extensions{Rate: 31.46, ETA: 1065, Retrying: 2,
-			Waiting: "runners are busy"},
+			Waiting: "shed: runners are busy. Wait."},
 	}
 	want := "119/300 (39%), 31.5 lines/s, ETA 1m05s, 1 failed, 2 retrying, " +
-		"waiting: runners are busy"
+		"waiting: shed: runners are busy"
 	if got := progressText(running, now); got != want {
 		t.Errorf("running: got %q, want %q", got, want)
 	}

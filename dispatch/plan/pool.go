@@ -38,6 +38,7 @@ type pool struct {
 	// doneBy holds, by job ID, when jobs must be done for those due later; absent: their deadline
 	doneBy     map[string]time.Time
 	waitReason Reason // what limited the last fill
+	places     places // of its jobs, for display
 }
 
 func (p *pool) serves(model string) bool {

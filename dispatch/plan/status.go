@@ -14,6 +14,11 @@ type BatchStatus struct {
 	Waiting Reason
 	// Model is the model that has no runner, if Waiting is NoRunner.
 	Model string
+	// Behind is the batch of the same tenant with most lines in flight, if Waiting is Queued.
+	// Empty: the capacity is used by other tenants.
+	Behind string
+	// StartsIn is when the first line is expected to start, if Waiting is Queued. 0: unknown.
+	StartsIn time.Duration
 }
 
 // Status returns the state of a batch, and false if the planner does not know it.
@@ -27,22 +32,29 @@ func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 		s.Retrying += j.retrying
 		s.Ready += j.ready.len()
 	}
-	s.Waiting, s.Model = p.waiting(now, b, s)
+	why, of := p.waiting(now, b, s)
+	s.Waiting = why
+	switch why {
+	case NoRunner:
+		s.Model = of.key.Model
+	case Queued:
+		s.Behind, s.StartsIn = p.place(now, of)
+	}
 	return s, true
 }
 
-// waiting returns why no more lines of the batch start, and the model that has no runner if that is
-// why.
-func (p *Planner) waiting(now time.Time, b *batchState, s BatchStatus) (why Reason, model string) {
+// waiting returns why no more lines of the batch start, and the job whose reason that is, if it is
+// one of a job.
+func (p *Planner) waiting(now time.Time, b *batchState, s BatchStatus) (why Reason, of *job) {
 	switch {
 	case p.draining:
-		return Draining, ""
+		return Draining, nil
 	case p.hold != Flowing:
-		return p.hold, ""
+		return p.hold, nil
 	case b.Paused:
-		return Paused, ""
+		return Paused, nil
 	case !b.mayStart():
-		return BatchLimit, ""
+		return BatchLimit, nil
 	}
 	for _, j := range b.jobs {
 		if j.lines == 0 {
@@ -50,15 +62,13 @@ func (p *Planner) waiting(now time.Time, b *batchState, s BatchStatus) (why Reas
 		}
 		reason := p.jobWaiting(now, j, s)
 		if reason == Flowing {
-			return Flowing, ""
+			return Flowing, nil
 		}
 		if why == Flowing {
-			if why = reason; why == NoRunner {
-				model = j.key.Model
-			}
+			why, of = reason, j
 		}
 	}
-	return why, model
+	return why, of
 }
 
 func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
@@ -66,12 +76,16 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 	if !served {
 		return NoRunner
 	}
+	// Lines in flight of its pools are those of other batches, if it has none itself.
+	queued := slices.ContainsFunc(j.pools, func(x *pool) bool { return x.inFlight > 0 })
 	if j.ready.len() == 0 {
 		switch {
 		case j.inFlight > 0:
 			return Flowing
 		case j.retrying > 0:
 			return WaitingToRetry
+		case queued:
+			return Queued // lines are read ahead for batches whose turn comes before
 		default:
 			return Loading
 		}
@@ -84,7 +98,11 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 	if s.InFlight > 0 {
 		return Flowing // the batch has its share of the slots
 	}
-	return j.pools[0].limitReason(now)
+	limit := j.pools[0].limitReason(now)
+	if queued && limit != RunnersDown {
+		return Queued
+	}
+	return limit
 }
 
 // PoolStatus is the state of a pool.

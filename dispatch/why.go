@@ -1,0 +1,59 @@
+package dispatch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// whyWaiting returns why no more lines of a batch start, for its users: a code, a sentence and a
+// remedy; empty: they start. noRunner explains a model that has no runner.
+func whyWaiting(s plan.BatchStatus, noRunner func(model string) string) string {
+	switch s.Waiting {
+	case plan.Flowing:
+		return ""
+	case plan.NoRunner:
+		return string(plan.NoRunner) + ": " + noRunner(s.Model)
+	case plan.Queued:
+		return plan.Queued.Because(behind(s))
+	default:
+		return s.Waiting.Text()
+	}
+}
+
+// behind says behind what a batch is queued, and for how long if that is known. It names no batches
+// of other tenants.
+func behind(s plan.BatchStatus) string {
+	sentence := "Behind batches of other tenants"
+	if s.Behind != "" {
+		sentence = "Behind " + s.Behind
+	}
+	if s.StartsIn > 0 {
+		sentence += ", " + about(s.StartsIn)
+	}
+	return sentence + "."
+}
+
+// about returns a time roughly, so that what users see does not change all the time.
+func about(d time.Duration) string {
+	in := func(unit time.Duration, name string, step int) string {
+		n := max(1, int((d+unit/2)/unit))
+		if n > step {
+			n = (n + step/2) / step * step
+		}
+		return fmt.Sprintf("about %d %s", n, name)
+	}
+	switch {
+	case d < time.Minute:
+		return "less than 1 min"
+	case d < 10*time.Minute:
+		return in(time.Minute, "min", 1)
+	case d < 57*time.Minute:
+		return in(time.Minute, "min", 5)
+	case d < 48*time.Hour:
+		return in(time.Hour, "h", 1)
+	default:
+		return in(24*time.Hour, "days", 1)
+	}
+}
