@@ -188,6 +188,10 @@ func (s *Server) submit(
 		return store.Batch{}, fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
 	b.Version = 1
+	s.log.InfoContext(ctx, "batch created", b.LogArgs()...)
+	if b.State.Terminal() {
+		s.log.InfoContext(ctx, "batch ended", b.EndLogArgs()...)
+	}
 	s.nudge(b.ID)
 	return b, nil
 }

@@ -35,15 +35,19 @@ func (a *admitter) admit(ctx context.Context, b store.Batch) error {
 		}
 		return err
 	}
-	_, err := store.Modify(ctx, a.metadata, "", b.ID, func(b *store.Batch) error {
+	started, err := store.Modify(ctx, a.metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
 			return errMovedOn
 		}
 		b.State, b.InProgressAt = store.InProgress, time.Now()
 		return nil
 	})
-	if err != nil && !errors.Is(err, errMovedOn) {
+	switch {
+	case errors.Is(err, errMovedOn):
+	case err != nil:
 		return fmt.Errorf("start batch %s: %w", b.ID, err)
+	default:
+		a.log.InfoContext(ctx, "batch started", started.LogArgs()...)
 	}
 	return nil
 }
@@ -55,7 +59,7 @@ const damagedInput = "an input file was damaged on the server's disk; upload it 
 func (a *admitter) failInput(
 	ctx context.Context, b store.Batch, code, message string, cause error,
 ) error {
-	_, err := store.Modify(ctx, a.metadata, "", b.ID, func(b *store.Batch) error {
+	failed, err := store.Modify(ctx, a.metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
 			return errMovedOn
 		}
@@ -69,6 +73,7 @@ func (a *admitter) failInput(
 	if err == nil {
 		a.log.WarnContext(ctx, "could not read the input of a batch", "batch_id", b.ID,
 			"error", cause)
+		a.log.InfoContext(ctx, "batch ended", failed.EndLogArgs()...)
 	}
 	return err
 }

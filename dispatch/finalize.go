@@ -135,8 +135,7 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 		_, err = e.fz.metadata.FinishBatch(ctx, e.fz.owner, e.lock, e.epoch, b, e.files)
 		if err == nil {
 			e.fz.metrics.ended(b.State)
-			e.fz.log.InfoContext(ctx, "batch ended", "batch_id", b.ID, "state", b.State,
-				"completed", e.counts.Completed, "failed", e.counts.Failed)
+			e.fz.log.InfoContext(ctx, "batch ended", b.EndLogArgs()...)
 			e.fz.enqueueAfter(b.ID, 0)
 			return true, nil
 		}

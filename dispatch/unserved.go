@@ -46,7 +46,7 @@ func (rc *reconciler) failUnserved(ctx context.Context, b *store.Batch) (failed 
 	if err != nil || len(faults) == 0 {
 		return false, err
 	}
-	_, err = store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
+	ended, err := store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
 		if b.State != store.Validating {
 			return errMovedOn
 		}
@@ -58,8 +58,7 @@ func (rc *reconciler) failUnserved(ctx context.Context, b *store.Batch) (failed 
 		return true, nil
 	}
 	if err == nil {
-		rc.log.InfoContext(ctx, "a batch has failed: no runner serves one of its models",
-			"batch_id", b.ID, "models", len(faults))
+		rc.log.InfoContext(ctx, "batch ended", ended.EndLogArgs()...)
 	}
 	return err == nil, err
 }
