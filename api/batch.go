@@ -76,19 +76,21 @@ type batchDetails struct {
 	Progress float64 `json:"progress"` // share of the lines that have ended, 0 to 1
 	Rate     float64 `json:"rate"`     // lines per second at present
 	// predicted end at this rate, in Unix seconds; null: no progress
-	ETA      *int64        `json:"eta"`
-	Deadline *int64        `json:"deadline"`
-	StartBy  *int64        `json:"start_by"`
-	Priority int           `json:"priority"`
-	Attempts int64         `json:"attempts"` // requests sent, retries included
-	InFlight int           `json:"in_flight"`
-	Retrying int           `json:"retrying"`
-	Waiting  *string       `json:"waiting"` // why no further line is started
-	Reason   *string       `json:"reason"`  // why the batch ended early
-	Models   []batchModel  `json:"models"`
-	Inputs   []string      `json:"input_file_ids"`
-	Outputs  []batchOutput `json:"outputs"`
-	RetryOf  *string       `json:"retry_of"`
+	ETA      *int64 `json:"eta"`
+	Deadline *int64 `json:"deadline"`
+	StartBy  *int64 `json:"start_by"`
+	// no line was in flight by start_by
+	StartByMissed bool          `json:"start_by_missed"`
+	Priority      int           `json:"priority"`
+	Attempts      int64         `json:"attempts"` // requests sent, retries included
+	InFlight      int           `json:"in_flight"`
+	Retrying      int           `json:"retrying"`
+	Waiting       *string       `json:"waiting"` // why no further line is started
+	Reason        *string       `json:"reason"`  // why the batch ended early
+	Models        []batchModel  `json:"models"`
+	Inputs        []string      `json:"input_file_ids"`
+	Outputs       []batchOutput `json:"outputs"`
+	RetryOf       *string       `json:"retry_of"`
 	// the `tidefill` object of the create request, unchanged
 	Options json.RawMessage `json:"options"`
 	// the members of options that are not in this answer; null: none
@@ -180,18 +182,19 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 
 func showDetails(b store.Batch) batchDetails {
 	d := batchDetails{
-		Paused:   b.Paused,
-		Deadline: orNullTime(b.Deadline),
-		StartBy:  orNullTime(b.StartBy),
-		Priority: b.Options.Priority,
-		Attempts: b.Attempts,
-		Reason:   orNull(b.Reason),
-		Models:   make([]batchModel, len(b.Models)),
-		Inputs:   make([]string, len(b.Inputs)),
-		Outputs:  []batchOutput{},
-		RetryOf:  orNull(b.Options.RetryOf),
-		Options:  b.OptionsJSON,
-		Omitted:  b.Apart,
+		Paused:        b.Paused,
+		Deadline:      orNullTime(b.Deadline),
+		StartBy:       orNullTime(b.StartBy),
+		StartByMissed: b.StartMissed,
+		Priority:      b.Options.Priority,
+		Attempts:      b.Attempts,
+		Reason:        orNull(b.Reason),
+		Models:        make([]batchModel, len(b.Models)),
+		Inputs:        make([]string, len(b.Inputs)),
+		Outputs:       []batchOutput{},
+		RetryOf:       orNull(b.Options.RetryOf),
+		Options:       b.OptionsJSON,
+		Omitted:       b.Apart,
 	}
 	for i, m := range b.Models {
 		d.Models[i] = batchModel(m)

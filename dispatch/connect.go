@@ -51,6 +51,7 @@ func (d *Dispatcher) newSession(
 	s.loop.expired, s.loop.recordFailure = lease.expired, recorder.recordFailure
 	s.loop.send, s.loop.load, s.loop.release = s.transport.submit, s.claimer.enqueue,
 		s.claimer.releaseLater
+	s.loop.began = func(r *run) { s.reconciler.enqueue(r.id) }
 	s.loop.post, s.loop.postEvery = s.progress.post, d.cfg.ProgressEvery
 	lease.runners, lease.lose = len(d.runners), lose
 	lease.recount, lease.held = s.reconciler.recount, with.runs.heldModels
@@ -76,7 +77,7 @@ func (d *Dispatcher) newReconciler(with shared) *reconciler {
 		pollEvery: d.cfg.PollEvery, cancelGrace: d.cfg.CancelGrace, queue: newQueue[string](),
 		remaining: &remaining{store: d.deps.Metadata}, catalog: d.catalog,
 		owner: with.owner, log: with.log, notify: with.notify, runs: with.runs,
-		shown: d.shown, tasks: with.tasks,
+		shown: d.shown, tasks: with.tasks, metrics: d.metrics,
 	}
 	rc.admitter = &admitter{
 		metadata: d.deps.Metadata, blobs: d.deps.Blobs, runs: with.runs, log: with.log,

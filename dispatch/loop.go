@@ -22,6 +22,7 @@ type loop struct {
 	send          func(f *flight)
 	load          func(job plan.JobKey) // claims and reads a chunk
 	release       func(c *chunk)        // gives a chunk back
+	began         func(r *run)          // the first line of a batch with a StartBy starts
 	recordFailure func(f *flight)
 	post          func(now time.Time, planner *plan.Planner) // posts progress
 	postEvery     time.Duration
@@ -190,6 +191,9 @@ func (l *loop) start(start *plan.Start) {
 		f = &flight{}
 	}
 	f.Start, f.chunk = *start, c
+	if c.run.first.note() {
+		l.began(c.run)
+	}
 	l.flights[flightKey{c, start.Slot}] = f
 	l.send(f)
 }

@@ -35,6 +35,8 @@ type metrics struct {
 	reason    *prometheus.GaugeVec
 	warning   *prometheus.GaugeVec
 	leads     prometheus.Gauge
+	// batches of which no line was in flight by their start_by
+	startsMissed prometheus.Counter
 
 	runners sync.Map        // *runnerMetrics by name
 	seen    map[string]bool // runners with gauges; owned by the loop
@@ -90,12 +92,17 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "tidefill_leads",
 			Help: "Runners and models that this process leads; 0 while it stands by.",
 		}),
+		startsMissed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tidefill_start_by_missed_total",
+			Help: "Batches of which no line was in flight by their start_by.",
+		}),
 		seen: map[string]bool{},
 	}
 	if registerer != nil {
 		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
 			m.queueWait, m.gpuTime, m.dropped,
-			m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.warning, m.leads)
+			m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.warning, m.leads,
+			m.startsMissed)
 	}
 	return m
 }

@@ -13,9 +13,13 @@ func planBatch(b *store.Batch) plan.Batch {
 	if !b.Deadline.IsZero() {
 		window = b.Deadline.Sub(b.CreatedAt)
 	}
+	startBy := b.StartBy
+	if !b.FirstSentAt.IsZero() {
+		startBy = time.Time{}
+	}
 	return plan.Batch{
 		ID: b.ID, Tenant: b.Tenant, Priority: b.Options.Priority, Window: window,
-		Created: b.CreatedAt, StartBy: b.StartBy, Deadline: b.Deadline, Paused: b.Paused,
+		Created: b.CreatedAt, StartBy: startBy, Deadline: b.Deadline, Paused: b.Paused,
 		MaxConcurrency: b.Options.MaxConcurrency, RetryAttempts: b.Options.RetryAttempts,
 		RetryOn: b.Options.RetryOn,
 	}

@@ -23,6 +23,7 @@ type reconciler struct {
 	pollEvery   time.Duration
 	cancelGrace time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	log         *slog.Logger
+	metrics     *metrics
 
 	notify    func(message any) // sends to the loop
 	newDemand func()            // reports a batch, whose models may be new
@@ -146,14 +147,17 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if isNew {
 		rc.newDemand()
 	}
+	if err := rc.checkStart(ctx, r, &b); err != nil {
+		return err
+	}
 	// The store counts the chunks of a new one only if a crash may have come just before its end.
 	if !isNew || rc.remaining.none(&b) {
 		if done, err := rc.allDone(ctx, r); err != nil || done {
 			return errors.Join(err, rc.completeIf(ctx, b.ID, done))
 		}
 	}
-	if !b.Deadline.IsZero() {
-		rc.queue.addAfter(b.ID, min(b.Deadline.Sub(rc.expiry()), deadlineCheck)+time.Millisecond)
+	if after := rc.nextCheck(r, &b); after > 0 {
+		rc.queue.addAfter(b.ID, after)
 	}
 	return nil
 }

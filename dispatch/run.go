@@ -21,6 +21,7 @@ type run struct {
 	ctx     context.Context // of its requests in flight
 	cancel  context.CancelCauseFunc
 
+	first    firstStart
 	edits    map[editsKey]edits // by url and model; written when the source is opened
 	attempts atomic.Int64       // requests sent in this session
 	// of them, those of lines that were put back without a result, which no record counts
@@ -60,6 +61,7 @@ func newRun(ctx context.Context, b store.Batch) *run {
 		chunks: map[int]*chunk{}, reading: map[int]string{}, givenBack: map[int]store.Chunk{},
 		unsaved: map[*chunk]bool{}}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	r.first.wanted = !b.StartBy.IsZero() && b.FirstSentAt.IsZero()
 	return r
 }
 

@@ -48,6 +48,11 @@ type Batch struct {
 	Deadline time.Time
 	// StartBy is the time by which the first line must be sent; zero: none.
 	StartBy time.Time
+	// FirstSentAt is when the first line was sent, of a batch with a StartBy; zero: none was, or
+	// the batch has none.
+	FirstSentAt time.Time `json:",omitzero"`
+	// StartMissed reports that no line was in flight by StartBy.
+	StartMissed bool `json:",omitempty"`
 
 	Counts Counts
 	Usage  *batchfile.Usage // sums over all answers, set at the end

@@ -163,6 +163,9 @@ func describe(w io.Writer, b client.Batch) {
 	} else {
 		row("due", "%s", humanize.Instant(b.ExpiresAt))
 	}
+	if b.Tidefill.StartByMissed {
+		row("started", "later than asked for by start_by")
+	}
 	if b.Tidefill.Waiting != "" {
 		row("waiting", "%s", b.Tidefill.Waiting)
 	}

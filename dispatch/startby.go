@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// firstStart notes when the first line of a batch with a StartBy was sent. The loop writes it, the
+// reconciler reads it.
+type firstStart struct {
+	wanted bool
+	at     atomic.Int64 // Unix nanoseconds; 0: not in this session
+}
+
+// note notes a start, and reports whether it is the first that matters.
+func (f *firstStart) note() bool {
+	return f.wanted && f.at.Load() == 0 && f.at.CompareAndSwap(0, time.Now().UnixNano())
+}
+
+// time returns the zero time if no line was sent in this session.
+func (f *firstStart) time() time.Time {
+	if at := f.at.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
+// errNothingNew reports that another process has stored what was to be stored.
+var errNothingNew = errors.New("nothing new")
+
+// checkStart stores when the first line of a batch was sent, and whether its StartBy was missed,
+// and reports a miss once.
+func (rc *reconciler) checkStart(ctx context.Context, r *run, b *store.Batch) error {
+	sent := r.first.time()
+	if b.StartBy.IsZero() || !b.FirstSentAt.IsZero() ||
+		sent.IsZero() && (b.StartMissed || rc.expiry().Before(b.StartBy)) {
+		return nil
+	}
+	missed := false
+	stored, err := store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
+		missed = !b.StartMissed && (sent.IsZero() || sent.After(b.StartBy))
+		if !missed && (sent.IsZero() || !b.FirstSentAt.IsZero()) {
+			return errNothingNew
+		}
+		b.StartMissed = b.StartMissed || missed
+		if b.FirstSentAt.IsZero() {
+			b.FirstSentAt = sent
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errNothingNew) {
+		return fmt.Errorf("store the start of batch %s: %w", b.ID, err)
+	}
+	if missed && err == nil {
+		rc.metrics.startsMissed.Inc()
+		rc.log.WarnContext(ctx, "start_by missed: no line of the batch was in flight by then",
+			append(stored.LogArgs(), "start_by", b.StartBy)...)
+	}
+	return nil
+}
+
+// nextCheck returns when a batch must be looked at again if nothing happens: at its deadline, and
+// at its StartBy while no line was sent. Zero: never.
+func (rc *reconciler) nextCheck(r *run, b *store.Batch) (after time.Duration) {
+	now := rc.expiry()
+	wait := func(until time.Time) {
+		d := min(until.Sub(now), deadlineCheck) + time.Millisecond
+		if after == 0 || d < after {
+			after = d
+		}
+	}
+	if !b.Deadline.IsZero() {
+		wait(b.Deadline)
+	}
+	if b.StartBy.After(now) && b.FirstSentAt.IsZero() && r.first.time().IsZero() {
+		wait(b.StartBy)
+	}
+	return after
+}
