@@ -80,17 +80,19 @@ type batchDetails struct {
 	Deadline *int64 `json:"deadline"`
 	StartBy  *int64 `json:"start_by"`
 	// no line was in flight by start_by
-	StartByMissed bool          `json:"start_by_missed"`
-	Priority      int           `json:"priority"`
-	Attempts      int64         `json:"attempts"` // requests sent, retries included
-	InFlight      int           `json:"in_flight"`
-	Retrying      int           `json:"retrying"`
-	Waiting       *string       `json:"waiting"` // why no further line is started
-	Reason        *string       `json:"reason"`  // why the batch ended early
-	Models        []batchModel  `json:"models"`
-	Inputs        []string      `json:"input_file_ids"`
-	Outputs       []batchOutput `json:"outputs"`
-	RetryOf       *string       `json:"retry_of"`
+	StartByMissed bool    `json:"start_by_missed"`
+	Priority      int     `json:"priority"`
+	Attempts      int64   `json:"attempts"` // requests sent, retries included
+	InFlight      int     `json:"in_flight"`
+	Retrying      int     `json:"retrying"`
+	Waiting       *string `json:"waiting"` // why no further line is started
+	Reason        *string `json:"reason"`  // why the batch ended early
+	// why the ordering policy can't rank the batch, which goes last
+	RankError *string       `json:"rank_error"`
+	Models    []batchModel  `json:"models"`
+	Inputs    []string      `json:"input_file_ids"`
+	Outputs   []batchOutput `json:"outputs"`
+	RetryOf   *string       `json:"retry_of"`
 	// the `tidefill` object of the create request, unchanged
 	Options json.RawMessage `json:"options"`
 	// the members of options that are not in this answer; null: none
@@ -168,6 +170,7 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 	details.InFlight = p.InFlight
 	details.Retrying = p.Retrying
 	details.Waiting = orNull(p.Waiting)
+	details.RankError = orNull(p.Unranked)
 	if b.Paused {
 		details.Waiting = orNull(waitingPaused)
 		return

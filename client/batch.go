@@ -39,16 +39,18 @@ type Batch struct {
 
 // Extensions holds the fields of a batch that OpenAI's API does not have.
 type Extensions struct {
-	Paused        bool     `json:"paused"`
-	Rate          float64  `json:"rate"` // lines per second, now
-	ETA           int64    `json:"eta"`  // Unix seconds; 0: unknown
-	InFlight      int      `json:"in_flight"`
-	Retrying      int      `json:"retrying"`
-	Waiting       string   `json:"waiting"`         // why no more lines start now; empty: they do
-	Reason        string   `json:"reason"`          // why the batch ended early
-	StartByMissed bool     `json:"start_by_missed"` // no line was in flight by start_by
-	InputFileIDs  []string `json:"input_file_ids"`
-	Models        []struct {
+	Paused        bool    `json:"paused"`
+	Rate          float64 `json:"rate"` // lines per second, now
+	ETA           int64   `json:"eta"`  // Unix seconds; 0: unknown
+	InFlight      int     `json:"in_flight"`
+	Retrying      int     `json:"retrying"`
+	Waiting       string  `json:"waiting"`         // why no more lines start now; empty: they do
+	Reason        string  `json:"reason"`          // why the batch ended early
+	StartByMissed bool    `json:"start_by_missed"` // no line was in flight by start_by
+	// RankError is why the ordering policy can't rank the batch, which goes last; empty: it can.
+	RankError    string   `json:"rank_error"`
+	InputFileIDs []string `json:"input_file_ids"`
+	Models       []struct {
 		Model string `json:"model"`
 		Lines int    `json:"lines"`
 	} `json:"models"`

@@ -37,6 +37,7 @@ type metrics struct {
 	leads     prometheus.Gauge
 	// batches of which no line was in flight by their start_by
 	startsMissed prometheus.Counter
+	unranked     prometheus.Gauge // batches that the ordering policy can't rank
 
 	runners sync.Map        // *runnerMetrics by name
 	seen    map[string]bool // runners with gauges; owned by the loop
@@ -96,13 +97,17 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "tidefill_start_by_missed_total",
 			Help: "Batches of which no line was in flight by their start_by.",
 		}),
+		unranked: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tidefill_unranked_batches",
+			Help: "Batches that the ordering policy can't rank, and that go last.",
+		}),
 		seen: map[string]bool{},
 	}
 	if registerer != nil {
 		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
 			m.queueWait, m.gpuTime, m.dropped,
 			m.ends, m.inFlight, m.limit, m.open, m.living, m.reason, m.warning, m.leads,
-			m.startsMissed)
+			m.startsMissed, m.unranked)
 	}
 	return m
 }

@@ -30,6 +30,7 @@ type progress struct {
 	catalog *catalog
 
 	warnings poolWarnings // owned by the loop
+	unranked rankFaults   // owned by the loop
 }
 
 // post publishes the state of pools and batches. The loop calls it, since only the loop may read
@@ -48,15 +49,18 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	}
 	var changed []changedProgress
 	states, noRunner := map[string]int{}, p.catalog.waiting()
+	p.unranked.count = 0
 	p.runs.each(func(r *run) {
 		states[r.state()]++
 		status, known := planner.Status(now, r.id)
 		why := whyWaiting(status, noRunner)
-		if post, ok := r.progress(now, status, known, p.leading.leadsAny(r), why); ok {
+		fault := p.unranked.note(p.log, r, status)
+		if post, ok := r.progress(now, status, known, p.leading.leadsAny(r), why, fault); ok {
 			changed = append(changed, post)
 		}
 	})
 	p.metrics.batches(states)
+	p.metrics.unranked.Set(float64(p.unranked.count))
 	p.metrics.leads.Set(float64(len(p.leading.names())))
 	if len(changed) == 0 || p.leading.standsBy() { // then the leader posts
 		p.posting.Store(false)
@@ -94,9 +98,9 @@ type changedProgress struct {
 }
 
 // progress returns the run's progress, and whether it differs from what was posted last. why says
-// why no more lines start.
+// why no more lines start, unranked why the ordering policy can't rank the batch.
 func (r *run) progress(
-	now time.Time, status plan.BatchStatus, known, leads bool, why string,
+	now time.Time, status plan.BatchStatus, known, leads bool, why, unranked string,
 ) (changedProgress, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,8 +111,8 @@ func (r *run) progress(
 	p := store.Progress{
 		InFlight: status.InFlight, Retrying: status.Retrying,
 		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now),
-		Waiting: why,
-		Leads:   leads,
+		Waiting: why, Unranked: unranked,
+		Leads: leads,
 	}
 	for _, c := range chunks {
 		p.Completed += c.Completed

@@ -33,6 +33,7 @@ type entry struct {
 	parked bool
 	queue  *namedQueue
 	rank   float64
+	fault  error // why the policy could not rank the job; nil: it could
 
 	class   Class
 	changes instant      // when time moves it to another class

@@ -11,7 +11,7 @@ import (
 // deadlines it returns an instant rather than a time left; Unix microseconds are exact in a
 // float64. It is called once per Put, so it may take a microsecond but not a millisecond. A job
 // without the property that the policy ranks by has rank +Inf. NaN says that the policy could not
-// rank the job, which then goes last and is reported by Queue.Unranked. One goroutine calls a
+// rank the job, which then goes last and is reported by Queue.Fault. One goroutine calls a
 // policy.
 //
 // schedulertest.TestPolicy checks all this.

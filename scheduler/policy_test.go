@@ -133,9 +133,11 @@ func TestUnrankedJobsGoLastAndAreReported(t *testing.T) {
 	q := newQueue(t, cfg)
 	q.Put(scheduler.Job{ID: "a", Priority: 1})              // Inf - Inf
 	q.Put(scheduler.Job{ID: "b", Priority: 2, Tenant: "x"}) // no number in there
-	if times, last := q.Unranked(); times != 2 || last == nil || !strings.Contains(last.Error(),
-		"rank job b") {
-		t.Errorf("unranked %d times, last %v; want 2, about job b", times, last)
+	for id, want := range map[string]string{"a": "not a number", "b": "queue default: policy " +
+		"expression: run expression: "} {
+		if err := q.Fault(id); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", id, err, want)
+		}
 	}
 	q.Park("b")
 	q.Put(scheduler.Job{ID: "c", Lines: 1 << 40})
@@ -144,9 +146,11 @@ func TestUnrankedJobsGoLastAndAreReported(t *testing.T) {
 	if rank := q.Snapshot(noon)[0]; rank.Job.ID != "c" {
 		t.Errorf("first is %s, want c", rank.Job.ID)
 	}
-	times, _ := q.Unranked()
-	if times != 2 {
-		t.Errorf("unranked %d times after a good job, want 2", times)
+	q.Put(scheduler.Job{ID: "b", Priority: 3, Tenant: "x", Lines: 1})
+	for _, id := range []string{"b", "c", "unknown"} {
+		if err := q.Fault(id); err != nil {
+			t.Errorf("%s: got %v, want none", id, err)
+		}
 	}
 }
 

@@ -26,9 +26,6 @@ type Queue struct {
 	share      float64
 	contenders []Contender
 	candidates []*namedQueue // in the order of contenders
-
-	unranked     int
-	lastUnranked error
 }
 
 // NewQueue returns an empty queue. The error is that of cfg.Validate.
@@ -67,12 +64,14 @@ func (q *Queue) Put(j Job) {
 	e := q.jobs[j.ID]
 	switch {
 	case e == nil:
-		e = &entry{job: j, rank: q.rank(nq, j), index: -1, changeIndex: -1}
+		e = &entry{job: j, index: -1, changeIndex: -1}
+		q.rank(nq, e)
 		q.jobs[j.ID] = e
 		nq.addJob(e, class, changes)
 		q.offer(e)
 	case e.queue == nq && e.class == class && e.job.Tenant == j.Tenant:
-		e.job, e.rank = j, q.rank(nq, j)
+		e.job = j
+		q.rank(nq, e)
 		e.changes = changes
 		if !e.parked {
 			nq.fix(e)
@@ -84,7 +83,8 @@ func (q *Queue) Put(j Job) {
 			q.withdraw(e)
 		}
 		e.queue.removeJob(e)
-		e.job, e.rank = j, q.rank(nq, j)
+		e.job = j
+		q.rank(nq, e)
 		nq.addJob(e, class, changes)
 		if !e.parked {
 			q.offer(e)
@@ -158,8 +158,14 @@ func (q *Queue) Len() int { return len(q.jobs) }
 // Offered returns the number of jobs that are not parked.
 func (q *Queue) Offered() int { return q.offered }
 
-// Unranked returns how often a policy could not rank a job, and the last error. Such jobs go last.
-func (q *Queue) Unranked() (times int, last error) { return q.unranked, q.lastUnranked }
+// Fault returns why the policy could not rank a job, which then goes last. Nil: it could, or the
+// job is unknown.
+func (q *Queue) Fault(id string) error {
+	if e := q.jobs[id]; e != nil {
+		return e.fault
+	}
+	return nil
+}
 
 func (q *Queue) queueOf(j Job) *namedQueue {
 	for _, nq := range q.queues {
@@ -170,20 +176,17 @@ func (q *Queue) queueOf(j Job) *namedQueue {
 	return q.fallback
 }
 
-// rank returns the rank of a job by the policy, or +Inf if the policy cannot rank it.
-func (q *Queue) rank(l *namedQueue, j Job) float64 {
-	rank := l.policy.Rank(j)
-	if !math.IsNaN(rank) {
-		return rank
+// rank ranks a job by the policy: +Inf, with a fault, if the policy cannot rank it.
+func (q *Queue) rank(l *namedQueue, e *entry) {
+	e.rank, e.fault = l.policy.Rank(e.job), nil
+	if !math.IsNaN(e.rank) {
+		return
 	}
-	q.unranked++
-	q.lastUnranked = fmt.Errorf("queue %s: policy %s: rank job %s: not a number", l.name,
-		l.policy.Name(), j.ID)
+	e.rank, e.fault = math.Inf(1), fmt.Errorf("queue %s: policy %s: not a number", l.name,
+		l.policy.Name())
 	if explainer, ok := l.policy.(Explainer); ok {
-		q.lastUnranked = fmt.Errorf("queue %s: policy %s: rank job %s: %w", l.name, l.policy.Name(),
-			j.ID, explainer.Fault())
+		e.fault = fmt.Errorf("queue %s: policy %s: %w", l.name, l.policy.Name(), explainer.Fault())
 	}
-	return math.Inf(1)
 }
 
 // pick returns the named queue that the arbiter chooses.

@@ -15,8 +15,10 @@ type Progress struct {
 	Attempts          int64 // requests sent, first ones included
 	LinesPerSecond    float64
 	Waiting           string // why no more lines are started now; empty: lines are started
-	Leads             bool   // the dispatcher leads a model of the batch, so its Waiting counts
-	UpdatedAt         time.Time
+	// Unranked is why the ordering policy can't rank the batch, which goes last; empty: it can
+	Unranked  string `json:",omitempty"`
+	Leads     bool   // the dispatcher leads a model of the batch, so its Waiting counts
+	UpdatedAt time.Time
 }
 
 // Add joins the progress that two dispatchers posted for one batch.
@@ -29,7 +31,7 @@ func (p Progress) Add(q Progress) Progress {
 	p.LinesPerSecond += q.LinesPerSecond
 	newer := q.UpdatedAt.After(p.UpdatedAt)
 	if q.Leads && !p.Leads || newer && q.Leads == p.Leads {
-		p.Waiting, p.Leads = q.Waiting, q.Leads
+		p.Waiting, p.Unranked, p.Leads = q.Waiting, q.Unranked, q.Leads
 	}
 	if newer {
 		p.UpdatedAt = q.UpdatedAt

@@ -163,6 +163,9 @@ func describe(w io.Writer, b client.Batch) {
 	} else {
 		row("due", "%s", humanize.Instant(b.ExpiresAt))
 	}
+	if b.Tidefill.RankError != "" {
+		row("order", "last: %s", b.Tidefill.RankError)
+	}
 	if b.Tidefill.StartByMissed {
 		row("started", "later than asked for by start_by")
 	}

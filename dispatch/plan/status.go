@@ -19,6 +19,9 @@ type BatchStatus struct {
 	Behind string
 	// StartsIn is when the first line is expected to start, if Waiting is Queued. 0: unknown.
 	StartsIn time.Duration
+	// Unranked is why the ordering policy can't rank a job of the batch, which then goes last. Nil:
+	// it can.
+	Unranked error
 }
 
 // Status returns the state of a batch, and false if the planner does not know it.
@@ -31,6 +34,9 @@ func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 	for _, j := range b.jobs {
 		s.Retrying += j.retrying
 		s.Ready += j.ready.len()
+		if len(j.pools) > 0 && s.Unranked == nil {
+			s.Unranked = j.pools[0].starts.Fault(j.id)
+		}
 	}
 	why, of := p.waiting(now, b, s)
 	s.Waiting = why
