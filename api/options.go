@@ -37,11 +37,25 @@ func readExtensions(request *jsonObject, now time.Time) extensions {
 	if !ok {
 		o = &jsonObject{fault: request.fault}
 	}
-	x := extensions{Deadline: o.instant("deadline", now), StartBy: o.instant("start_by", now)}
+	x := readMembers(o, now)
 	if ok {
 		x.Given = request.members[extensionsKey]
+		x.Parameters.OptionsJSON = x.Given
 		x.Shown, x.Apart = shownOptions(x.Given, o.members)
 	}
+	_ = o.finish() // the request's finish returns the same error
+	return x
+}
+
+// ExtensionKeys lists the keys of the `tidefill` object of a create request.
+func ExtensionKeys() []string {
+	o := &jsonObject{fault: new(error)}
+	readMembers(o, time.Now())
+	return o.known
+}
+
+func readMembers(o *jsonObject, now time.Time) extensions {
+	x := extensions{Deadline: o.instant("deadline", now), StartBy: o.instant("start_by", now)}
 	if !x.Deadline.IsZero() && x.StartBy.After(x.Deadline) {
 		o.wrongValue("start_by", "it is after '%sdeadline'.", o.path)
 	}
@@ -56,11 +70,10 @@ func readExtensions(request *jsonObject, now time.Time) extensions {
 		MaxConcurrency: int(o.integer("max_concurrency", 1, maxInt32, 0)),
 		OutputPerInput: o.choice("outputs", "joined", "per_input") == "per_input",
 	}
-	x.Parameters = store.Parameters{OptionsJSON: x.Given, Defaults: readRules(o, "defaults"),
+	x.Parameters = store.Parameters{Defaults: readRules(o, "defaults"),
 		Overrides: readRules(o, "overrides")}
 	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
 	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
-	_ = o.finish() // the request's finish returns the same error
 	return x
 }
 

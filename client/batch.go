@@ -142,19 +142,13 @@ func (b *Batch) UnmarshalJSON(raw []byte) error {
 
 // BatchRequest is the body of a request to create a batch.
 type BatchRequest struct {
-	InputFileID      string             `json:"input_file_id"`
-	Endpoint         string             `json:"endpoint"`
-	CompletionWindow string             `json:"completion_window"`
-	Metadata         map[string]string  `json:"metadata,omitempty"`
-	Tidefill         *RequestExtensions `json:"tidefill,omitempty"`
-}
-
-// RequestExtensions holds the fields of a BatchRequest that OpenAI's API does not have.
-type RequestExtensions struct {
-	// Priority orders the tenant's own batches where the scheduling policy uses it; higher first.
-	Priority int `json:"priority,omitempty"`
-	// Deadline is RFC 3339, or a duration from now.
-	Deadline string `json:"deadline,omitempty"`
+	// InputFileID is the input; empty: those of RequestExtensions.
+	InputFileID        string             `json:"input_file_id,omitempty"`
+	Endpoint           string             `json:"endpoint"`
+	CompletionWindow   string             `json:"completion_window"`
+	Metadata           map[string]string  `json:"metadata,omitempty"`
+	OutputExpiresAfter *FileExpiry        `json:"output_expires_after,omitempty"`
+	Tidefill           *RequestExtensions `json:"tidefill,omitempty"`
 }
 
 // CreateBatch creates a batch.

@@ -53,6 +53,17 @@ func (c *Client) Upload(
 	return f, nil
 }
 
+// DeleteFile deletes a file.
+func (c *Client) DeleteFile(ctx context.Context, id string) error {
+	var answer struct{}
+	err := c.call(ctx, request{method: http.MethodDelete, path: "/v1/files/" + url.PathEscape(id)},
+		&answer)
+	if err != nil {
+		return fmt.Errorf("delete file %s: %w", id, err)
+	}
+	return nil
+}
+
 // Content returns the content of a file as a stream, which the caller closes.
 func (c *Client) Content(ctx context.Context, id string) (io.ReadCloser, error) {
 	answer, err := c.send(ctx, request{method: http.MethodGet, path: "/v1/files/" + url.PathEscape(

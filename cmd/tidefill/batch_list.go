@@ -30,6 +30,9 @@ func listCommand() *cobra.Command {
 	flags.StringVar(&filter.model, "model", "", "only those with lines for this `model`")
 	flags.StringVar(&filter.meta, "meta", "", "only those with this metadata `key or key=value`")
 	flags.StringVar(&filter.sort, "sort", "", "order by this `field`: created_at or deadline")
+	completeFlags(cmd, map[string][]string{"sort": {"created_at", "deadline"},
+		"status": {"validating", "in_progress", "finalizing", "completed", "failed", "expired",
+			"cancelling", "cancelled"}})
 	flags.BoolVar(&filter.ascending, "ascending", false, "earliest first")
 	for _, name := range []string{"created-after", "created-before", "deadline-after",
 		"deadline-before"} {

@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,15 +18,17 @@ import (
 func submitCommand() *cobra.Command {
 	var s submission
 	cmd := &cobra.Command{
-		Use:   "submit FILE",
-		Short: "Upload a batch file and run it",
-		Long: `Upload a batch file and run it. FILE has one request a line, in the format of OpenAI's Batch API; "-" is standard input.
+		Use:   "submit FILE...",
+		Short: "Upload batch files and run them",
+		Long: `Upload batch files and run them as one batch. A FILE has one request a line, in the format of OpenAI's Batch API; "-" is standard
+input.
 
 Print the batch. With --wait, its progress goes to standard error and the exit status depends on its end.`,
 		Example: `  tidefill batch submit requests.jsonl
   tidefill batch submit requests.jsonl --window 2h --meta project=nightly --wait --out results/
+  tidefill batch submit part-*.jsonl --outputs per_input --overrides '{"temperature": 0}'
   make-requests | tidefill batch submit - --wait --json`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.endpoint, "endpoint", "",
@@ -35,69 +36,45 @@ Print the batch. With --wait, its progress goes to standard error and the exit s
 	flags.StringVar(&s.window, "window", "24h",
 		"`time` within which the batch must be done: 24h, 90m, 7d, best_effort")
 	flags.StringArrayVar(&s.meta, "meta", nil, "metadata `key=value`; may be repeated")
-	flags.IntVar(&s.extensions.Priority, "priority", 0,
-		"`rank` among your batches where the scheduling policy uses it; higher first")
-	flags.StringVar(&s.extensions.Deadline, "deadline", "",
-		"a `time`, RFC 3339 or from now (45m), by which the batch must be done")
 	flags.BoolVar(&s.wait, "wait", false, "wait until the batch has ended")
 	flags.StringVar(&s.dir, "out", "",
 		"`directory` for the result files, created if need be; implies --wait")
-	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
+	s.options.register(cmd)
+	cmd = remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
 		out io.Writer) error {
-		s.progress = cmd.ErrOrStderr()
-		return s.run(ctx, c, r, args[0], cmd.InOrStdin(), out)
+		s.progress, s.stdin = cmd.ErrOrStderr(), cmd.InOrStdin()
+		return s.run(ctx, c, r, args, out)
 	})
+	groupFlags(cmd, append([]flagGroup{{"Batch", []string{"endpoint", "window", "meta", "wait",
+		"out"}}}, submitGroups...))
+	completeSubmit(cmd)
+	return cmd
 }
 
 type submission struct {
 	endpoint, window string
 	meta             []string
-	extensions       client.RequestExtensions
+	options          submitOptions
 	wait             bool
 	dir              string
 	progress         io.Writer
+	stdin            io.Reader
 }
 
 func (s *submission) run(
-	ctx context.Context, c *client.Client, r *remote, name string, stdin io.Reader, out io.Writer,
+	ctx context.Context, c *client.Client, r *remote, names []string, out io.Writer,
 ) error {
-	metadata, err := readMetadata(s.meta)
+	request, err := s.request()
 	if err != nil {
 		return err
 	}
-	in, size := stdin, int64(-1)
-	if name == "-" {
-		name = "stdin.jsonl"
-	} else {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		in = f
-		if info.Mode().IsRegular() {
-			size = info.Size()
-		}
-	}
-	if s.endpoint == "" {
-		if s.endpoint, in, err = client.FirstEndpoint(in); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	file, err := c.Upload(ctx, jsonl(filepath.Base(name)), in, size)
+	ids, bytes, err := s.upload(ctx, c, names)
 	if err != nil {
 		return err
 	}
-	request := client.BatchRequest{InputFileID: file.ID, Endpoint: s.endpoint,
-		CompletionWindow: s.window, Metadata: metadata}
-	if s.extensions != (client.RequestExtensions{}) {
-		request.Tidefill = &s.extensions
-	}
-	b, err := c.CreateBatch(ctx, request)
+	request.setInputs(ids)
+	request.Endpoint = s.endpoint
+	b, err := c.CreateBatch(ctx, request.BatchRequest)
 	if err != nil {
 		return err
 	}
@@ -107,7 +84,7 @@ func (s *submission) run(
 		}
 		return ending(b)
 	}
-	fmt.Fprintf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(file.Bytes))
+	fmt.Fprintf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(bytes))
 	if b, err = c.Watch(ctx, b.ID, newBatchProgress(s.progress).show); err != nil {
 		return err
 	}
@@ -126,6 +103,78 @@ func (s *submission) run(
 	return ending(b)
 }
 
+// upload uploads the files in order. It reads the endpoint of the first one if none is given.
+func (s *submission) upload(
+	ctx context.Context, c *client.Client, names []string,
+) (ids []string, bytes int64, err error) {
+	if err := checkInputs(names); err != nil {
+		return nil, 0, err
+	}
+	for _, name := range names {
+		file, err := s.uploadOne(ctx, c, name)
+		if err != nil {
+			for _, id := range ids { // so that they don't count against the user's quota
+				err = errors.Join(err, c.DeleteFile(context.WithoutCancel(ctx), id))
+			}
+			return nil, 0, err
+		}
+		ids, bytes = append(ids, file.ID), bytes+file.Bytes
+	}
+	return ids, bytes, nil
+}
+
+// checkInputs finds faults before anything is uploaded.
+func checkInputs(names []string) error {
+	first := map[string]bool{}
+	for _, name := range names {
+		if first[name] {
+			return usageErrorf("%s is named twice", name)
+		}
+		first[name] = true
+		if name == "-" {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			return usageErrorf("%s is a directory; name its files", name)
+		}
+	}
+	return nil
+}
+
+func (s *submission) uploadOne(
+	ctx context.Context, c *client.Client, name string,
+) (client.File, error) {
+	in, size := s.stdin, int64(-1)
+	if name == "-" {
+		name = "stdin.jsonl"
+	} else {
+		f, err := os.Open(name)
+		if err != nil {
+			return client.File{}, err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return client.File{}, err
+		}
+		in = f
+		if info.Mode().IsRegular() {
+			size = info.Size()
+		}
+	}
+	if s.endpoint == "" {
+		var err error
+		if s.endpoint, in, err = client.FirstEndpoint(in); err != nil {
+			return client.File{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return c.Upload(ctx, jsonl(filepath.Base(name)), in, size)
+}
+
 // jsonl adds the extension that the API requires of batch files.
 func jsonl(name string) string {
 	if strings.HasSuffix(name, ".jsonl") {
@@ -133,17 +182,3 @@ func jsonl(name string) string {
 	}
 	return name + ".jsonl"
 }
-
-func readMetadata(pairs []string) (map[string]string, error) {
-	metadata := make(map[string]string)
-	for _, pair := range pairs {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, usageErrorf("--meta %s: write --meta key=value", pair)
-		}
-		metadata[key] = value
-	}
-	return metadata, nil
-}
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,52 @@
+package client
+
+import "encoding/json"
+
+// FileExpiry sets when result files expire.
+type FileExpiry struct {
+	Anchor  string `json:"anchor"` // created_at
+	Seconds int64  `json:"seconds"`
+}
+
+// RequestExtensions holds the fields of a BatchRequest that OpenAI's API does not have. Zero values
+// are not sent. Times are RFC 3339, or durations from now.
+type RequestExtensions struct {
+	// Deadline is when the batch must be done.
+	Deadline string `json:"deadline,omitempty"`
+	// StartBy is when the first line must be in flight.
+	StartBy string `json:"start_by,omitempty"`
+	// Priority orders the tenant's own batches where the scheduling policy uses it; higher first.
+	Priority int `json:"priority,omitempty"`
+	// MaxFailedLines is how many lines may fail before the batch is stopped. Nil: no limit.
+	MaxFailedLines *int `json:"max_failed_lines,omitempty"`
+	// MaxFailedRatio is the share of the finished lines that may have failed.
+	MaxFailedRatio float64 `json:"max_failed_ratio,omitempty"`
+	// MaxTotalTokens is how many tokens the answers may use.
+	MaxTotalTokens int64         `json:"max_total_tokens,omitempty"`
+	Retry          *RequestRetry `json:"retry,omitempty"`
+	// Defaults and Overrides are objects of parameters, or of rules for some of the lines.
+	Defaults  json.RawMessage `json:"defaults,omitempty"`
+	Overrides json.RawMessage `json:"overrides,omitempty"`
+	// InputFileIDs are several inputs, instead of InputFileID.
+	InputFileIDs []string `json:"input_file_ids,omitempty"`
+	// Outputs is joined or per_input.
+	Outputs string         `json:"outputs,omitempty"`
+	Canary  *RequestCanary `json:"canary,omitempty"`
+	// GroupBy is prefix, model or none.
+	GroupBy string `json:"group_by,omitempty"`
+	// MaxConcurrency limits the lines in flight.
+	MaxConcurrency int `json:"max_concurrency,omitempty"`
+}
+
+// RequestRetry sets which lines are sent again.
+type RequestRetry struct {
+	Attempts int   `json:"attempts,omitempty"` // per line, the first included; 0: the default
+	On       []int `json:"on,omitempty"`       // HTTP statuses; none: the default
+}
+
+// RequestCanary sets lines that run first, and decide whether the others do.
+type RequestCanary struct {
+	Lines int `json:"lines"`
+	// MaxFailedRatio is the share of them that may fail. Nil: the default.
+	MaxFailedRatio *float64 `json:"max_failed_ratio,omitempty"`
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/batchfile"
+)
+
+// submitOptions are the flags of `batch submit` for what a request has besides its inputs.
+type submitOptions struct {
+	extensions     client.RequestExtensions
+	maxFailedLines int
+	retry          client.RequestRetry
+	canary         client.RequestCanary
+	canaryRatio    float64
+	defaults       string
+	overrides      string
+	outputLife     time.Duration
+	changed        func(flag string) bool
+}
+
+// submitGroups orders the flags in the help.
+var submitGroups = []flagGroup{
+	{"Order", []string{"deadline", "start-by", "priority", "max-concurrency", "group-by"}},
+	{"Failures and limits", []string{"retry-attempts", "retry-on", "max-failed-lines",
+		"max-failed-ratio", "max-total-tokens", "canary", "canary-max-failed-ratio"}},
+	{"Parameters of the lines", []string{"defaults", "overrides"}},
+	{"Results", []string{"outputs", "output-expires-after"}},
+}
+
+func (o *submitOptions) register(cmd *cobra.Command) {
+	flags, x := cmd.Flags(), &o.extensions
+	o.changed = flags.Changed
+	flags.StringVar(&x.Deadline, "deadline", "",
+		"a `time`, RFC 3339 or from now (45m), by which the batch must be done")
+	flags.StringVar(&x.StartBy, "start-by", "",
+		"a `time`, RFC 3339 or from now, by which the first line must be in flight")
+	flags.IntVar(&x.Priority, "priority", 0,
+		"`rank` among your batches, higher first; breaks ties, unless the policy goes by it")
+	flags.IntVar(&x.MaxConcurrency, "max-concurrency", 0, "at most `n` lines in flight")
+	flags.StringVar(&x.GroupBy, "group-by", "",
+		"run lines with the same `key` one after the other: prefix, model or none (default prefix)")
+	flags.IntVar(&o.retry.Attempts, "retry-attempts", 0,
+		"try a line `n` times, the first included")
+	flags.IntSliceVar(&o.retry.On, "retry-on", nil,
+		"the HTTP `statuses` after which a line is tried again")
+	flags.IntVar(&o.maxFailedLines, "max-failed-lines", 0,
+		"stop when more than `n` lines have failed")
+	flags.Float64Var(&x.MaxFailedRatio, "max-failed-ratio", 0,
+		"stop when a larger `share` of the finished lines has failed, such as 0.1")
+	flags.Int64Var(&x.MaxTotalTokens, "max-total-tokens", 0,
+		"stop when the answers have used more than `n` tokens")
+	flags.IntVar(&o.canary.Lines, "canary", 0,
+		"send `n` lines first; the others run unless too many of them fail")
+	flags.Float64Var(&o.canaryRatio, "canary-max-failed-ratio", 0,
+		"the `share` of the canary lines that may fail (default 0.5)")
+	flags.StringVar(&o.defaults, "defaults", "",
+		"`JSON`, or @FILE, of parameters for lines that don't have them")
+	flags.StringVar(&o.overrides, "overrides", "",
+		"`JSON`, or @FILE, of parameters for all lines; null removes one")
+	flags.StringVar(&x.Outputs, "outputs", "",
+		"`how` many result files: joined, or per_input (default joined)")
+	flags.DurationVar(&o.outputLife, "output-expires-after", 0,
+		"delete the result files after this `time`, from 1h to 720h")
+}
+
+// submitRequest is a create request without its inputs.
+type submitRequest struct{ client.BatchRequest }
+
+// request returns the request that the flags describe.
+func (s *submission) request() (submitRequest, error) {
+	metadata, err := readMetadata(s.meta)
+	if err != nil {
+		return submitRequest{}, err
+	}
+	r := client.BatchRequest{CompletionWindow: s.window, Metadata: metadata}
+	o := &s.options
+	if o.changed("output-expires-after") {
+		r.OutputExpiresAfter = &client.FileExpiry{Anchor: "created_at",
+			Seconds: int64(math.Ceil(o.outputLife.Seconds()))}
+	}
+	x, err := o.read()
+	if err != nil {
+		return submitRequest{}, err
+	}
+	if !reflect.ValueOf(x).IsZero() {
+		r.Tidefill = &x
+	}
+	return submitRequest{r}, nil
+}
+
+// setInputs names the input files.
+func (r *submitRequest) setInputs(ids []string) {
+	if len(ids) == 1 {
+		r.InputFileID = ids[0]
+		return
+	}
+	if r.Tidefill == nil {
+		r.Tidefill = &client.RequestExtensions{}
+	}
+	r.Tidefill.InputFileIDs = ids
+}
+
+// read returns the extensions. The API checks their values.
+func (o *submitOptions) read() (x client.RequestExtensions, err error) {
+	x = o.extensions
+	for flag, zero := range map[string]bool{"max-concurrency": x.MaxConcurrency == 0,
+		"max-failed-ratio": x.MaxFailedRatio == 0, "max-total-tokens": x.MaxTotalTokens == 0,
+		"retry-attempts": o.retry.Attempts == 0} {
+		if zero && o.changed(flag) {
+			return x, usageErrorf("--%s must be above 0; leave it out for the default", flag)
+		}
+	}
+	if o.changed("max-failed-lines") {
+		x.MaxFailedLines = &o.maxFailedLines
+	}
+	if o.changed("retry-attempts") || o.changed("retry-on") {
+		x.Retry = &o.retry
+	}
+	if o.changed("canary") || o.changed("canary-max-failed-ratio") {
+		if !o.changed("canary") {
+			return x, usageErrorf("--canary-max-failed-ratio needs --canary")
+		}
+		x.Canary = &o.canary
+		if o.changed("canary-max-failed-ratio") {
+			x.Canary.MaxFailedRatio = &o.canaryRatio
+		}
+	}
+	if x.Defaults, err = readParameters("--defaults", o.defaults); err != nil {
+		return x, err
+	}
+	x.Overrides, err = readParameters("--overrides", o.overrides)
+	return x, err
+}
+
+// readParameters reads an object of parameters from a flag, or from the file that it names.
+func readParameters(flag, text string) (json.RawMessage, error) {
+	if name, file := strings.CutPrefix(text, "@"); file {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		text, flag = string(content), flag+" "+name
+	}
+	if text == "" {
+		return nil, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &members); err != nil || members == nil {
+		return nil, usageErrorf(`%s: write a JSON object, such as {"temperature": 0}: %v`, flag,
+			err)
+	}
+	return json.RawMessage(text), nil
+}
+
+func readMetadata(pairs []string) (map[string]string, error) {
+	metadata := make(map[string]string)
+	for _, pair := range pairs {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, usageErrorf("--meta %s: write --meta key=value", pair)
+		}
+		metadata[key] = value
+	}
+	return metadata, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// completeSubmit offers the values of flags to shells.
+func completeSubmit(cmd *cobra.Command) {
+	var urls []string
+	for _, e := range batchfile.Endpoints() {
+		urls = append(urls, e.URL)
+	}
+	completeFlags(cmd, map[string][]string{
+		"endpoint": urls,
+		"window":   {"24h", "best_effort"},
+		"group-by": {"prefix", "model", "none"},
+		"outputs":  {"joined", "per_input"},
+	})
+}

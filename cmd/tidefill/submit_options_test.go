@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/apptest"
+)
+
+// allOptions sets every flag that becomes an extension.
+func allOptions(t *testing.T) []string {
+	return []string{"--deadline", "2h", "--start-by", "1h", "--priority", "-3",
+		"--max-concurrency", "7", "--group-by", "none", "--retry-attempts", "4",
+		"--retry-on", "500,503", "--max-failed-lines", "0", "--max-failed-ratio", "0.25",
+		"--max-total-tokens", "100000", "--canary", "1", "--canary-max-failed-ratio", "0",
+		"--defaults", `{"temperature": 0}`,
+		"--overrides", "@" + writeFile(t, "o.json", `{"all": {"top_k": 4}}`),
+		"--outputs", "per_input"}
+}
+
+// A new extension of the API needs a field of the client and a flag.
+func TestSubmitReachesEveryExtension(t *testing.T) {
+	startDaemon(t, t.TempDir(), apptest.StartRunner(t, nil))
+	first := writeFile(t, "first.jsonl", apptest.BatchFile(3))
+	second := writeFile(t, "second.jsonl", apptest.BatchFile(2))
+	got := must(t, exitOK, append([]string{"batch", "submit", first, second, "--wait", "--json",
+		"--output-expires-after", "2h"}, allOptions(t)...)...)
+	var b struct {
+		client.Batch
+		Tidefill struct {
+			Options map[string]json.RawMessage
+			Outputs []client.ResultFiles
+			Inputs  []string `json:"input_file_ids"`
+		}
+	}
+	if err := json.Unmarshal([]byte(got.out), &b.Batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b.Raw, &struct{ Tidefill any }{&b.Tidefill}); err != nil {
+		t.Fatal(err)
+	}
+	if b.Counts.Completed != 5 || len(b.Tidefill.Inputs) != 2 || len(b.Tidefill.Outputs) != 2 {
+		t.Errorf("got %+v, inputs %v, outputs %v", b.Counts, b.Tidefill.Inputs, b.Tidefill.Outputs)
+	}
+	fields := map[string]bool{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[client.RequestExtensions]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields[name] = true
+	}
+	for _, key := range api.ExtensionKeys() {
+		if !fields[key] {
+			t.Errorf("client.RequestExtensions has no field for %s", key)
+		}
+		if _, sent := b.Tidefill.Options[key]; !sent {
+			t.Errorf("no flag of batch submit sets %s; it sent %v", key, b.Tidefill.Options)
+		}
+		delete(fields, key)
+	}
+	if len(fields) > 0 {
+		t.Errorf("the API does not know %v", fields)
+	}
+	for key, want := range map[string]string{
+		"deadline": `"2h"`, "start_by": `"1h"`, "priority": "-3", "max_concurrency": "7",
+		"group_by": `"none"`, "retry": `{"attempts":4,"on":[500,503]}`, "max_failed_lines": "0",
+		"max_failed_ratio": "0.25", "max_total_tokens": "100000", "outputs": `"per_input"`,
+		"canary": `{"lines":1,"max_failed_ratio":0}`, "defaults": `{"temperature":0}`,
+		"overrides": `{"all":{"top_k":4}}`,
+	} {
+		if got := string(b.Tidefill.Options[key]); got != want {
+			t.Errorf("%s is %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestSubmitHelpGroupsAllFlags(t *testing.T) {
+	got := must(t, exitOK, "batch", "submit", "--help")
+	other := strings.Index(got.out, "\nOther flags:")
+	for _, key := range api.ExtensionKeys() {
+		flag := "--" + strings.ReplaceAll(key, "_", "-")
+		if key == "input_file_ids" || key == "retry" {
+			continue // arguments; two flags
+		}
+		if at := strings.Index(got.out, flag+" "); at < 0 || at > other {
+			t.Errorf("the help has no %s in a group", flag)
+		}
+	}
+	if n := strings.Count(got.out, "--server"); n != 1 || other < 0 {
+		t.Errorf("--server is listed %d times:\n%s", n, got.out)
+	}
+	for _, values := range [][]string{{"--outputs", "per_input"}, {"--group-by", "prefix"},
+		{"--endpoint", "/v1/embeddings"}} {
+		got := must(t, exitOK, "__complete", "batch", "submit", "x.jsonl", values[0], "")
+		if !strings.Contains(got.out, values[1]+"\n") {
+			t.Errorf("%s completes to %s", values[0], got.out)
+		}
+	}
+}
+
+func TestSubmitRefusesBeforeItUploads(t *testing.T) {
+	t.Setenv("TIDEFILL_SERVER", "http://127.0.0.1:1")
+	input := writeFile(t, "in.jsonl", apptest.BatchFile(1))
+	for want, args := range map[string][]string{
+		"is named twice":                    {input, input},
+		"is a directory; name its files":    {t.TempDir()},
+		"no such file":                      {input, "/nowhere.jsonl"},
+		"--canary-max-failed-ratio needs":   {input, "--canary-max-failed-ratio", "0.1"},
+		"--max-concurrency must be above 0": {input, "--max-concurrency", "0"},
+		"--defaults: write a JSON object":   {input, "--defaults", "temperature=0"},
+		"--overrides: write a JSON object":  {input, "--overrides", "null"},
+		"open /nowhere.json":                {input, "--overrides", "@/nowhere.json"},
+	} {
+		got := command(t, append([]string{"batch", "submit"}, args...)...)
+		if got.status == exitOK || !strings.Contains(got.errors, want) ||
+			strings.Contains(got.errors, "daemon running") {
+			t.Errorf("%v: status %d, %s; want %q", args, got.status, got.errors, want)
+		}
+	}
+}
