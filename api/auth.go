@@ -12,7 +12,7 @@ type role string
 const (
 	roleViewer role = "viewer" // may only read
 	roleUser   role = "user"   // may read and change the tenant's own objects
-	roleAdmin  role = "admin"  // a user who may also control the daemon
+	roleAdmin  role = "admin"  // a user of every tenant; TenantHeader names which
 )
 
 // principal identifies the sender of a request.
@@ -24,6 +24,10 @@ type principal struct {
 // DefaultTenant owns all objects while no keys are configured, and the objects created with a key
 // that has no tenant.
 const DefaultTenant = "default"
+
+// TenantHeader names the tenant for which an admin's request acts: it sees and changes that
+// tenant's objects, and creates objects that are the tenant's.
+const TenantHeader = "Tidefill-Tenant"
 
 type principalKey struct{}
 
@@ -43,7 +47,8 @@ func tenantOf(ctx context.Context) string { return principalOf(ctx).Tenant }
 func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) {
 	keys := s.keys.Load()
 	if keys.Empty() {
-		return principal{Tenant: DefaultTenant, Role: roleAdmin}, nil, nil
+		owner, err := actFor(r, principal{Tenant: DefaultTenant, Role: roleUser})
+		return owner, nil, err
 	}
 	key, ok := bearer(r.Header.Get("Authorization"))
 	if !ok {
@@ -62,7 +67,33 @@ func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) 
 			Message: "This API key may only read; use one with the role user.",
 		}
 	}
-	return found.owner, found.life, nil
+	owner, err := actFor(r, found.owner)
+	return owner, found.life, err
+}
+
+// actFor returns the owner of a key as the tenant that the request names, which only an admin may
+// choose.
+func actFor(r *http.Request, owner principal) (principal, error) {
+	named := r.Header.Values(TenantHeader)
+	switch {
+	case len(named) == 0, len(named) == 1 && named[0] == owner.Tenant:
+		return owner, nil
+	case owner.Role != roleAdmin:
+		return principal{}, &httpError{
+			Status: http.StatusForbidden, Type: invalidRequest, Code: "insufficient_permissions",
+			Message: "Only a key with the role admin may act for another tenant; leave out the " +
+				"header " + TenantHeader + ".",
+		}
+	case len(named) > 1:
+		return principal{}, invalid("", "invalid_value", "The header %s occurs %d times.",
+			TenantHeader, len(named))
+	}
+	if err := checkTenant(named[0]); err != nil {
+		return principal{}, invalid("", "invalid_value", "Invalid header %s: %s is not the name "+
+			"of a tenant.", TenantHeader, quoted(named[0]))
+	}
+	owner.Tenant = named[0]
+	return owner, nil
 }
 
 var errWrongKey = unauthorized("invalid_api_key", "Incorrect API key provided.")

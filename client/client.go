@@ -38,6 +38,7 @@ const DefaultServer = "http://127.0.0.1:8080"
 type Client struct {
 	server string // without a slash at the end
 	key    string
+	tenant string // empty: the key's own
 	http   *http.Client
 }
 
@@ -45,6 +46,8 @@ type Client struct {
 type Options struct {
 	// APIKey is sent with every request. Empty: none.
 	APIKey string
+	// Tenant is the one for which a key with the role admin acts. Empty: the key's own.
+	Tenant string
 	// CAFile has authorities in PEM that may certify the daemon, besides the system's. Empty: none.
 	CAFile string
 	// CertFile and KeyFile are the client's own certificate in PEM, for daemons that require one.
@@ -75,6 +78,7 @@ func New(server string, options Options) (*Client, error) {
 	return &Client{
 		server: strings.TrimSuffix(strings.TrimRight(server, "/"), "/v1"),
 		key:    options.APIKey,
+		tenant: options.Tenant,
 		http:   &http.Client{Transport: transport},
 	}, nil
 }

@@ -42,6 +42,9 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	if c.key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.key)
 	}
+	if c.tenant != "" {
+		r.Header.Set("Tidefill-Tenant", c.tenant)
+	}
 	if q.idempotent {
 		r.Header.Set("Idempotency-Key", rand.Text())
 	}

@@ -65,6 +65,8 @@ func (r *remote) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.server, "server", r.server, "the daemon's `URL` (TIDEFILL_SERVER)")
 	cmd.Flags().StringVar(&r.options.APIKey, "api-key", "",
 		"the API `key` (TIDEFILL_API_KEY, which hides it from other users of the machine)")
+	cmd.Flags().StringVar(&r.options.Tenant, "tenant", os.Getenv("TIDEFILL_TENANT"),
+		"act for this `tenant`, with a key of the role admin (TIDEFILL_TENANT)")
 	r.registerConnection(cmd)
 }
 
