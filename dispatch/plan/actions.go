@@ -38,7 +38,9 @@ type Start struct {
 	runner *runner
 	life   uint32 // runner.life when the line started
 	trial  uint32 // number of the trial of the runner's breaker; 0: not a trial
-	tally  tally  // of the model, when the line started
+	// tally is that of the model on the runner, started its value when the line started
+	tally   *tally
+	started tally
 }
 
 // Claim requests the next chunk of a job.

@@ -26,6 +26,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 		r.pool.inFlight--
 	case r.inFlight == 0:
 		delete(p.runners, r.id)
+		p.dropTallies(r)
 	}
 	if s.life == r.life && r.pool != nil {
 		p.report(now, f, r)
@@ -36,7 +37,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	var sheds shedRecord
 	switch f.Outcome {
 	case Succeeded, Refused, Failed, Garbled:
-		j.tally.answered++
+		s.tally.answered++
 	case Shed:
 		sheds = p.shed(now, s)
 	}

@@ -89,7 +89,7 @@ type job struct {
 
 	longest int                   // answer, in tokens
 	sheds   map[lineAt]shedRecord // of lines without a result
-	tally   *modelTally           // of the model, shared with its other jobs
+	tally   *modelTally           // of the model by runner, shared with its other jobs
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim

@@ -40,6 +40,7 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 	r.lines.detach()
 	if r.inFlight == 0 {
 		delete(p.runners, id)
+		p.dropTallies(r)
 	}
 	p.dropEmptyPools()
 }

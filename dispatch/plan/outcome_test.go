@@ -42,9 +42,9 @@ func TestJudge(t *testing.T) {
 			line:    line{tries: 2, deaths: 4},
 			outcome: Shed, status: 503, want: free(500 * ms)},
 
-		{name: "shed often, but not too often", sheds: shedRecord{half: 15}, outcome: Shed,
+		{name: "shed often, but not too often", sheds: shedRecord{half: 39}, outcome: Shed,
 			status: 503, want: free(500 * ms)},
-		{name: "shed too often is the result", sheds: shedRecord{half: 16}, outcome: Shed,
+		{name: "shed too often is the result", sheds: shedRecord{half: 40}, outcome: Shed,
 			status: 503, want: retryDecision{pause: 500 * ms}},
 
 		{name: "an unreachable runner is not charged", line: line{tries: 2, deaths: 4},

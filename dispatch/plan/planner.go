@@ -192,13 +192,15 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 	p.countReady(j, -int(l.prompt))
 	output := p.expectOutput(j, float64(l.max))
 	work := p.cfg.Cost.Work(float64(l.prompt), output)
+	tally := j.tally.on(r)
 	l.work = float32(work)
 	p.countStart(now, pool, r, j, work)
 	s := Start{
 		Key: j.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: r.id, Attempt: int(l.tries) + 1,
 		Stream: r.lines.streamed < pool.streams, number: p.starts,
 		line: l, cached: int32(j.cached.of(int(l.prompt), r)), job: j, runner: r, life: r.life,
-		trial: r.breaker.start(), tally: j.tally.tally,
+		trial: r.breaker.start(), tally: tally,
+		started: *tally,
 	}
 	r.lines.add(now, &s)
 	p.out.Start = append(p.out.Start, s)

@@ -2,34 +2,56 @@ package plan
 
 import "time"
 
-// tally counts how the lines of a model ended. It shows whether a line that is shed again and again
-// is the cause, or whether the pool has no free slot for any line.
+// tally counts how the lines of a model ended on a runner. It shows whether a line that is shed
+// again and again is the cause, or whether the runner has no free slot for any line.
 type tally struct {
 	answered uint32 // with a result, good or bad
 	shed     uint32 // sheds of lines without a counted shed
 }
 
-// modelTally is the tally of a model. It exists while there are jobs of the model.
+// modelTally holds the tallies of a model by runner. It exists while there are jobs of the model.
 type modelTally struct {
-	tally
-	jobs int
+	runners map[*runner]*tally
+	jobs    int
+}
+
+// on returns the tally of a runner.
+func (m *modelTally) on(r *runner) *tally {
+	t := m.runners[r]
+	if t == nil {
+		t = &tally{}
+		m.runners[r] = t
+	}
+	return t
 }
 
 // shedRecord counts the sheds of a line. Few lines have one.
 type shedRecord struct {
-	before tally // of the model: at the last shed, or at the start until a shed was counted
+	seen []shedOn // by runner that has shed the line
 	// half counts half sheds: two for a shed while most other lines were answered, one for a shed
 	// while no other line was in flight.
 	half uint16
 	at   int64 // time of the last counted shed, in Unix nanoseconds
 }
 
-// count counts a shed of the line. It does not count in an outage, when other lines are shed too.
-// The last line of a model has no others to compare with. Its shed counts half if others were
-// answered before, and only after the usual pause, whatever Retry-After says. So an outage at the
-// end of a batch may last some minutes.
-func (s *shedRecord) count(now time.Time, n *tally, cfg RetryConfig) {
-	answered, shed := n.answered-s.before.answered, n.shed-s.before.shed
+// shedOn is a runner that has shed a line.
+type shedOn struct {
+	tally *tally
+	last  tally // its value at the last shed
+}
+
+// count counts a shed of the line by a runner with the tally n, which had the value started when
+// the line started there. The shed counts if most other lines were answered by this runner since it
+// last shed the line, or since the line started until a shed was counted. It does not count in an
+// outage, when other lines are shed too. The last line of a model has no others to compare with.
+// Its shed counts half if others were answered before, and only after the usual pause, whatever
+// Retry-After says. So an outage at the end of a batch may last some minutes.
+func (s *shedRecord) count(now time.Time, n *tally, started tally, cfg RetryConfig) {
+	last := s.on(n, started)
+	if s.half == 0 {
+		*last = started
+	}
+	answered, shed := n.answered-last.answered, n.shed-last.shed
 	switch {
 	case answered > shed:
 		s.half += 2
@@ -41,7 +63,18 @@ func (s *shedRecord) count(now time.Time, n *tally, cfg RetryConfig) {
 		s.half++
 		s.at = now.UnixNano()
 	}
-	s.before = *n
+	*last = *n
+}
+
+// on returns the value of a tally at its runner's last shed of the line; started if there is none.
+func (s *shedRecord) on(n *tally, started tally) *tally {
+	for i := range s.seen {
+		if s.seen[i].tally == n {
+			return &s.seen[i].last
+		}
+	}
+	s.seen = append(s.seen, shedOn{n, started})
+	return &s.seen[len(s.seen)-1].last
 }
 
 // tooMany reports whether the line has been shed as often as it may be.
@@ -51,10 +84,7 @@ func (s *shedRecord) tooMany(cfg RetryConfig) bool { return int(s.half) >= 2*cfg
 func (p *Planner) shed(now time.Time, s *Start) shedRecord {
 	j, at := s.job, lineAt{s.line.chunk, s.line.slot}
 	record := j.sheds[at]
-	if record.half == 0 {
-		record.before = s.tally
-	}
-	record.count(now, &j.tally.tally, p.cfg.Retry)
+	record.count(now, s.tally, s.started, p.cfg.Retry)
 	if j.sheds == nil {
 		j.sheds = map[lineAt]shedRecord{}
 	}
@@ -62,19 +92,26 @@ func (p *Planner) shed(now time.Time, s *Start) shedRecord {
 	return record
 }
 
-// openTally gives a new job the tally of its model.
+// openTally gives a new job the tallies of its model.
 func (p *Planner) openTally(j *job) {
 	j.tally = p.tallies[j.key.Model]
 	if j.tally == nil {
-		j.tally = &modelTally{}
+		j.tally = &modelTally{runners: map[*runner]*tally{}}
 		p.tallies[j.key.Model] = j.tally
 	}
 	j.tally.jobs++
 }
 
-// closeTally releases the tally of a job that is gone.
+// closeTally releases the tallies of a job that is gone.
 func (p *Planner) closeTally(j *job) {
 	if j.tally.jobs--; j.tally.jobs == 0 {
 		delete(p.tallies, j.key.Model)
+	}
+}
+
+// dropTallies releases the tallies of a runner that is gone.
+func (p *Planner) dropTallies(r *runner) {
+	for _, t := range p.tallies {
+		delete(t.runners, r)
 	}
 }

@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// shedding runs lines on two runners in virtual time until none is left, or a day has passed.
+// sheds decides which answers are sheds; the others take a second. It returns how many lines were
+// answered and how many were given up.
+func shedding(
+	t *testing.T, lines int, sheds func(slot int, runner string) bool,
+) (answered, gaveUp int) {
+	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 8})
+	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow,
+		Random: rand.New(rand.NewPCG(1, 2))})
+	type flight struct {
+		Finished
+		at time.Time
+	}
+	now := noon
+	var flights []flight
+	step := func(ev Event) Verdict {
+		actions := p.Step(now, ev)
+		for _, s := range actions.Start {
+			f := flight{Finished{Start: s, Outcome: Succeeded, Status: 200,
+				Latency: time.Second, OutputTokens: 5}, now.Add(time.Second)}
+			if sheds(s.Slot, s.Runner) {
+				f.Outcome, f.Status, f.at = Shed, 503, now.Add(5*time.Millisecond)
+			}
+			flights = append(flights, f)
+		}
+		return actions.Verdict
+	}
+	for _, r := range []string{"r1", "r2"} {
+		step(RunnerUp{Runner: r, Models: []string{"m"}})
+	}
+	step(BatchPut{Batch{ID: "b", Tenant: "t", Created: now,
+		Models: []ModelLines{{Model: "m", Lines: lines}}}})
+	all := make([]Line, lines)
+	for i := range all {
+		all[i].Slot = i
+	}
+	step(Loaded{Key: JobKey{"b", "m"}, Lines: all})
+	for answered+gaveUp < lines && now.Before(noon.Add(24*time.Hour)) {
+		next := -1
+		for i := range flights {
+			if next < 0 || flights[i].at.Before(flights[next].at) {
+				next = i
+			}
+		}
+		wake := p.out.Wake
+		if next < 0 || !wake.IsZero() && wake.Before(flights[next].at) {
+			now = wake
+			step(Tick{})
+			continue
+		}
+		f := flights[next]
+		flights = append(flights[:next], flights[next+1:]...)
+		now = f.at
+		if verdict := step(&f.Finished); verdict == Record {
+			if f.Outcome == Shed {
+				gaveUp++
+			} else {
+				answered++
+			}
+		}
+	}
+	return answered, gaveUp
+}
+
+func TestShedsAreBoundedForTheLineAtFaultOnly(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	type shedBy func(slot int, runner string) bool
+	of := func(line int) shedBy { return func(slot int, _ string) bool { return slot == line } }
+	for name, c := range map[string]struct {
+		lines  int
+		sheds  shedBy
+		gaveUp int
+	}{
+		"a line that all shed":          {500, of(7), 1},
+		"the last line, that all shed":  {500, of(499), 1},
+		"a runner that sheds all lines": {5000, func(_ int, r string) bool { return r == "r2" }, 0},
+		"a pool that sheds two of five": {20_000, func(int, string) bool {
+			return random.IntN(5) < 2
+		}, 0},
+		"a runner that sheds four of five": {5000, func(_ int, r string) bool {
+			return r == "r2" && random.IntN(5) < 4
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answered, gaveUp := shedding(t, c.lines, c.sheds)
+			if gaveUp != c.gaveUp || answered != c.lines-c.gaveUp {
+				t.Errorf("%d of %d lines were answered and %d given up, want %d", answered,
+					c.lines, gaveUp, c.gaveUp)
+			}
+		})
+	}
+}
+
+// A pool that sheds everything is an outage, however long.
+func TestAnOutageOfShedsGivesUpNoLine(t *testing.T) {
+	if answered, gaveUp := shedding(t, 50, func(int, string) bool { return true }); answered+
+		gaveUp > 0 {
+		t.Errorf("%d lines were answered and %d given up in an outage", answered, gaveUp)
+	}
+}
