@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -17,13 +16,13 @@ const noSmal = `model "smal" is served by no runner; served: large, small. Did y
 func awaitAnswers(w *world, model string) {
 	w.t.Helper()
 	name := "model/" + model
-	for leaders := map[string]string(nil); leaders[name] == ""; {
-		var err error
-		if leaders, err = w.meta.Leaders(w.t.Context(), []string{name}); err != nil {
+	until(w.t, "somebody leads "+name, func() bool {
+		leaders, err := w.meta.Leaders(w.t.Context(), []string{name})
+		if err != nil {
 			w.t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond)
-	}
+		return leaders[name] != ""
+	})
 	w.await(w.submit(chatLines(1, model), nil), "completed", func(b store.Batch) bool {
 		return b.State == store.Completed
 	})
@@ -149,9 +148,7 @@ func TestBatchWaitsForAModelThatWasServed(t *testing.T) {
 	d, _ := w.dispatcher("a", up.often, up.URL)
 	awaitAnswers(w, "large")
 	up.list("small")
-	for len(d.Models()) != 1 {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "one model is listed", func() bool { return len(d.Models()) == 1 })
 	id := w.submit(chatLines(3, "large"), nil)
 	w.await(id, "waiting", func(store.Batch) bool {
 		return strings.HasPrefix(w.progress(id).Waiting, `no_runner: model "large"`)

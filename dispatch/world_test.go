@@ -218,6 +218,16 @@ func (w *world) upload(file string, lines []string) batchfile.Summary {
 	return summary
 }
 
+// until polls until done returns true.
+func until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never happened that %s", what)
+		}
+	}
+}
+
 func (w *world) batch(id string) store.Batch {
 	w.t.Helper()
 	b, err := w.meta.Batch(w.t.Context(), "", id)

@@ -1,43 +1,33 @@
 package batchfile
 
-import (
-	"fmt"
-	"io"
-)
+import "fmt"
 
 // UnservedLines returns a fault for the first line of each model that has a sentence, which says
 // why it can't be served.
-func UnservedLines(x *Index, sentences map[string]string) ([]Fault, error) {
-	wanted := 0
+func UnservedLines(x *Index, sentences map[string]string) (faults []Fault, err error) {
+	left := map[string]string{}
 	for _, model := range x.models {
-		if sentences[model] != "" {
-			wanted++
+		if sentence := sentences[model]; sentence != "" {
+			left[model] = sentence
 		}
 	}
-	var faults []Fault
-	found := make([]bool, len(x.models))
-	window := make([]Line, 1024)
-	for first := 0; len(faults) < wanted; {
-		n, err := x.Read(first, window)
-		if err == io.EOF {
-			break
+	if len(left) == 0 {
+		return nil, nil
+	}
+	err = x.eachLine(func(line *Line) (done bool, err error) {
+		if int(line.Model) >= len(x.models) {
+			return false, fmt.Errorf("record %d: %w", line.Number, errTorn)
 		}
-		if err != nil {
-			return nil, err
-		}
-		for _, line := range window[:n] {
-			if int(line.Model) >= len(x.models) {
-				return nil, fmt.Errorf("record %d: %w", line.Number, errTorn)
-			}
-			sentence := sentences[x.models[line.Model]]
-			if sentence == "" || found[line.Model] {
-				continue
-			}
-			found[line.Model] = true
+		model := x.models[line.Model]
+		if sentence, wanted := left[model]; wanted {
+			delete(left, model)
 			faults = append(faults, Fault{Code: CodeModelNotFound, Message: sentence,
 				Param: fieldModel.String(), Line: int(line.Row)})
 		}
-		first += n
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return faults, nil
 }
