@@ -46,6 +46,7 @@ type Controller struct {
 	lateFirst, lateTokens excess
 	firstForecast         forecast // of first tokens
 	tokenForecast         forecast // of the time between tokens
+	attribution           attribution
 	budget                lateBudget
 	first                 firstTokens
 	tokens                tokenTimes
@@ -103,6 +104,7 @@ func New(cfg flowcontrol.Config) *Controller {
 		fit:           newCostFit(model, correction, own.Tuning.Fit.HalfLife),
 		firstForecast: forecast{allowed: own.Tuning.FirstTokens * cfg.SLO.Late},
 		tokenForecast: forecast{allowed: own.Tuning.LateByPrompts * cfg.SLO.Late},
+		attribution:   newAttribution(),
 		budget:        lateBudget{allowed: cfg.SLO.Late},
 		first:         firstTokens{slowdown: usualSlowdown},
 		tokens:        tokenTimes{room: math.Inf(1)},

@@ -116,6 +116,7 @@ func TestEnginesStandInForTheGateway(t *testing.T) {
 		}
 		for range 200 {
 			p.ownShare.mean = 0.5
+			p.attribution.slowdowns.add(p.now, 2)
 			p.report(10, late+float64(ours), ours)
 		}
 		return p.firstForecast.late

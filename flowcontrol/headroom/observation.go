@@ -215,7 +215,8 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	}
 	if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
 		requests = c.withoutLines(g, requests, late)
-		charged := c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft()))
+		charged := c.attribution.caused(now, before, g.FirstTokenTimes, objective,
+			c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft())))
 		c.promptTokens.update(now, requests, charged, 1)
 		c.firstForecast.read(now, requests, charged)
 		c.budget.read(now, requests, charged)

@@ -50,6 +50,8 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	c.updateAlone(now)
 	c.first.slowdown = c.first.allowed(c.firstForecast.limit(), c.firstForecast.allowed)
 	c.forecastLate(spentShare, dt.Seconds())
+	slowdown, _ := c.poolSlowdown()
+	c.attribution.slowdowns.add(now, slowdown)
 	c.updatePromptShare()
 	c.boundLines()
 	c.probe(now)

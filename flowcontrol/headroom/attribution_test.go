@@ -1,0 +1,70 @@
+package headroom
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+func TestLateFirstTokensAreAttributed(t *testing.T) {
+	before := []flowcontrol.Bucket{{Upper: 1, Count: 100}, {Upper: 2, Count: 100},
+		{Upper: 3, Count: 100}, {Upper: math.Inf(1), Count: 100}}
+	counted := []flowcontrol.Bucket{{Upper: 1, Count: 150}, {Upper: 2, Count: 160},
+		{Upper: 3, Count: 170}, {Upper: math.Inf(1), Count: 180}}
+	for _, test := range []struct {
+		name          string
+		slowdown      float64
+		before        []flowcontrol.Bucket
+		late, want    float64
+		age           time.Duration
+		countedIsNone bool
+	}{
+		{name: "no batch work", slowdown: 1, before: before, late: 15, want: 5},
+		{name: "a little slower", slowdown: 1.1, before: before, late: 3, want: 2},
+		{name: "twice as slow", slowdown: 2, before: before, late: 20, want: 10 + 10./3},
+		{name: "never more than late", slowdown: 2, before: before, late: 1, want: 1},
+		{name: "long ago", slowdown: 2, before: before, late: 15, want: 5, age: time.Minute},
+		{name: "the first reading", slowdown: 1, late: 20, want: 20},
+		{name: "the counters have started again", slowdown: 1, late: 20, want: 20,
+			before: []flowcontrol.Bucket{{Upper: 1, Count: 900}, {Upper: 2, Count: 900},
+				{Upper: 3, Count: 900}, {Upper: math.Inf(1), Count: 900}}},
+		{name: "no histogram", slowdown: 1, late: 20, want: 20, countedIsNone: true},
+	} {
+		a := newAttribution()
+		a.slowdowns.add(noon, test.slowdown)
+		now := counted
+		if test.countedIsNone {
+			now = nil
+		}
+		got := a.caused(noon.Add(test.age), test.before, now, 2*time.Second, test.late)
+		if math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// A burst of users makes many first tokens late by itself. It spends little of the budget.
+func TestBurstsOfUsersSpendLittleBudget(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		c, _ := newPool(t, func(cfg *flowcontrol.Config) { cfg.SLO.TTFT = 2 * time.Second }, "r")
+		c.ownShare.mean = 0.5
+		c.attribution.slowdowns.add(noon, 1.02)
+		if slow {
+			c.attribution.slowdowns.add(noon.Add(3*time.Second), 2)
+		}
+		for i, late := range []float64{0, 9} {
+			at := noon.Add(time.Duration(i+1) * 5 * time.Second)
+			r := flowcontrol.NoReading(flowcontrol.Gateway, at)
+			r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 2, Count: float64(100 * i)},
+				{Upper: 4, Count: float64(100*i) + late},
+				{Upper: math.Inf(1), Count: float64(100*i) + late}}
+			r.TTFT = flowcontrol.Attained(r.FirstTokenTimes, 2)
+			c.readGateway(at, &r)
+		}
+		if stops := c.budget.left() < 1; stops != slow {
+			t.Errorf("lines twice as slow: %v; %v of the budget is left", slow, c.budget.left())
+		}
+	}
+}
