@@ -170,6 +170,8 @@ func TestController(
 		}
 	})
 
+	testLearner(t, limits, needs, build)
+
 	t.Run("unknown kinds are ignored", func(t *testing.T) {
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})

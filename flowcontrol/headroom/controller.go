@@ -16,7 +16,7 @@ func init() {
 		Needs: flowcontrol.Needs{Readings: true, Streams: true, Protects: true,
 			UnsharedIterations: true},
 		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
-			return New(cfg), nil
+			return policy{New(cfg)}, nil
 		},
 	})
 }
@@ -70,6 +70,8 @@ type Controller struct {
 	began     time.Time // when the pool got its first runner
 	watched   bool      // the pool has been watched long enough; see watching
 	carriedAt time.Time // when lines last ran in the pool
+	carried   spread    // lines that a runner carried
+	resume    resume
 
 	// answerTimes are those of short answers, answerTokenTimes those of long ones, by their tokens.
 	answerTimes, answerTokenTimes answerTimes
@@ -145,7 +147,10 @@ func (c *Controller) join(now time.Time, o flowcontrol.Observation) bool {
 	if len(c.roster.Members) == 1 {
 		c.ticked = now
 		if c.began.IsZero() {
-			c.began, c.carriedAt = now, now.Add(-quietAfter)
+			c.began = now
+		}
+		if c.carriedAt.IsZero() {
+			c.carriedAt = now.Add(-quietAfter)
 		}
 	}
 	c.resized(len(c.roster.Members)-1, len(c.roster.Members))

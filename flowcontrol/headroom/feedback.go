@@ -106,7 +106,7 @@ func (c *Controller) boundLines() {
 	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
 	c.lines = max(c.lines, carried/ratio-start, 0)
 	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, c.mostPerRunner(),
-		c.linesByRoom())
+		c.linesByRoom(), c.resume.heldBack(c.ticked))
 }
 
 // resized adapts the number of lines per runner after the number of runners has changed, which

@@ -108,6 +108,9 @@ func (c *Controller) watching(now time.Time) bool {
 	if c.watched || !c.shared || c.target.fixed() || c.began.IsZero() {
 		return false
 	}
+	if c.resume.pending != nil {
+		return true
+	}
 	since := now.Sub(c.began)
 	met := c.firstObjective() <= c.slo.WithUsual().TTFT // or prefix caches may have to fill first
 	if since > quietStart ||

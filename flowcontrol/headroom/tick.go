@@ -6,8 +6,12 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// tick is the interval at which the controller updates its estimates.
-const tick = time.Second
+const (
+	// tick is the interval at which the controller updates its estimates.
+	tick = time.Second
+	// carriedWindow is how far back the number of lines that a runner carries is averaged.
+	carriedWindow = 10 * time.Second
+)
 
 // Advance updates the estimates up to now, in steps of a second. Observe and Allowance call it.
 func (c *Controller) Advance(now time.Time) (changed bool) {
@@ -17,6 +21,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	}
 	c.ticked = now
 	c.readEngines(now)
+	c.checkResume(now)
 	c.waste.fade(dt)
 	c.checkPool(now)
 	c.target.seePart(now, c.prefillPart())
@@ -38,6 +43,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	if ours > 0 {
 		c.carriedAt = now
 	}
+	c.carried.add(now, carriedWindow, ours/float64(len(c.roster.Members)))
 	spentShare := spent / (milliseconds(dt) * float64(len(c.roster.Members)))
 	if seqs := float64(c.engine.MaxSeqs); seqs > 0 {
 		c.slots.update(seqs, c.overflow(), c.answers.mean(), c.targetTime(),
@@ -53,6 +59,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	slowdown, _ := c.poolSlowdown()
 	c.attribution.slowdowns.add(now, slowdown)
 	c.updatePromptShare()
+	c.rise(now, dt)
 	c.boundLines()
 	c.probe(now)
 	c.updatePacking(now, dt)
