@@ -105,8 +105,9 @@ func (c *Controller) boundLines() {
 	carried /= max(c.budget.left(), 0.1) // fewer run than feedback allows
 	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
 	c.lines = max(c.lines, carried/ratio-start, 0)
+	held, _ := c.resume.heldBack(c.ticked)
 	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, c.mostPerRunner(),
-		c.linesByRoom(), c.resume.heldBack(c.ticked))
+		c.linesByRoom(), held)
 }
 
 // resized adapts the number of lines per runner after the number of runners has changed, which

@@ -27,14 +27,14 @@ type learned struct {
 	Metrics bool `json:"metrics"`
 
 	// Of batch lines and of the engines.
-	Fit         learnedFit   `json:"fit"`
-	Sizes       learnedSizes `json:"sizes"`
-	Alone       float64      `json:"alone"` // milliseconds
-	AloneAge    float64      `json:"alone_age"`
+	Fit         learnedFit    `json:"fit"`
+	Sizes       learnedSizes  `json:"sizes"`
+	Alone       float64       `json:"alone"` // milliseconds
+	AloneAge    float64       `json:"alone_age"`
 	AloneShares learnedShares `json:"alone_shares"`
-	AnswerTime  learnedBest `json:"answer_time"`
-	TokenTime   learnedBest `json:"token_time"`
-	PromptTime  learnedBest `json:"prompt_time"`
+	AnswerTime  learnedBest   `json:"answer_time"`
+	TokenTime   learnedBest   `json:"token_time"`
+	PromptTime  learnedBest   `json:"prompt_time"`
 
 	// Of interactive requests.
 	Quiet         learnedQuiet      `json:"quiet"`
@@ -51,11 +51,11 @@ type learned struct {
 	KV            learnedShares     `json:"kv"`
 
 	// What batch work may use.
-	Prefill learnedLevel  `json:"prefill"`
-	Decode  learnedLevel  `json:"decode"`
-	Prompts learnedLevel  `json:"prompts"`
-	Waste   learnedCount  `json:"waste"` // tokens answered, and wasted
-	Packing learnedPauses `json:"packing"`
+	Prefill learnedLevel   `json:"prefill"`
+	Decode  learnedLevel   `json:"decode"`
+	Prompts learnedLevel   `json:"prompts"`
+	Waste   learnedCount   `json:"waste"` // tokens answered, and wasted
+	Packing learnedPacking `json:"packing"`
 }
 
 // learnedSettings are the settings under which the rest was learned.
@@ -143,8 +143,7 @@ func (c *Controller) learned(now time.Time) learned {
 		Prefill: c.target.prefill.learned(), Decode: c.target.decode.learned(),
 		Prompts: c.promptTokens.learned(),
 		Waste:   learnedCount{All: c.waste.answered, Some: c.waste.wasted},
-		Packing: learnedPauses{c.packing.pause.Seconds(),
-			max(0, c.packing.until.Sub(now).Seconds())},
+		Packing: c.learnedPacking(now),
 	}
 	for _, m := range c.roster.Members {
 		l.Metrics = l.Metrics || !m.State.interactive.seenAt.IsZero()

@@ -351,7 +351,25 @@ func (l *level) learn(of learnedLevel, trust float64) {
 	l.owed, l.rate = portable.Rounded(trust*min(0, of.Owed)), of.Rate
 }
 
-// learnedPauses are the seconds for which packing is paused after it has failed.
-type learnedPauses struct{ Pause, Left float64 }
+// learnedPacking is how many runners are packed and how many lines each of them carries at most,
+// and the seconds for which packing is paused after it has failed.
+type learnedPacking struct {
+	Runners            int
+	Lines, Pause, Left float64
+}
 
-func (l *learnedPauses) valid() bool { return within(0, mostFigure, l.Pause, l.Left) }
+func (l *learnedPacking) valid() bool {
+	return within(0, mostFigure, float64(l.Runners), l.Lines, l.Pause, l.Left)
+}
+
+func (c *Controller) learnedPacking(now time.Time) learnedPacking {
+	p := &c.packing
+	l := learnedPacking{Pause: p.pause.Seconds(), Left: max(0, p.until.Sub(now).Seconds())}
+	for _, m := range c.roster.Members {
+		if r := m.State; r.packed > 0 {
+			l.Runners++
+			l.Lines = max(l.Lines, min(r.packed, float64(r.own.lines)))
+		}
+	}
+	return l
+}

@@ -95,6 +95,9 @@ func (p *packing) giveUp(now time.Time, runners int) {
 func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float64) bool {
 	if r.packed == 0 {
 		r.packed, r.packedAt, r.visits = max(c.lines, 1), now, spread{}
+		if c.resume.until.After(now) {
+			r.packedAt = c.resume.until // until then it is not meant to be full
+		}
 	}
 	r.visits.add(now, visitWindow, r.interactive.running.mean)
 	filling := now.Sub(r.packedAt)
@@ -110,7 +113,8 @@ func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float6
 	if float64(r.own.lines) >= r.packed-2 { // else it has not filled what it has
 		r.packed += portable.Rounded(dt.Seconds() * (1 + portable.Rounded(packGrowth*r.packed)))
 	}
-	r.packed = min(r.packed, float64(c.cfg.PerRunner))
+	_, held := c.resume.heldBack(now)
+	r.packed = min(r.packed, float64(c.cfg.PerRunner), held)
 	return true
 }
 

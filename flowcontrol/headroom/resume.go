@@ -13,9 +13,10 @@ type resume struct {
 	pending *learned
 	since   time.Time     // when it was handed over
 	age     time.Duration // at that time
-	// lines is the number that a runner carries at most until the time until. rising reports
-	// whether they still rise to it.
+	// lines is the number that a runner carries at most until the time until, and packed that of a
+	// packed one. rising reports whether lines still rise to it.
 	lines  float64
+	packed float64
 	until  time.Time
 	rising bool
 }
@@ -128,10 +129,13 @@ func (c *Controller) takeOverPool(now time.Time, l *learned, age time.Duration) 
 		return
 	}
 	c.watched = true
-	lines := min(portable.Rounded(trust(age, linesHalf)*l.Lines), float64(c.cfg.PerRunner))
+	lines := min(portable.Rounded(trust(age, linesHalf)*l.Lines), c.mostPerRunner())
 	c.resume = resume{lines: max(lines, min(l.Lines, float64(c.cfg.Start))), rising: true,
-		until: now.Add(resumeHold)}
+		until: now.Add(resumeHold), packed: trust(age, linesHalf) * l.Packing.Lines}
 	c.lines = min(c.lines, c.resume.lines)
+	if c.resume.packed >= 1 { // they fill as they did before
+		c.packing.runners = min(l.Packing.Runners, len(c.roster.Members)-1)
+	}
 }
 
 func (a *answerTimes) learn(now time.Time, l learnedBest, age float64) {
@@ -156,10 +160,11 @@ func (c *Controller) rise(now time.Time, dt time.Duration) {
 	r.rising = c.lines < r.lines
 }
 
-// heldBack returns how many lines a runner carries at most while the pool is brought back.
-func (r *resume) heldBack(now time.Time) float64 {
+// heldBack returns how many lines a runner, and a packed one, carries at most while the pool is
+// brought back.
+func (r *resume) heldBack(now time.Time) (lines, packed float64) {
 	if r.until.IsZero() || !now.Before(r.until) {
-		return math.Inf(1)
+		return math.Inf(1), math.Inf(1)
 	}
-	return r.lines
+	return r.lines, max(r.packed, r.lines)
 }

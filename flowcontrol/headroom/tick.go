@@ -26,9 +26,14 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	c.checkPool(now)
 	c.target.seePart(now, c.prefillPart())
 	ours, all, spent := 0.0, 0.0, 0.0
+	carried, unpacked := 0.0, 0.0
 	for _, m := range c.roster.Members {
 		r := m.State
 		ours += float64(r.own.lines)
+		if r.packed == 0 {
+			carried += float64(r.own.lines)
+			unpacked++
+		}
 		all += float64(r.own.lines) + r.interactive.running.mean
 		spent += portable.Rounded(c.promptTime() * (r.own.computed - r.computed))
 		r.computed = r.own.computed
@@ -43,7 +48,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	if ours > 0 {
 		c.carriedAt = now
 	}
-	c.carried.add(now, carriedWindow, ours/float64(len(c.roster.Members)))
+	c.carried.add(now, carriedWindow, carried/max(unpacked, 1))
 	spentShare := spent / (milliseconds(dt) * float64(len(c.roster.Members)))
 	if seqs := float64(c.engine.MaxSeqs); seqs > 0 {
 		c.slots.update(seqs, c.overflow(), c.answers.mean(), c.targetTime(),
