@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -18,7 +19,14 @@ type RunnerUp struct {
 	Unlisted bool
 	// Access says which engine gets its lines.
 	Access flowcontrol.Access
+	// Engine identifies the engine behind the runner, as far as is known: a runner that serves with
+	// another engine has another one. Empty: it is as the runner's name. A change while the runner
+	// is there changes nothing.
+	Engine string
 }
+
+// engine identifies the engine.
+func (ev RunnerUp) engine() string { return cmp.Or(ev.Engine, ev.Runner) }
 
 // RunnerState reports whether a runner takes lines, by what it says of itself.
 type RunnerState struct {

@@ -25,8 +25,10 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 	case r.pool != nil:
 		r.pool.remove(now, r)
 	}
-	r.models = models
-	p.poolOf(models).add(now, r)
+	r.models, r.engine = models, ev.engine()
+	pool := p.poolOf(models, ev)
+	p.takeOver(now, pool, r)
+	pool.add(now, r)
 	p.dropEmptyPools()
 }
 
@@ -102,8 +104,9 @@ func (p *Planner) dropOutputs(model string) {
 	delete(p.outputs, model)
 }
 
-// poolOf returns the pool of the runners that serve these models, a new one if there is none.
-func (p *Planner) poolOf(models []string) *pool {
+// poolOf returns the pool of the runners that serve these models, a new one if there is none. ev
+// brings one of them.
+func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
 	key := poolKey(models)
 	i, found := p.findPool(key)
 	if found {
@@ -111,6 +114,7 @@ func (p *Planner) poolOf(models []string) *pool {
 	}
 	made := &pool{key: key, models: models, starts: must(p.newQueue), loads: must(p.newQueue),
 		stale: true, prefill: prefill{p.flow.For(models).Engine}}
+	made.recalled = p.recalledOf(models, ev)
 	made.flow = must(func() (flowcontrol.Controller, error) { return p.newFlow(models) })
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {

@@ -26,6 +26,8 @@ type Planner struct {
 	tallies map[string]*modelTally // by model
 	timers  timers
 
+	recalled []recalled // what was learned of pools before
+
 	starts       uint64    // number of starts so far
 	nextRequired time.Time // when to report next how many lines deadlines require
 	hold         Reason    // from the last Hold
@@ -101,6 +103,8 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.tokenGaps(now, ev)
 	case Reading:
 		p.reading(now, ev)
+	case Recall:
+		p.recall(now, ev)
 	case Hold:
 		p.hold = ev.Reason
 	case Drain:
@@ -229,6 +233,7 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
 func (p *Planner) countStart(now time.Time, pool *pool, r *runner, j *job, work float64) {
 	if pool.inFlight == 0 {
 		pool.rate.resume(now)
+		pool.recalled = nil
 	}
 	j.inFlight++
 	j.batch.inFlight++
@@ -310,6 +315,7 @@ func (p *Planner) addBatch(now time.Time, b Batch) {
 		j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines,
 			more: m.Lines > 0}
 		j.setMeans(m)
+		p.recallAnswers(j)
 		p.openTally(j)
 		j.work = p.workLeft(j)
 		j.ranked = j.work

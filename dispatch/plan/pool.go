@@ -22,6 +22,8 @@ type pool struct {
 	loads      *scheduler.Queue
 	flow       flowcontrol.Controller
 	prefill    prefill
+	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
+	takenOver  *TakenOver // what it took over; nil: nothing was known of it
 
 	inFlight int // of its runners
 	limit    int // sum of the lines granted to its runners

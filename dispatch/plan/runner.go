@@ -11,6 +11,7 @@ import (
 // before, these lines still count.
 type runner struct {
 	id       string
+	engine   string // as in RunnerUp
 	models   []string
 	access   flowcontrol.Access
 	pool     *pool  // nil: gone

@@ -125,6 +125,8 @@ type PoolStatus struct {
 	Granted flowcontrol.Reason
 	// Warnings are the controller's. Planner.Pools leaves them out, because it is called often.
 	Warnings []flowcontrol.Warning
+	// TakenOver is what was taken over of what was learned before; nil: nothing was known.
+	TakenOver *TakenOver
 }
 
 // RunnerStatus is the state of a runner.
@@ -148,7 +150,7 @@ func (p *Planner) Pools() []PoolStatus {
 		s := PoolStatus{
 			Models: pool.models, InFlight: pool.inFlight, Limit: min(pool.limit, pool.ceiling),
 			Jobs: pool.starts.Len(), Reason: pool.waitReason, Policy: pool.flow.Name(),
-			Granted: pool.reason,
+			Granted: pool.reason, TakenOver: pool.takenOver,
 		}
 		for _, r := range pool.runners {
 			s.Runners = append(s.Runners, r.status())

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/aimd"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// noting is a policy that notes what it is to take over.
+type noting struct {
+	flowcontrol.Controller
+	text []byte
+	age  time.Duration
+}
+
+func (*noting) Name() string               { return "noting" }
+func (n *noting) Learned(time.Time) []byte { return []byte("learned") }
+func (n *noting) Learn(_ time.Time, text []byte, age time.Duration) error {
+	if n.text, n.age = text, age; string(text) == "damaged" {
+		return errors.New("it is damaged")
+	}
+	return nil
+}
+
+func init() {
+	flowcontrol.Register("noting", flowcontrol.Factory{
+		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
+			cfg.Policy = aimd.Name
+			inner, err := flowcontrol.New(cfg)
+			return &noting{Controller: inner}, err
+		},
+	})
+}
+
+func notingPlanner(t *testing.T) *Planner {
+	t.Helper()
+	deps := Deps{Scheduler: scheduler.DefaultConfig(), Flow: flowcontrol.DefaultConfig(),
+		Random: rand.New(rand.NewPCG(1, 1))}
+	deps.Flow.Policy = "noting"
+	return newPlanner(t, DefaultConfig(), deps)
+}
+
+// What a planner has learned reaches the controller of the same pool, with its age.
+func TestLearnedIsHandedOver(t *testing.T) {
+	before := notingPlanner(t)
+	before.Step(noon, RunnerUp{Runner: "r", Models: []string{"b", "a"}, Engine: "e"})
+	before.outputs["a"] = &outputMean{mean: 70, seen: 100, longest: 90}
+	learned := before.Learned(noon)
+	if len(learned) != 1 {
+		t.Fatalf("%d pools, want 1", len(learned))
+	}
+	after := notingPlanner(t)
+	after.Step(noon, Recall{[]Recalled{{learned[0], time.Minute}}})
+	after.Step(noon.Add(time.Second), RunnerUp{Runner: "r", Models: []string{"a", "b"}, Engine: "e"})
+	if n := after.pools[0].flow.(*noting); string(n.text) != "learned" ||
+		n.age != time.Minute+time.Second {
+		t.Errorf("handed over %q of %v ago", n.text, n.age)
+	}
+	if took := after.Pools()[0].TakenOver; took == nil || took.Refused != nil ||
+		took.Age != time.Minute+time.Second {
+		t.Errorf("status %+v", took)
+	}
+	if o := after.outputs["a"]; o == nil || o.mean != 70 || o.seen != 99 || o.longest != 90 {
+		t.Errorf("answers %+v", o)
+	}
+}
+
+func TestLearnedOfAnotherPool(t *testing.T) {
+	known := Learned{Models: []string{"a", "b"}, Engines: []string{"e"}, Policy: "noting",
+		Flow: []byte("x")}
+	for name, test := range map[string]struct {
+		change  func(*Learned)
+		up      RunnerUp
+		refused string // "": taken over; "-": nothing is known
+	}{
+		"other models": {up: RunnerUp{Models: []string{"a"}, Engine: "e"}, refused: "-"},
+		"fewer models so far": {up: RunnerUp{Models: []string{"a"}, Engine: "e",
+			Unlisted: true}},
+		"fewer models of another engine": {up: RunnerUp{Models: []string{"a"}, Engine: "f",
+			Unlisted: true}, refused: "-"},
+		"another engine": {up: RunnerUp{Models: []string{"a", "b"}, Engine: "f"},
+			refused: "other engines"},
+		"another policy": {change: func(l *Learned) { l.Policy = "x" },
+			up: RunnerUp{Models: []string{"a", "b"}, Engine: "e"}, refused: `policy "x"`},
+		"damaged": {change: func(l *Learned) { l.Flow = []byte("damaged") },
+			up: RunnerUp{Models: []string{"a", "b"}, Engine: "e"}, refused: "damaged"},
+		"impossible answers": {change: func(l *Learned) {
+			l.Answers = map[string]AnswerLengths{"a": {-1, 5, 0}, "b": {5, -5, 0}, "c": {5, 5, 5}}
+		}, up: RunnerUp{Models: []string{"a", "b"}, Engine: "e"}},
+	} {
+		l := known
+		if test.change != nil {
+			test.change(&l)
+		}
+		p := notingPlanner(t)
+		p.Step(noon, Recall{[]Recalled{{l, 0}}})
+		test.up.Runner = "r"
+		p.Step(noon, test.up)
+		took := p.Pools()[0].TakenOver
+		switch {
+		case test.refused == "-":
+			if took != nil {
+				t.Errorf("%s: %+v", name, took)
+			}
+		case took == nil:
+			t.Errorf("%s: nothing was known", name)
+		case test.refused == "" && took.Refused != nil:
+			t.Errorf("%s: refused: %v", name, took.Refused)
+		case test.refused != "" && (took.Refused == nil ||
+			!strings.Contains(took.Refused.Error(), test.refused)):
+			t.Errorf("%s: %v, want %q", name, took.Refused, test.refused)
+		}
+		if len(p.outputs) > 0 {
+			t.Errorf("%s: answers %+v", name, p.outputs)
+		}
+	}
+}
+
+// A pool takes over what was learned when a runner joins of which it was learned, but not once its
+// lines run.
+func TestKnownRunnerComesLater(t *testing.T) {
+	l := Learned{Models: []string{"m"}, Engines: []string{"known"}, Policy: "noting",
+		Flow: []byte("x")}
+	for _, busy := range []bool{false, true} {
+		p := notingPlanner(t)
+		p.Step(noon, Recall{[]Recalled{{l, 0}}})
+		p.Step(noon, RunnerUp{Runner: "new", Models: []string{"m"}})
+		if busy {
+			key := JobKey{"b", "m"}
+			p.Step(noon, BatchPut{Batch{ID: "b", Models: []ModelLines{{Model: "m", Lines: 1}}}})
+			if a := p.Step(noon, Loaded{Key: key, Lines: []Line{{}}}); len(a.Start) != 1 {
+				t.Fatalf("%+v, want a start", a)
+			}
+		}
+		p.Step(noon, RunnerUp{Runner: "known", Models: []string{"m"}})
+		if taken := p.pools[0].flow.(*noting).text != nil; taken == busy {
+			t.Errorf("lines run: %v, taken over: %v", busy, taken)
+		}
+	}
+}
