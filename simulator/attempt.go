@@ -68,8 +68,10 @@ func (d *dispatcher) cancel(a *attempt) {
 	a.canceled = true
 	d.evictions++
 	sim.queue.add(sim.now, func() {
-		d.finish(a, &plan.Finished{Start: a.start, Outcome: plan.Evicted, Latency: sim.now.Sub(
-			a.sent)})
+		if !a.finished { // the daemon may have been killed
+			d.finish(a, &plan.Finished{Start: a.start, Outcome: plan.Evicted,
+				Latency: sim.now.Sub(a.sent)})
+		}
 	})
 	sim.queue.add(sim.now.Add(sim.setup.Scenario.Pool.Network), func() {
 		if a.id != 0 {

@@ -18,20 +18,27 @@ type dispatcher struct {
 	jobs      []*job
 	byName    map[string]*job
 	wake      time.Time
+	down      bool // it was killed and has not started again
+	lives     int  // how often it was killed
+	saved     saved
 
 	sheds, preemptions, evictions int
 	wasted                        int64   // tokens computed for nothing
 	work                          float64 // milliseconds of engine iterations
 }
 
-func newDispatcher(sim *simulation) (*dispatcher, error) {
+func (sim *simulation) newPlanner() (*plan.Planner, error) {
 	policy := sim.setup.Policy
-	planner, err := plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler,
+	return plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler,
 		Flow: sim.setup.flowConfig(), Random: sim.setup.seed().Rand("planner")})
+}
+
+func newDispatcher(sim *simulation) (*dispatcher, error) {
+	planner, err := sim.newPlanner()
 	if err != nil {
 		return nil, err
 	}
-	d := &dispatcher{sim: sim, planner: planner, chunk: max(1, policy.ChunkLines),
+	d := &dispatcher{sim: sim, planner: planner, chunk: max(1, sim.setup.Policy.ChunkLines),
 		replicas: map[string]*replica{}, byName: map[string]*job{}}
 	d.observers = newObservers(sim.setup.Outputs, planner, d.chunk)
 	jobs, err := sim.setup.Jobs()
@@ -45,6 +52,9 @@ func newDispatcher(sim *simulation) (*dispatcher, error) {
 		d.scrapeGateway(sim.interactive.gateway)
 		d.watchWarnings()
 	})
+	if sim.setup.Scenario.Restarts() {
+		d.keepSaving()
+	}
 	for {
 		handed, ok := jobs.Next()
 		if !ok {
@@ -59,7 +69,7 @@ func newDispatcher(sim *simulation) (*dispatcher, error) {
 
 // runnerUp notifies the planner of a replica that serves from now on.
 func (d *dispatcher) runnerUp(r *replica) {
-	if r.pool.closed {
+	if r.pool.closed || d.down {
 		return
 	}
 	switch known := d.replicas[r.name]; {
@@ -84,6 +94,9 @@ func (d *dispatcher) runnerGone(r *replica) {
 // step feeds the planner an event and does what it returns, like the dispatcher's loop.
 func (d *dispatcher) step(ev plan.Event) plan.Verdict {
 	sim := d.sim
+	if d.down {
+		return plan.Return
+	}
 	d.observers.before(sim.now)
 	actions := d.planner.Step(sim.now, ev)
 	d.observers.step(sim.now, ev, actions)
@@ -94,7 +107,12 @@ func (d *dispatcher) step(ev plan.Event) plan.Verdict {
 		d.evict(s)
 	}
 	for _, c := range actions.Claim {
-		sim.queue.add(sim.now.Add(claimLatency), func() { d.load(c.Key) })
+		life := d.lives
+		sim.queue.add(sim.now.Add(claimLatency), func() {
+			if d.lives == life {
+				d.load(c.Key)
+			}
+		})
 	}
 	if wake := actions.Wake; !wake.Equal(d.wake) {
 		d.wake = wake

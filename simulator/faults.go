@@ -6,6 +6,10 @@ import "github.com/tidefill/tidefill/simulator/scenario"
 func (sim *simulation) scheduleFaults() {
 	for _, f := range sim.setup.Scenario.Faults {
 		sim.queue.add(epoch.Add(f.At), func() {
+			if f.Kind == scenario.Restart && sim.dispatcher != nil {
+				sim.dispatcher.restart(f)
+				return
+			}
 			for _, r := range sim.faultTargets(f) {
 				r.applyFault(f)
 			}

@@ -21,6 +21,7 @@ const (
 type job struct {
 	*workload.Job
 	lines                  []lineState      // of the chunks claimed so far
+	claimed                int              // lines of chunks that this planner has claimed
 	attempts               map[int]*attempt // lines in flight, by number
 	done, failed, inFlight int
 	input, output          int64
@@ -36,23 +37,31 @@ const (
 	lineRecorded
 )
 
-// submit creates the job's batch. The prompts are known; the lengths of the answers are not.
+// submit creates the job's batch.
 func (d *dispatcher) submit(j *job) {
-	left := plan.ModelLines{Model: model, Lines: j.Lines}
+	if deadline, ok := j.Deadline(); ok {
+		d.sim.queue.add(epoch.Add(deadline), func() { d.close(j) })
+	}
+	d.put(j, d.sim.now)
+	d.sim.scaling.stepNow()
+}
+
+// put gives the planner what is left of the job. The prompts are known; the lengths of the answers
+// are not.
+func (d *dispatcher) put(j *job, created time.Time) {
+	left := plan.ModelLines{Model: model, Lines: j.Lines - j.done - j.failed}
 	if j.Lines == workload.Backlog {
 		left.Lines = backlogLines
 		left.PromptTokens = promptTokens(j, sampledLines) * (backlogLines / sampledLines)
 	} else {
-		left.PromptTokens = promptTokens(j, j.Lines)
+		left.PromptTokens = promptTokens(j, j.Lines) * int64(left.Lines) / int64(j.Lines)
 	}
-	batch := plan.Batch{ID: j.Name, Tenant: j.Tenant, Created: d.sim.now,
+	batch := plan.Batch{ID: j.Name, Tenant: j.Tenant, Created: created,
 		Models: []plan.ModelLines{left}}
 	if deadline, ok := j.Deadline(); ok {
 		batch.Window, batch.Deadline = j.Window, epoch.Add(deadline)
-		d.sim.queue.add(batch.Deadline, func() { d.close(j) })
 	}
 	d.step(plan.BatchPut{Batch: batch})
-	d.sim.scaling.stepNow()
 }
 
 func promptTokens(j *job, lines int) int64 {
@@ -75,14 +84,22 @@ func (d *dispatcher) close(j *job) {
 // load answers a claim.
 func (d *dispatcher) load(key plan.JobKey) {
 	j := d.byName[key.Batch]
-	first := len(j.lines)
-	loaded := plan.Loaded{Key: key, Chunk: first / d.chunk}
-	for slot := range min(d.chunk, j.Lines-first) {
-		loaded.Lines = append(loaded.Lines,
-			plan.Line{Slot: slot, PromptTokens: j.Line(first + slot).Input})
-		j.lines = append(j.lines, lineReady)
+	loaded := plan.Loaded{Key: key}
+	for len(loaded.Lines) == 0 && j.claimed < j.Lines { // after a restart chunks may be done
+		first := j.claimed
+		loaded.Chunk = first / d.chunk
+		for slot := range min(d.chunk, j.Lines-first) {
+			if first+slot == len(j.lines) {
+				j.lines = append(j.lines, lineReady)
+			}
+			if j.lines[first+slot] == lineReady {
+				loaded.Lines = append(loaded.Lines,
+					plan.Line{Slot: slot, PromptTokens: j.Line(first + slot).Input})
+			}
+			j.claimed++
+		}
 	}
-	loaded.More = len(j.lines) < j.Lines
+	loaded.More = j.claimed < j.Lines
 	d.step(loaded)
 }
 

@@ -62,6 +62,16 @@ func newObservers(w Outputs, planner *plan.Planner, chunk int) observers {
 	return all
 }
 
+// watch replaces the planner whose decisions are observed.
+func (w observers) watch(planner *plan.Planner) {
+	if w.events != nil {
+		w.events.planner = planner
+	}
+	if w.explain != nil {
+		w.explain.planner = planner
+	}
+}
+
 func (w observers) before(now time.Time) { w.explain.before(now) }
 
 func (w observers) step(now time.Time, ev plan.Event, actions plan.Actions) {

@@ -168,5 +168,15 @@ func Epoch() time.Time { return epoch }
 // minute of their arrival after the first edge.
 func (q NoBatch) LateByMinute() []int { return lateByMinute(q.minutes) }
 
+// RequestsByMinute returns how many interactive requests were judged, by the minute of their arrival
+// after the first edge.
+func (q NoBatch) RequestsByMinute() []int {
+	judged := make([]int, len(q.minutes))
+	for i, m := range q.minutes {
+		judged[i] = m.judged
+	}
+	return judged
+}
+
 // epoch is the time at which every scenario begins.
 var epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)

@@ -21,6 +21,7 @@ type scrapeTarget struct {
 	read func(now time.Time) flowcontrol.Reading
 	rng  *rand.Rand
 
+	life        int // of the dispatcher
 	started     time.Time
 	scrapes     int
 	last        *flowcontrol.Reading // the last sample
@@ -59,7 +60,7 @@ func (d *dispatcher) scrapeGateway(g *gateway) {
 
 func (d *dispatcher) addTarget(s *scrapeTarget) {
 	sim := d.sim
-	s.dispatcher, s.started = d, sim.now
+	s.dispatcher, s.life, s.started = d, d.lives, sim.now
 	name := string(s.kind)
 	if s.replica != nil {
 		name += " " + s.replica.name
@@ -88,6 +89,9 @@ func (s *scrapeTarget) schedule() {
 func (s *scrapeTarget) scrape() {
 	d := s.dispatcher
 	sim := d.sim
+	if s.life != d.lives {
+		return // the daemon was killed
+	}
 	if s.replica != nil && (d.replicas[s.replica.name] != s.replica || s.replica.phase == ended) {
 		return // it is gone
 	}

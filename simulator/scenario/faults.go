@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Fault is something that happens to replicas.
+// Fault is something that happens to replicas, or to the daemon.
 type Fault struct {
 	At   time.Duration `yaml:"at"`
 	Kind FaultKind     `yaml:"kind"`
@@ -17,8 +17,10 @@ type Fault struct {
 	// exist at the time. A replica that does not exist at the time is skipped.
 	Replicas []int `yaml:"replicas"`
 	// For is how long the fault lasts. For a crash: when the replica is ready again; 0: never. For
-	// a stall: how much longer the next iteration takes.
+	// a stall: how much longer the next iteration takes. For a restart: until the daemon starts.
 	For time.Duration `yaml:"for"`
+	// Forget makes a restart of the daemon one without what it has learned.
+	Forget bool `yaml:"forget"`
 	// Factor multiplies the time of an iteration of a slow replica.
 	Factor float64 `yaml:"factor"`
 	// Lost is what happens to a crashed replica's interactive requests: retried (the router sends
@@ -35,9 +37,16 @@ const (
 	Slow  FaultKind = "slow"
 	Stall FaultKind = "stall"
 	Flush FaultKind = "flush" // the prefix cache drops what is not in use
+	// Restart is of the daemon, not of a replica: it is killed and starts again.
+	Restart FaultKind = "restart"
 )
 
-var faultKinds = []FaultKind{Crash, Slow, Stall, Flush}
+var faultKinds = []FaultKind{Crash, Slow, Stall, Flush, Restart}
+
+// Restarts reports whether the daemon is restarted.
+func (s Scenario) Restarts() bool {
+	return slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == Restart })
+}
 
 // Lost is what happens to interactive requests whose replica is lost.
 type Lost string
@@ -68,6 +77,10 @@ func (s Scenario) validateFaults() error {
 			"%s.factor is of the kind %s; remove it", path, Slow)
 		all.check(f.Kind == Crash || !known || f.Lost == "", "%s.lost is of the kind %s; remove it",
 			path, Crash)
+		all.check(f.Kind == Restart || !known || !f.Forget, "%s.forget is of the kind %s; remove it",
+			path, Restart)
+		all.check(f.Kind != Restart || f.Pool == "" && len(f.Replicas) == 0,
+			"%s is a restart of the daemon; remove pool and replicas", path)
 		all.check(f.Lost == "" || f.Lost == Retried || f.Lost == Missed,
 			"%s.lost is %q, want %q or %q", path, f.Lost, Retried, Missed)
 		most, ok := s.largestPoolSize(f.Pool)
