@@ -24,6 +24,7 @@ type Records interface {
 	Tallies
 	Locks
 	Leads
+	LearnedStates
 	Keys
 	Status
 }

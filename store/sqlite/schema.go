@@ -17,11 +17,13 @@ var (
 	schema4 string
 	//go:embed schema_5_usage.sql
 	schema5 string
+	//go:embed schema_6_learned.sql
+	schema6 string
 )
 
 // migrations lead from one schema version to the next. The file's user_version is the number of
 // those that were applied.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6}
 
 // migrate applies the missing migrations. Processes that open a new file together do so in turn. If
 // none is missing it does not write, so that a process can start while another one, which may be

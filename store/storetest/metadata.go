@@ -24,6 +24,7 @@ type Store struct {
 	store.Tallies
 	store.Locks
 	store.Leads
+	store.LearnedStates
 	store.ProgressBoard
 	store.Keys
 	store.Status
@@ -36,7 +37,7 @@ type Backend interface {
 }
 
 // StoreOf returns the Store whose every field is b.
-func StoreOf(b Backend) Store { return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b} }
+func StoreOf(b Backend) Store { return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b} }
 
 // Open returns a new, empty store that reads the time from now, and closes it when the test ends.
 type Open func(t *testing.T, now func() time.Time) Store
@@ -50,6 +51,7 @@ func TestMetadata(t *testing.T, open Open) {
 	t.Run("References", func(t *testing.T) { TestReferences(t, open) })
 	t.Run("Claims", func(t *testing.T) { TestClaims(t, open) })
 	t.Run("Locks", func(t *testing.T) { TestLocks(t, open) })
+	t.Run("Learned", func(t *testing.T) { TestLearned(t, open) })
 	t.Run("Progress", func(t *testing.T) { TestProgress(t, open) })
 	t.Run("Keys", func(t *testing.T) { TestKeys(t, open) })
 	t.Run("Status", func(t *testing.T) { TestStatus(t, open) })
