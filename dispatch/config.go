@@ -69,6 +69,9 @@ type Tuning struct {
 	// PollEvery sets the interval at which the store is asked for changes of which no notification
 	// was received. Default: 1s.
 	PollEvery time.Duration `yaml:"poll_every"`
+	// LearnedEvery sets the interval at which what flow control has learned of the pools is saved,
+	// for the next start. Default: 1m.
+	LearnedEvery time.Duration `yaml:"learned_every"`
 	// ProgressEvery sets the interval at which the progress of batches is updated in the API.
 	// Default: 250ms.
 	ProgressEvery time.Duration `yaml:"progress_every"`
@@ -97,6 +100,7 @@ func DefaultConfig() Config {
 			MaxModels:     1000,
 			ModelsEvery:   10 * time.Second,
 			PollEvery:     time.Second,
+			LearnedEvery:  time.Minute,
 			ProgressEvery: 250 * time.Millisecond,
 		},
 	}
@@ -118,6 +122,7 @@ func (c Config) Validate() error {
 	positive("tuning.max_models", c.MaxModels > 0)
 	positive("tuning.models_every", c.ModelsEvery > 0)
 	positive("tuning.poll_every", c.PollEvery > 0)
+	positive("tuning.learned_every", c.LearnedEvery > 0)
 	positive("tuning.progress_every", c.ProgressEvery > 0)
 	if c.LeaseTTL < 3*time.Second {
 		faults = append(faults, fmt.Errorf("tuning.lease_ttl: is %v, must be at least 3s so that "+

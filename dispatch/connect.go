@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -52,7 +53,13 @@ func (d *Dispatcher) newSession(
 	s.loop.send, s.loop.load, s.loop.release = s.transport.submit, s.claimer.enqueue,
 		s.claimer.releaseLater
 	s.loop.began = func(r *run) { s.reconciler.enqueue(r.id) }
-	s.loop.post, s.loop.postEvery = s.progress.post, d.cfg.ProgressEvery
+	learning := d.newLearning(with)
+	s.loop.post, s.loop.postEvery = func(now time.Time, planner *plan.Planner) {
+		s.progress.post(now, planner)
+		learning.post(now, planner)
+	}, d.cfg.ProgressEvery
+	s.loop.beforeDrain = learning.end
+	lease.recall = learning.recall
 	lease.runners, lease.lose = len(d.runners), lose
 	lease.recount, lease.held = s.reconciler.recount, with.runs.heldModels
 	lease.demanded, lease.maxModels = with.runs.models, d.cfg.MaxModels
@@ -113,8 +120,13 @@ func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
 	return &progress{
 		store: d.deps.Progress, timeout: d.cfg.LeaseTTL, metrics: d.metrics, leading: leading,
 		owner: with.owner, log: with.log, runs: with.runs, tasks: with.tasks,
-		catalog: d.catalog,
+		catalog: d.catalog, takeovers: takeovers{},
 	}
+}
+
+func (d *Dispatcher) newLearning(with shared) *learning {
+	return &learning{store: d.deps.Metadata, owner: with.owner, every: d.cfg.LearnedEvery,
+		timeout: d.cfg.LeaseTTL / 3, tasks: with.tasks, log: with.log}
 }
 
 func (d *Dispatcher) newTransport(with shared, to answerRecorder) *transport {

@@ -27,6 +27,7 @@ type leadership struct {
 	seen     map[*runner][]string // models by runner, as last listed or assigned
 	asked    map[*runner]bool     // runners that were asked, whether they have answered or not
 	unlisted map[*runner]bool     // runners without a list, to which assign gives models
+	engines  map[*runner]string   // as their lists identify them
 	led      map[string]bool      // names of runners and models
 	up       map[string][]string  // models by planned runner, as announced to the planner
 	planned  map[*runner][]string // runners that stand for an upstream, as announced
@@ -40,8 +41,8 @@ func newLeadership(now time.Time) *leadership {
 	return &leadership{
 		seen: map[*runner][]string{}, asked: map[*runner]bool{},
 		unlisted: map[*runner]bool{}, led: map[string]bool{}, up: map[string][]string{},
-		planned: map[*runner][]string{},
-		free:    map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
+		planned: map[*runner][]string{}, engines: map[*runner]string{},
+		free: map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
 	}
 }
 
@@ -67,6 +68,9 @@ func (l *leadership) served(u *runner, list modelList) {
 	defer l.mu.Unlock()
 	changed := !l.asked[u]
 	l.asked[u] = true
+	if list.engine != "" {
+		l.engines[u] = list.engine
+	}
 	switch known, ok := l.seen[u]; {
 	case list.unlisted && !l.unlisted[u]:
 		l.unlisted[u], changed = true, true
@@ -220,7 +224,7 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 			if !slices.Equal(l.up[name], usable) {
 				l.up[name] = usable
 				events = append(events, plan.RunnerUp{Runner: name, Models: usable,
-					Unlisted: l.unlisted[u], Access: access})
+					Unlisted: l.unlisted[u], Access: access, Engine: l.engine(u, name)})
 			}
 		}
 		for _, name := range l.planned[u] {
@@ -232,6 +236,16 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 		l.planned[u] = names
 	}
 	return events
+}
+
+// engine identifies the engine of a planned runner by the upstream's address and its list of models
+// and, behind a gateway, by the runner's name: the gateway may stand for one engine or for several.
+func (l *leadership) engine(u *runner, name string) string {
+	engine := runnerName(u) + "#" + l.engines[u]
+	if u.IsGateway() {
+		engine += "#" + name
+	}
+	return engine
 }
 
 // lacks reports whether this process does not lead a name.

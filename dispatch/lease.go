@@ -26,9 +26,10 @@ type lease struct {
 	// renewed is when the store last granted the lease; the clock is monotonic.
 	renewed atomic.Pointer[time.Time]
 
-	notify  func(plan.Event)                // sends to the loop
-	recount func(ctx context.Context) error // corrects the counts of lines left
-	held    func() map[string]bool          // models of which this process has chunks
+	notify  func(plan.Event)                      // sends to the loop
+	recount func(ctx context.Context) error       // corrects the counts of lines left
+	recall  func(ctx context.Context) plan.Recall // reads what was learned of pools
+	held    func() map[string]bool                // models of which this process has chunks
 	// demanded returns the models of all batches. Runners without a list get at most maxModels.
 	demanded  func() map[string]bool
 	maxModels int
@@ -188,6 +189,7 @@ func (l *lease) takeOver(ctx context.Context, epoch int64, names []string) error
 		return fmt.Errorf("count the lines left of all batches: %w", err)
 	}
 	if l.leading.gain(names) {
+		l.notify(l.recall(ctx)) // before the runners come
 		l.log.InfoContext(ctx, "leading", "epoch", epoch, "names", len(names))
 	}
 	return nil

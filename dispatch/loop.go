@@ -26,6 +26,8 @@ type loop struct {
 	recordFailure func(f *flight)
 	post          func(now time.Time, planner *plan.Planner) // posts progress
 	postEvery     time.Duration
+	// beforeDrain is called before no more lines start
+	beforeDrain func(now time.Time, planner *plan.Planner)
 
 	chunks   map[chunkKey]*chunk
 	flights  map[flightKey]*flight
@@ -131,6 +133,7 @@ func (l *loop) handle(message any) {
 		delete(l.chunks, chunkKey{m.chunk.Batch, m.chunk.Index})
 	case drainLoop:
 		l.draining = true
+		l.beforeDrain(time.Now(), l.planner)
 		l.step(plan.Drain{})
 	case plan.Hold:
 		l.blocked = m.Reason

@@ -29,8 +29,10 @@ type progress struct {
 
 	catalog *catalog
 
-	warnings poolWarnings // owned by the loop
-	unranked rankFaults   // owned by the loop
+	// Owned by the loop.
+	warnings  poolWarnings
+	unranked  rankFaults
+	takeovers takeovers
 }
 
 // post publishes the state of pools and batches. The loop calls it, since only the loop may read
@@ -44,6 +46,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	p.pools.Store(&pools)
 	p.metrics.pools(pools)
 	p.warnings.log(p.log, pools)
+	p.takeovers.log(p.log, pools)
 	if !p.posting.CompareAndSwap(false, true) {
 		return // the store is slow; the next post covers this one
 	}

@@ -47,6 +47,7 @@ type modelList struct {
 	names    []string // none: it did not answer, or unlisted
 	unlisted bool     // it has no list
 	first    bool     // it is its first answer, or its first list
+	engine   string   // identifies how the models are served, as far as the list says
 }
 
 func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
@@ -172,7 +173,7 @@ func (u *runner) askModels(
 			"runner", u.name, "max_models", cfg.MaxModels, "max_name_bytes", openai.MostModelName)
 	}
 	u.setModels(list.Names, time.Now())
-	return modelList{names: list.Names, first: first}, true
+	return modelList{names: list.Names, first: first, engine: list.Engine}, true
 }
 
 // logOnce reports whether the source of the runner's models is to be logged, which is once.

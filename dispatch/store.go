@@ -32,6 +32,7 @@ type Metadata interface {
 	Claims
 	Locks
 	Leads
+	LearnedStates
 }
 
 // Batches holds batches.
@@ -87,6 +88,13 @@ type Leads interface {
 		others map[string]string, err error)
 	Leaders(ctx context.Context, names []string) (map[string]string, error)
 	Resign(ctx context.Context, o store.Owner, names []string) error
+}
+
+// LearnedStates keeps what was learned of pools.
+type LearnedStates interface {
+	SaveLearned(ctx context.Context, o store.Owner, states []store.LearnedState) error
+	Learned(ctx context.Context) ([]store.LearnedState, error)
+	ForgetLearned(ctx context.Context, pool string) (int, error)
 }
 
 // ProgressBoard receives the progress of running batches.

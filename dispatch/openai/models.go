@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net/http"
+	"strconv"
 )
 
 const (
@@ -23,6 +25,9 @@ var ErrNoModelList = errors.New("the server has no list of models")
 type ModelList struct {
 	Names []string // each once, in the server's order
 	Cut   bool     // more models, or models with longer names, were left out
+	// Engine identifies how the models are served: it changes with the weights and the longest
+	// context that the list names, and with whose engine it is.
+	Engine string
 }
 
 // Models asks the server which models it serves, and returns at most so many names. The error is
@@ -69,7 +74,9 @@ func readModels(from io.Reader, most int) (list ModelList, err error) {
 	bounded := &io.LimitedReader{R: from, N: mostModelBytes}
 	seen := map[string]bool{}
 	read := 0
-	err = eachModel(json.NewDecoder(bounded), func(name string) (more bool) {
+	engine := uint64(0)
+	err = eachModel(json.NewDecoder(bounded), func(m listedModel) (more bool) {
+		name := m.ID
 		switch read++; {
 		case read > most:
 			list.Cut = true
@@ -80,6 +87,7 @@ func readModels(from io.Reader, most int) (list ModelList, err error) {
 		default:
 			seen[name] = true
 			list.Names = append(list.Names, name)
+			engine += m.digest() // in any order
 		}
 		return true
 	})
@@ -89,10 +97,29 @@ func readModels(from io.Reader, most int) (list ModelList, err error) {
 	if err != nil {
 		return ModelList{}, fmt.Errorf("the answer is no list of models: %w", err)
 	}
+	list.Engine = strconv.FormatUint(engine, 16)
 	return list, nil
 }
 
-func eachModel(in *json.Decoder, fn func(name string) (more bool)) error {
+// listedModel is an entry of a list. Besides the name, servers may say which weights they serve
+// under it, how long contexts may be, and whose engine it is.
+type listedModel struct {
+	ID      string          `json:"id"`
+	Root    json.RawMessage `json:"root"`
+	Longest json.RawMessage `json:"max_model_len"`
+	Owner   json.RawMessage `json:"owned_by"`
+}
+
+func (m listedModel) digest() uint64 {
+	digest := fnv.New64a()
+	for _, part := range [][]byte{[]byte(m.ID), m.Root, m.Longest, m.Owner} {
+		digest.Write(part)
+		digest.Write([]byte{0})
+	}
+	return digest.Sum64()
+}
+
+func eachModel(in *json.Decoder, fn func(m listedModel) (more bool)) error {
 	if err := expect(in, '{'); err != nil {
 		return err
 	}
@@ -111,13 +138,11 @@ func eachModel(in *json.Decoder, fn func(name string) (more bool)) error {
 			return err
 		}
 		for in.More() {
-			var m struct {
-				ID string `json:"id"`
-			}
+			var m listedModel
 			if err := in.Decode(&m); err != nil {
 				return err
 			}
-			if !fn(m.ID) {
+			if !fn(m) {
 				return nil
 			}
 		}

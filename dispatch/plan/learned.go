@@ -52,6 +52,11 @@ type Recall struct{ Pools []Recalled }
 
 func (Recall) isEvent() {}
 
+// Forget drops what was learned of the pool of these models, which is measured anew.
+type Forget struct{ Models []string }
+
+func (Forget) isEvent() {}
+
 // recalled is what a pool may take over until its first line starts.
 type recalled struct {
 	Recalled
@@ -119,8 +124,8 @@ func (p *Planner) jobAnswers(of *pool) []JobAnswers {
 
 // recallAnswers gives a new job what is known of its answers.
 func (p *Planner) recallAnswers(j *job) {
-	for i := range p.recalled {
-		for _, of := range p.recalled[i].Jobs {
+	for _, known := range p.recalled {
+		for _, of := range known.Jobs {
 			if of.JobKey == j.key && of.valid() {
 				j.output = outputMean{mean: of.Mean, seen: min(of.Answers, outputMemory)}
 			}
@@ -137,26 +142,26 @@ func (a AnswerLengths) valid() bool {
 func (p *Planner) recall(now time.Time, ev Recall) {
 	p.recalled = nil
 	for _, r := range ev.Pools {
-		p.recalled = append(p.recalled, recalled{r, now})
+		p.recalled = append(p.recalled, &recalled{r, now})
 	}
 }
 
 // recalledOf returns what was learned of the pool of these models; nil: nothing. A runner without a
 // list has the models that batches named, which may be fewer than before.
 func (p *Planner) recalledOf(models []string, ev RunnerUp) *recalled {
-	i := slices.IndexFunc(p.recalled, func(r recalled) bool {
+	i := slices.IndexFunc(p.recalled, func(r *recalled) bool {
 		return slices.Equal(r.Models, models)
 	})
 	if i < 0 && ev.Unlisted {
 		engines := []string{ev.engine()}
-		i = slices.IndexFunc(p.recalled, func(r recalled) bool {
+		i = slices.IndexFunc(p.recalled, func(r *recalled) bool {
 			return containsAll(r.Models, models) && slices.Equal(r.Engines, engines)
 		})
 	}
 	if i < 0 {
 		return nil
 	}
-	return &p.recalled[i]
+	return p.recalled[i]
 }
 
 // takeOver lets a new pool take over what was learned of it, once one of its runners has joined of
@@ -199,4 +204,25 @@ func (p *Planner) takeOverAnswers(pool *pool, answers map[string]AnswerLengths, 
 		}
 		p.outputs[m] = &outputMean{mean: a.Mean, seen: min(seen, outputMemory), longest: a.Longest}
 	}
+}
+
+// forget replaces the controller of a pool by a new one.
+func (p *Planner) forget(now time.Time, ev Forget) {
+	i, found := p.findPool(poolKey(ev.Models))
+	if !found {
+		return
+	}
+	pool := p.pools[i]
+	p.recalled = slices.DeleteFunc(p.recalled, func(r *recalled) bool {
+		return slices.Equal(r.Models, pool.models)
+	})
+	pool.recalled, pool.takenOver = nil, nil
+	for _, m := range pool.models {
+		delete(p.outputs, m)
+	}
+	pool.flow = must(func() (flowcontrol.Controller, error) { return p.newFlow(pool.models) })
+	for _, r := range pool.runners {
+		pool.joined(now, r)
+	}
+	pool.stale = true
 }

@@ -144,3 +144,59 @@ func TestKnownRunnerComesLater(t *testing.T) {
 		}
 	}
 }
+
+// A pool that is forgotten gets a new controller, which knows its runners and their lines.
+func TestForget(t *testing.T) {
+	p := notingPlanner(t)
+	l := Learned{Models: []string{"m"}, Engines: []string{"r"}, Policy: "noting",
+		Flow: []byte("x"), Answers: map[string]AnswerLengths{"m": {9, 9, 9}}}
+	p.Step(noon, Recall{[]Recalled{{l, 0}}})
+	p.Step(noon, RunnerUp{Runner: "r", Models: []string{"m"}})
+	p.Step(noon, BatchPut{Batch{ID: "b", Models: []ModelLines{{Model: "m", Lines: 3}}}})
+	a := p.Step(noon, Loaded{Key: JobKey{"b", "m"}, Lines: []Line{{Slot: 0}, {Slot: 1}}})
+	p.Step(noon, Forget{Models: []string{"other"}})
+	old := p.pools[0].flow
+	p.Step(noon, Forget{Models: []string{"m"}})
+	if p.pools[0].flow == old || p.pools[0].flow.(*noting).text != nil ||
+		p.Pools()[0].TakenOver != nil || len(p.outputs) > 0 {
+		t.Errorf("not forgotten: %+v, %v", p.Pools()[0].TakenOver, p.outputs)
+	}
+	if granted := p.pools[0].flow.Allowance(noon).Runners; len(granted) != 1 {
+		t.Errorf("the new controller has runners %+v", granted)
+	}
+	for _, s := range a.Start {
+		p.Step(noon, &Finished{Start: s, Outcome: Succeeded, Status: 200, OutputTokens: 1})
+	}
+	p.Step(noon, RunnerGone{Runner: "r"})
+	p.pools = nil
+	p.Step(noon, RunnerUp{Runner: "r", Models: []string{"m"}})
+	if p.Pools()[0].TakenOver != nil {
+		t.Error("a new pool takes over what was forgotten")
+	}
+}
+
+// A batch that goes on after a restart is not one of which nothing is known.
+func TestAnswersOfJobsAreHandedOver(t *testing.T) {
+	before := notingPlanner(t)
+	put := BatchPut{Batch{ID: "b", Models: []ModelLines{{Model: "m", Lines: 100}}}}
+	before.Step(noon, RunnerUp{Runner: "r", Models: []string{"m"}})
+	before.Step(noon, put)
+	lines := make([]Line, 100)
+	for i := range lines {
+		lines[i].Slot = i
+	}
+	a := before.Step(noon, Loaded{Key: JobKey{"b", "m"}, Lines: lines})
+	for len(a.Start) > 0 && before.jobs["b/m"].output.seen < 60 {
+		start := a.Start[0]
+		a = before.Step(noon, &Finished{Start: start, Outcome: Succeeded, Status: 200,
+			OutputTokens: 700})
+	}
+	want := before.expectOutput(before.jobs["b/m"], 0)
+	after := notingPlanner(t)
+	after.Step(noon, Recall{[]Recalled{{before.Learned(noon)[0], time.Hour}}})
+	after.Step(noon, put)
+	j := after.jobs["b/m"]
+	if got := after.expectOutput(j, 0); !j.measured() || got < 0.8*want {
+		t.Errorf("%v tokens are expected of a line, %v before", got, want)
+	}
+}

@@ -26,7 +26,7 @@ type Planner struct {
 	tallies map[string]*modelTally // by model
 	timers  timers
 
-	recalled []recalled // what was learned of pools before
+	recalled []*recalled // what was learned of pools before
 
 	starts       uint64    // number of starts so far
 	nextRequired time.Time // when to report next how many lines deadlines require
@@ -105,6 +105,8 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.reading(now, ev)
 	case Recall:
 		p.recall(now, ev)
+	case Forget:
+		p.forget(now, ev)
 	case Hold:
 		p.hold = ev.Reason
 	case Drain:

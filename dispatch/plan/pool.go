@@ -150,9 +150,14 @@ func (p *pool) add(now time.Time, r *runner) {
 	p.runners = slices.Insert(p.runners, i, r)
 	r.pool, r.lines.prefill = p, p.prefill
 	p.inFlight += r.inFlight
-	joined := r.observation(flowcontrol.RunnerJoined)
-	joined.Access = r.access
-	p.observe(now, joined)
+	p.joined(now, r)
+}
+
+// joined announces a runner of the pool to the controller.
+func (p *pool) joined(now time.Time, r *runner) {
+	o := r.observation(flowcontrol.RunnerJoined)
+	o.Access = r.access
+	p.observe(now, o)
 	p.stale = true
 }
 
