@@ -35,7 +35,7 @@ func (a *App) adminHandler() http.Handler {
 		Flow: a.cfg.FlowControl.For, Degraded: a.degraded,
 		Waiting:  func(ctx context.Context) []string { return a.readiness(ctx).Waiting },
 		StandsBy: a.dispatcher.StandsBy, Batches: a.dispatcher.Batches,
-		Summaries: a.api.Summaries, Now: time.Now,
+		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Now: time.Now,
 		Logger: a.log.With("component", "console"),
 	}).Register(mux)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

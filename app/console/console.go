@@ -28,8 +28,11 @@ type Deps struct {
 	// all, and those that ended last.
 	Batches   func(limit int) (living []string, all int, ended []string)
 	Summaries func(ctx context.Context, ids []string) ([]api.BatchSummary, error)
-	Now       func() time.Time
-	Logger    *slog.Logger
+	// Forget drops what was learned of a pool. The error is store.ErrNotFound if nothing is known
+	// of it, and has a method Leader if another process leads it.
+	Forget func(ctx context.Context, pool string) error
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Console serves the JSON and the page.
@@ -42,6 +45,7 @@ func New(deps Deps) *Console { return &Console{deps} }
 func (c *Console) Register(mux *http.ServeMux) {
 	mux.Handle("GET /admin/pools", c.serve(c.pools))
 	mux.Handle("GET /admin/pools/{pool}/decisions", c.serve(c.decisions))
+	mux.Handle("DELETE /admin/pools/{pool}/learned", c.serve(c.forget))
 	mux.Handle("GET /admin/batches", c.serve(c.batches))
 	mux.Handle("/admin/", c.serve(func(_ http.ResponseWriter, r *http.Request) error {
 		return unknownURL(r)
