@@ -157,3 +157,52 @@ func FuzzLearn(f *testing.F) {
 			text, seed%100_000)
 	})
 }
+
+// Each part of a state counts for as long as what it is about stays as it is.
+func TestOldStates(t *testing.T) {
+	learned, carried := lived(t, nil)
+	type left struct{ lines, firstTokens, quiet, fit float64 }
+	after := func(age time.Duration) left {
+		c := newPolicy(t, nil)
+		if err := c.Learn(noon, learned, age); err != nil {
+			t.Fatal(err)
+		}
+		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "a"})
+		if c.resume.pending != nil {
+			c.takeOver(noon)
+		}
+		return left{c.resume.lines, c.first.alone.total, c.quiet.times.count(),
+			c.fit.factor[0] - 1}
+	}
+	young := after(0)
+	if !near(2*young.lines, float64(carried)) || young.firstTokens == 0 || young.quiet == 0 ||
+		young.fit == 0 {
+		t.Fatalf("taken over at once: %+v of %d lines", young, carried)
+	}
+	for _, test := range []struct {
+		age  time.Duration
+		want left // shares
+	}{
+		{5 * time.Minute, left{0.5, 0.89, 0.99, 1}},
+		{10 * time.Minute, left{0.25, 0.79, 0.98, 1}},
+		{30 * time.Minute, left{1. / 64, 0.5, 0.944, 1}},
+		{6 * time.Hour, left{0, 0, 0.5, 0.976}},
+		{7 * 24 * time.Hour, left{0, 0, 0, 0.5}},
+	} {
+		got := after(test.age)
+		for _, part := range []struct {
+			name             string
+			got, young, want float64
+		}{
+			{"lines", got.lines, young.lines, test.want.lines},
+			{"first tokens", got.firstTokens, young.firstTokens, test.want.firstTokens},
+			{"quiet", got.quiet, young.quiet, test.want.quiet},
+			{"fit", got.fit, young.fit, test.want.fit},
+		} {
+			if off := part.got/part.young - part.want; off > 0.01 || off < -0.01 {
+				t.Errorf("after %v, %s count %.3f times, want %.3f", test.age, part.name,
+					part.got/part.young, part.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package headroom
+
+import (
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// learnedFit are the corrections of the cost model.
+type learnedFit struct {
+	Factor     [3]float64    `json:"factor"`
+	Covariance [3][3]float64 `json:"covariance"`
+}
+
+func (l *learnedFit) valid() bool {
+	for i := range 3 {
+		if !within(-1, 1, l.Covariance[i][:]...) || l.Covariance[i][i] < 0 {
+			return false
+		}
+	}
+	return within(0, mostFigure, l.Factor[:]...)
+}
+
+func (f *costFit) learn(l learnedFit, trust float64) {
+	if l.Factor == ([3]float64{}) {
+		return
+	}
+	correlated := positive(l.Covariance)
+	for i := range 3 {
+		factor := min(max(l.Factor[i], 1/f.maxCorrection), f.maxCorrection)
+		f.factor[i] = 1 + portable.Rounded(trust*(factor-1))
+		for j := range 3 {
+			if i == j || correlated {
+				f.covariance[i][j] += portable.Rounded(trust * (l.Covariance[i][j] -
+					f.covariance[i][j]))
+			}
+		}
+	}
+}
+
+// positive reports whether a symmetric matrix is positive definite, as a covariance is.
+func positive(m [3][3]float64) bool {
+	for i := range 3 {
+		for j := range i {
+			if m[i][j] != m[j][i] {
+				return false
+			}
+		}
+	}
+	minor := portable.Rounded(m[0][0]*m[1][1]) - portable.Rounded(m[0][1]*m[0][1])
+	a := portable.Rounded(m[1][1]*m[2][2]) - portable.Rounded(m[1][2]*m[1][2])
+	b := portable.Rounded(m[0][1]*m[2][2]) - portable.Rounded(m[1][2]*m[0][2])
+	c := portable.Rounded(m[0][1]*m[1][2]) - portable.Rounded(m[1][1]*m[0][2])
+	whole := portable.Rounded(m[0][0]*a) - portable.Rounded(m[0][1]*b) +
+		portable.Rounded(m[0][2]*c)
+	return m[0][0] > 0 && minor > 0 && whole > 0
+}
+
+// learnedSizes are the sizes of batch lines.
+type learnedSizes struct {
+	Prompt, Output, Compute, Expected, LatestPrompt, LatestOutput, LatestLong, Context,
+	Square float64
+	Started, Seen, Answers int
+}
+
+func (l *learnedSizes) valid() bool {
+	return within(0, mostFigure, l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt,
+		l.LatestOutput, l.LatestLong, l.Context) && within(0, mostFigure*mostFigure, l.Square) &&
+		within(0, mostFigure, float64(l.Started), float64(l.Seen), float64(l.Answers))
+}
+
+func (s *lineSizes) learned() learnedSizes {
+	return learnedSizes{s.prompt, s.output, s.compute, s.expected, s.latestPrompt, s.latestOutput,
+		s.latestLong, s.context, s.square, s.started, s.seen, s.answers}
+}
+
+func (s *lineSizes) learn(l learnedSizes, trust float64) {
+	few := func(n int) int { return int(trust * float64(n)) }
+	started, seen := min(few(l.Started), sizesWindow), min(few(l.Seen), sizesWindow)
+	if started == 0 || seen == 0 || l.Prompt < 1 || l.Output < 1 || l.Compute < 1 {
+		return
+	}
+	*s = lineSizes{l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt, l.LatestOutput,
+		l.LatestLong, l.Context, l.Square, started, seen, few(l.Answers)}
+}

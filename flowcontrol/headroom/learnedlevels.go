@@ -1,0 +1,48 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// learnedLevel is the value of a level.
+type learnedLevel struct{ Value, Owed, Rate float64 }
+
+func (l *learnedLevel) valid() bool {
+	return within(0, mostFigure, l.Value, l.Rate) && within(-1, 1, l.Owed)
+}
+
+func (l *level) learned() learnedLevel { return learnedLevel{l.value, l.owed, l.rate} }
+
+func (l *level) learn(of learnedLevel, trust float64) {
+	if l.fixed || of.Value <= 0 {
+		return
+	}
+	value := l.cfg.Start + portable.Rounded(trust*(of.Value-l.cfg.Start))
+	l.value = min(max(value, l.cfg.Min), l.cfg.Max)
+	l.owed, l.rate = portable.Rounded(trust*min(0, of.Owed)), of.Rate
+}
+
+// learnedPacking is how many runners are packed and how many lines each of them carries at most,
+// and the seconds for which packing is paused after it has failed.
+type learnedPacking struct {
+	Runners            int
+	Lines, Pause, Left float64
+}
+
+func (l *learnedPacking) valid() bool {
+	return within(0, mostFigure, float64(l.Runners), l.Lines, l.Pause, l.Left)
+}
+
+func (c *Controller) learnedPacking(now time.Time) learnedPacking {
+	p := &c.packing
+	l := learnedPacking{Pause: p.pause.Seconds(), Left: max(0, p.until.Sub(now).Seconds())}
+	for _, m := range c.roster.Members {
+		if r := m.State; r.packed > 0 {
+			l.Runners++
+			l.Lines = max(l.Lines, min(r.packed, float64(r.own.lines)))
+		}
+	}
+	return l
+}
