@@ -112,6 +112,23 @@ func TestLearnedSurvivesRestarts(t *testing.T) {
 	stop()
 }
 
+// What was learned since the last save is saved before a dispatcher drains.
+func TestLearnedIsSavedAtTheEnd(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, okHandler, "m")
+	d, stop, _ := learner(w, func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.LearnedEvery = time.Hour
+	}, up.URL)
+	for deadline := time.Now().Add(10 * time.Second); len(d.Pools()) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("no pool")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	stop()
+	w.saved("Flow")
+}
+
 var okHandler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, okBody)
 })
