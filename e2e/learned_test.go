@@ -24,8 +24,9 @@ func TestRestartKeepsWhatWasLearned(t *testing.T) {
 	}
 	// most returns the most lines in flight over a time.
 	most := func(over time.Duration) (most int) {
-		for end := time.Now().Add(over); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(over); time.Now().Before(end); {
 			most = max(most, inFlight())
+			time.Sleep(100 * time.Millisecond)
 		}
 		return most
 	}

@@ -168,8 +168,8 @@ func Epoch() time.Time { return epoch }
 // minute of their arrival after the first edge.
 func (q NoBatch) LateByMinute() []int { return lateByMinute(q.minutes) }
 
-// RequestsByMinute returns how many interactive requests were judged, by the minute of their arrival
-// after the first edge.
+// RequestsByMinute returns how many interactive requests were judged, by the minute of their
+// arrival after the first edge.
 func (q NoBatch) RequestsByMinute() []int {
 	judged := make([]int, len(q.minutes))
 	for i, m := range q.minutes {

@@ -57,7 +57,8 @@ func TestLearnedIsHandedOver(t *testing.T) {
 	}
 	after := notingPlanner(t)
 	after.Step(noon, Recall{[]Recalled{{learned[0], time.Minute}}})
-	after.Step(noon.Add(time.Second), RunnerUp{Runner: "r", Models: []string{"a", "b"}, Engine: "e"})
+	after.Step(noon.Add(time.Second), RunnerUp{Runner: "r", Models: []string{"a", "b"},
+		Engine: "e"})
 	if n := after.pools[0].flow.(*noting); string(n.text) != "learned" ||
 		n.age != time.Minute+time.Second {
 		t.Errorf("handed over %q of %v ago", n.text, n.age)

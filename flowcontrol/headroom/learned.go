@@ -69,8 +69,8 @@ func (c *Controller) settings() learnedSettings {
 	return learnedSettings{SLO: c.slo, Engine: c.engine, Shared: c.shared}
 }
 
-// policy is the controller of the policy headroom itself. Those that compute grants of their own from
-// a Controller begin anew, since nothing would hold them back.
+// policy is the controller of the policy headroom itself. Those that compute grants of their own
+// from a Controller begin anew, since nothing would hold them back.
 type policy struct{ *Controller }
 
 var _ flowcontrol.Learner = policy{}

@@ -107,9 +107,12 @@ func TestOtherSettings(t *testing.T) {
 		change      func(*flowcontrol.Config)
 		fit, loaded bool
 	}{
-		"the same":         {known, true, true},
-		"other objectives": {func(c *flowcontrol.Config) { known(c); c.SLO.TPOT *= 2 }, true, false},
-		"another engine":   {nil, false, false},
+		"the same": {known, true, true},
+		"other objectives": {func(c *flowcontrol.Config) {
+			known(c)
+			c.SLO.TPOT *= 2
+		}, true, false},
+		"another engine": {nil, false, false},
 	} {
 		c := newPolicy(t, test.change)
 		if err := c.Learn(noon, learned, 0); err != nil {

@@ -77,8 +77,8 @@ func (s Scenario) validateFaults() error {
 			"%s.factor is of the kind %s; remove it", path, Slow)
 		all.check(f.Kind == Crash || !known || f.Lost == "", "%s.lost is of the kind %s; remove it",
 			path, Crash)
-		all.check(f.Kind == Restart || !known || !f.Forget, "%s.forget is of the kind %s; remove it",
-			path, Restart)
+		all.check(f.Kind == Restart || !known || !f.Forget,
+			"%s.forget is of the kind %s; remove it", path, Restart)
 		all.check(f.Kind != Restart || f.Pool == "" && len(f.Replicas) == 0,
 			"%s is a restart of the daemon; remove pool and replicas", path)
 		all.check(f.Lost == "" || f.Lost == Retried || f.Lost == Missed,
