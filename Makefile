@@ -107,8 +107,8 @@ fuzz: ## Run every fuzz target, FUZZ=20s each.
 	done
 
 .PHONY: docs
-docs: ## Generate the pages of the configuration again.
-	$(GO) generate ./config
+docs: ## Generate the pages of the configuration and of the metrics again.
+	$(GO) generate ./config ./app
 
 .PHONY: clean
 clean: ## Remove what was built.

@@ -17,7 +17,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_http_requests_total",
-			Help: "API requests answered, by route pattern, method and status. 499: the client " +
+			Help: "API requests answered, by route pattern, method and status; 499: the client " +
 				"disconnected before its answer.",
 		}, []string{"route", "method", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -71,6 +71,9 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	if err := a.connect(keys); err != nil {
 		return nil, err
 	}
+	if err := a.registerReady(); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	if err := a.newServers(); err != nil {
 		return nil, err
 	}

@@ -13,3 +13,5 @@
 // The package handles no signals and reads no environment variables. Options.Reload and
 // Options.Keys take what a program derives from them.
 package app
+
+//go:generate go run ../internal/metriclist/generate ../docs/metrics.md

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"errors"
+	"math"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,9 +21,22 @@ func newRegistry() *prometheus.Registry {
 
 func registerBuild(r prometheus.Registerer, version string) error {
 	return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "tidefill_build_info", Help: "1, labelled with the version that runs.",
+		Name: "tidefill_build_info", Help: "1, with the version that runs as its label.",
 		ConstLabels: prometheus.Labels{"version": version},
 	}, func() float64 { return 1 }))
+}
+
+// registerReady registers the gauge of the daemon's readiness.
+func (a *App) registerReady() error {
+	return a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidefill_ready",
+		Help: "1 while the daemon takes requests and reaches its store; /readyz says why not.",
+	}, func() float64 {
+		if a.readiness(context.Background()).Ready {
+			return 1
+		}
+		return 0
+	}))
 }
 
 // registerStore registers the gauges of the data directory and of the clock.
@@ -29,19 +44,17 @@ func (a *App) registerStore() error {
 	return errors.Join(
 		a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidefill_data_free_bytes",
-			Help: "Free space of the data directory's file system; -1 if the system does not " +
-				"report it.",
+			Help: "Free space of the data directory's file system; NaN: it is unknown.",
 		}, func() float64 {
 			free, err := a.store.FreeBytes()
 			if err != nil {
-				return -1
+				return math.NaN()
 			}
 			return float64(free)
 		})),
 		a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidefill_expiry_lag_seconds",
 			Help: "How far the time by which files, uploads and batches expire is behind the " +
-				"clock; " +
-				"above 0 while a jump of the clock is not confirmed.",
+				"clock; above 0 while a jump of the clock is not confirmed.",
 		}, func() float64 { return a.clock.Lag().Seconds() })))
 }

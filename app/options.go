@@ -16,7 +16,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Registry takes the daemon's metrics, and its contents are served at /metrics. Nil: a new
 	// registry with the metrics of the Go runtime and of the process.
-	Registry *prometheus.Registry
+	Registry Registry
 	// Version is reported in the log and in the metric tidefill_build_info. Empty: "unknown".
 	Version string
 	// Keys are API keys that are valid in addition to those of auth.keys_file. Nil: none.
@@ -34,6 +34,12 @@ type Options struct {
 	// sends, such as SIGHUP from signal.Notify. They are also read again when they change. Nil:
 	// only then.
 	Reload <-chan os.Signal
+}
+
+// Registry collects metrics. *prometheus.Registry is one.
+type Registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
 }
 
 func (o Options) withDefaults() Options {

@@ -68,12 +68,12 @@ func TestWarningsAreAMetric(t *testing.T) {
 		}
 		return all
 	}
-	m.pools([]plan.PoolStatus{{Models: []string{"m"},
-		Warnings: []flowcontrol.Warning{{Code: "slow"}}}})
+	m.status.setPools([]plan.PoolStatus{{Models: []string{"m"},
+		Warnings: []flowcontrol.Warning{{Code: "slow"}}}}, make([][]flowcontrol.Term, 1))
 	if got := gauges(); len(got) != 1 || got[0] != "m slow" {
 		t.Errorf("gauges of %q, want m slow", got)
 	}
-	m.pools([]plan.PoolStatus{{Models: []string{"m"}}})
+	m.status.setPools([]plan.PoolStatus{{Models: []string{"m"}}}, make([][]flowcontrol.Term, 1))
 	if got := gauges(); len(got) != 0 {
 		t.Errorf("gauges of %q remain", got)
 	}

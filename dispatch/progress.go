@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -30,10 +31,16 @@ type progress struct {
 	catalog *catalog
 
 	// Owned by the loop.
-	warnings  poolWarnings
-	unranked  rankFaults
-	takeovers takeovers
+	warnings    poolWarnings
+	unranked    rankFaults
+	takeovers   takeovers
+	terms       [][]flowcontrol.Term // as explained at explainedAt, in the order of pools
+	explainedAt time.Time
 }
+
+// explainEvery is the interval at which allowances are explained for metrics. It is longer than
+// that of progress, because an explanation computes more.
+const explainEvery = time.Second
 
 // post publishes the state of pools and batches. The loop calls it, since only the loop may read
 // the planner. Another goroutine writes to the store, one post at a time.
@@ -44,17 +51,20 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	}
 	p.warn(pools)
 	p.pools.Store(&pools)
-	p.metrics.pools(pools)
+	if now.Sub(p.explainedAt) >= explainEvery || len(p.terms) != len(pools) {
+		p.terms, p.explainedAt = planner.Terms(now), now
+	}
+	p.metrics.status.setPools(pools, p.terms)
 	p.warnings.log(p.log, pools)
 	p.takeovers.log(p.log, pools)
 	if !p.posting.CompareAndSwap(false, true) {
 		return // the store is slow; the next post covers this one
 	}
 	var changed []changedProgress
-	states, noRunner := map[string]int{}, p.catalog.waiting()
+	batches, noRunner := batchCounts{}, p.catalog.waiting()
 	p.unranked.count = 0
 	p.runs.each(func(r *run) {
-		states[r.state()]++
+		batches.add(r, now)
 		status, known := planner.Status(now, r.id)
 		why := whyWaiting(status, noRunner)
 		fault := p.unranked.note(p.log, r, status)
@@ -62,9 +72,8 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 			changed = append(changed, post)
 		}
 	})
-	p.metrics.batches(states)
 	p.metrics.unranked.Set(float64(p.unranked.count))
-	p.metrics.leads.Set(float64(len(p.leading.names())))
+	p.metrics.status.setBatches(batches, len(p.leading.names()))
 	if len(changed) == 0 || p.leading.standsBy() { // then the leader posts
 		p.posting.Store(false)
 		return
@@ -157,16 +166,6 @@ func (r *run) chunkProgress() []store.ChunkProgress {
 	}
 	slices.SortFunc(chunks, func(a, b store.ChunkProgress) int { return a.Index - b.Index })
 	return chunks
-}
-
-// state returns the run's state as metrics show it.
-func (r *run) state() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.batch.Paused && r.batch.State == store.InProgress {
-		return "paused"
-	}
-	return string(r.batch.State)
 }
 
 // postAgain has the run's progress posted again, since a post failed.

@@ -17,8 +17,8 @@ type Term struct {
 	Unit   string // empty: a share or a number
 }
 
-// Names of terms of the pool that programs look for. A policy that controls the iteration time or
-// the waiting prompt tokens explains them under these names.
+// Names of terms of the pool that programs look for, such as the console and metrics. A policy that
+// controls the iteration time or the waiting prompt tokens explains them under these names.
 const (
 	// TermTargetShare is the share of the TPOT objective that iterations may take.
 	TermTargetShare = "target share"
@@ -29,6 +29,15 @@ const (
 	TermObjective = "objective of tokens"
 	// TermAlone is how long they take without batch work, in milliseconds. 0: unknown.
 	TermAlone = "alone"
+	// TermTarget is how long they shall take with batch work, in milliseconds. 0: unknown.
+	TermTarget = "target iteration"
+	// TermRequests is how many interactive requests a gateway has shown, with weights that fade,
+	// and TermLate the share of them that was late.
+	TermRequests = "real requests"
+	TermLate     = "real late"
+	// TermLateBudget is the part of the lines that may run, by how many interactive requests batch
+	// work has made late. 1: all.
+	TermLateBudget = "late budget left"
 	// TermSlowdown is how many times as long as without batch work first tokens take, and
 	// TermSlowdownAllowed how many times they may.
 	TermSlowdown        = "slowdown"

@@ -19,23 +19,29 @@ func newGauges(registerer prometheus.Registerer) *gauges {
 	g := &gauges{
 		timestamp: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_reading_timestamp_seconds",
-			Help: "Time of the last reading, as its source reports it.",
+			Help: "Time of the last reading of a runner or a model's gateway, as its source " +
+				"(metrics, capabilities, gateway) reports it; its age is time() minus this.",
 		}, []string{"target", "source"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_reading_failures_total",
-			Help: "Requests to a source that returned no reading.",
+			Help: "Requests to a source of readings that returned none; the log has the error.",
 		}, []string{"target", "source"}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_reading_values_dropped_total",
-			Help: "Values that were not used, by signal and by what is wrong with them.",
+			Help: "Values of readings that were not used, by signal and reason: not_finite; " +
+				"negative; incomplete, a histogram without all buckets; absent, though shown " +
+				"before.",
 		}, []string{"target", "signal", "reason"}),
 		degraded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_reading_degraded",
-			Help: "1 while a source gives no usable reading, by the state that it is in.",
+			Help: "1 while a source gives no usable reading, by its state: away, refused (401 " +
+				"or 403), no_page, too_large, garbled, failing (another status), no_data " +
+				"(Prometheus has no such series), frozen (it shows requests, but nothing moves).",
 		}, []string{"target", "source", "state"}),
 		signals: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_signal_resolved",
-			Help: "1 for each signal of a runner, with the engine metric it is read from.",
+			Help: "1 for each signal that flow control reads of a runner, with the engine's " +
+				"metric that it is read from.",
 		}, []string{"runner", "signal", "metric"}),
 	}
 	if registerer != nil {

@@ -17,12 +17,13 @@ func newMetrics(registerer prometheus.Registerer, connections *connections) (*me
 	m := &metrics{
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_http_refused_connections_total",
-			Help: "Refused connections and HTTP/2 requests, by the limit exceeded: total or " +
-				"address.",
+			Help: "Connections and HTTP/2 requests of the API that were refused, by the exceeded " +
+				"limit of http: total, or address (of one client).",
 		}, []string{"bound"}),
 		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_http_slow_transfers_total",
-			Help: "Bodies and answers aborted because the client was below the minimum rate.",
+			Help: "Transfers of the API that ended because the client was below the minimum " +
+				"rate, by what was transferred: body or answer.",
 		}, []string{"transfer"}),
 	}
 	if registerer == nil {

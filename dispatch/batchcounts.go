@@ -1,0 +1,62 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// batchCounts counts the batches that have not ended, for metrics.
+type batchCounts struct {
+	states map[string]int
+	atRisk int
+}
+
+// pausedState is the state that metrics show for batches in progress that are paused.
+const pausedState = "paused"
+
+// livingStates lists the states that metrics show, also if no batch has one.
+var livingStates = []string{string(store.Validating), string(store.InProgress), pausedState,
+	string(store.Finalizing), string(store.Cancelling)}
+
+// add counts a run.
+func (c *batchCounts) add(r *run, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.states == nil {
+		c.states = map[string]int{}
+	}
+	state := string(r.batch.State)
+	if r.batch.Paused && r.batch.State == store.InProgress {
+		state = pausedState
+	}
+	c.states[state]++
+	if state == string(store.InProgress) && r.atRisk(now) {
+		c.atRisk++
+	}
+}
+
+// atRisk reports whether the run, which is in progress, will probably miss its deadline: its lines
+// would end later at the mean rate since they began, and at the present rate too. Without a result
+// half of the time may pass. A process that does not lead the batch does not judge it. r.mu is
+// held.
+func (r *run) atRisk(now time.Time) bool {
+	b := &r.batch
+	if b.Deadline.IsZero() || b.InProgressAt.IsZero() || !r.counted {
+		return false
+	}
+	left, took := b.Deadline.Sub(now).Seconds(), now.Sub(b.InProgressAt).Seconds()
+	if left <= 0 {
+		return true
+	}
+	results := plus(r.done, r.live)
+	for _, c := range r.givenBack {
+		results = plus(results, c.Tally)
+	}
+	done := results.Completed + results.Failed
+	if done == 0 {
+		return took > left
+	}
+	rate := max(float64(done)/max(took, 1), r.speed.last)
+	return float64(b.Counts.Total-done) > rate*left
+}
