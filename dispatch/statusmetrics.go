@@ -111,8 +111,8 @@ var (
 			"lines may take.", "pool"), unit: 1, zeros: true},
 		flowcontrol.TermLate: {desc: gauge("tidefill_pool_interactive_late_ratio", "Share of the "+
 			"interactive requests of about 20 minutes that got their tokens later than "+
-			"flowcontrol.slo.tpot, for whatever reason, as the gateway counts them. Absent without "+
-			"a gateway's histograms.", "pool"), unit: 1, zeros: true},
+			"flowcontrol.slo.tpot, for whatever reason, as the gateway counts them. Absent "+
+			"without a gateway's histograms.", "pool"), unit: 1, zeros: true},
 		flowcontrol.TermLateBudget: {desc: gauge("tidefill_pool_late_budget_ratio", "Part of the "+
 			"lines that may run, by how many interactive requests batch work has made late within "+
 			"half an hour; 1: all.", "pool"), unit: 1, zeros: true},

@@ -11,7 +11,7 @@ import (
 const (
 	tableBegin = "<!-- Written by \"go generate ./app\" from the code. Edit the help texts " +
 		"there. -->\n"
-	tableEnd   = "<!-- The end of what is written from the code. -->\n"
+	tableEnd = "<!-- The end of what is written from the code. -->\n"
 )
 
 // Update returns the page with its table written anew.
