@@ -17,7 +17,8 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Try it without a GPU",
 		Long: `Start the daemon in front of two emulated model servers that have interactive traffic of their own, run a sample batch through
-the API, and print its progress and results. Then serve until Ctrl-C, so that you can try the API.`,
+the API, and print its progress and results, and what interactive users feel of it. They are compared with the same users of two equal
+servers without batch work. Then serve until Ctrl-C, so that you can try the API.`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&d.Once, "once", false,
@@ -29,7 +30,7 @@ the API, and print its progress and results. Then serve until Ctrl-C, so that yo
 		"`address` of the API; another port if it is taken")
 	cmd.Flags().StringVar(&d.AdminListen, "admin-listen", "127.0.0.1:8081",
 		"`address` of health and metrics; another port if it is taken")
-	cmd.Flags().Float64Var(&d.Speedup, "speedup", 3,
+	cmd.Flags().Float64Var(&d.Speedup, "speedup", 5,
 		"how many `times` faster than real GPUs the emulated ones are")
 	sets.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -23,6 +23,11 @@ func (d *Demo) runBatch(ctx context.Context, daemon *app.App) (client.Batch, err
 		"four A100 each, %gx real time)\nthat have interactive traffic of their own. "+
 		"Submitting a batch of %s.\n\n",
 		daemon.URL(), runnerCount, d.Speedup, humanize.Count(d.Lines, "line"))
+	if d.promised {
+		fmt.Fprintf(d.Out, "Interactive users are promised a first token within %v and %v per "+
+			"token (flowcontrol.slo).\nThe first line is sent after some 20 s, in which Tidefill "+
+			"watches how they do alone.\n\n", d.users.promise.TTFT, d.users.promise.TPOT)
+	}
 
 	sample := sampleBatch(d.Lines)
 	input := filepath.Join(d.Data, "demo.jsonl")
@@ -46,7 +51,7 @@ func (d *Demo) runBatch(ctx context.Context, daemon *app.App) (client.Batch, err
 	if err != nil {
 		return client.Batch{}, err
 	}
-	if b, err = c.Watch(ctx, b.ID, d.Progress); err != nil {
+	if b, err = c.Watch(ctx, b.ID, d.progress); err != nil {
 		return client.Batch{}, err
 	}
 	files, err := c.Download(ctx, b, filepath.Join(d.Data, "results"))
@@ -55,6 +60,7 @@ func (d *Demo) runBatch(ctx context.Context, daemon *app.App) (client.Batch, err
 	}
 	fmt.Fprintf(d.Out, "\n%s %s after %s: %d done, %d failed.\n", b.ID, b.Status,
 		humanize.Duration(time.Since(started)), b.Counts.Completed, b.Counts.Failed)
+	d.users.printTable(d.Out)
 	for _, name := range files {
 		fmt.Fprintf(d.Out, "  %s\n", name)
 	}
@@ -67,6 +73,14 @@ func (d *Demo) runBatch(ctx context.Context, daemon *app.App) (client.Batch, err
 		d.printNextCommands(daemon, b, input)
 	}
 	return b, nil
+}
+
+// progress reports how the batch gets on, and what users feel of it.
+func (d *Demo) progress(b client.Batch) {
+	d.Progress(b)
+	if b.Counts.Done() > 0 {
+		d.users.report(d.Out, time.Now())
+	}
 }
 
 // printedAnswers is the number of answers that printAnswers prints.

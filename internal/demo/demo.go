@@ -25,12 +25,16 @@ const (
 	model       = "demo-70b"
 	runnerCount = 2
 	drain       = 2 * time.Second // nobody waits for a demo to end
+
+	// What users are promised if the configuration says nothing, on engines in real time.
+	promisedFirst = 4 * time.Second
+	promisedToken = 75 * time.Millisecond
 )
 
 // Demo is one run. All fields are required except where they say otherwise.
 type Demo struct {
 	// Config is the base of the daemon's configuration. The demo sets its addresses, upstreams,
-	// node and data, and serves without keys and TLS.
+	// node and data, and an objective if there is none, and serves without keys and TLS.
 	Config config.Config
 	// Listen and AdminListen are loopback addresses. If one is taken, the demo uses another port.
 	Listen, AdminListen string
@@ -46,6 +50,8 @@ type Demo struct {
 	Logger   *slog.Logger
 	Progress func(client.Batch) // is called while the batch runs
 
+	users     users
+	promised  bool // users.promise is the demo's, since the configuration has none
 	temporary bool // Data is removed at the end
 }
 
@@ -76,8 +82,20 @@ func (d *Demo) Run(ctx context.Context) (b client.Batch, err error) {
 		}
 		cfg.Upstreams = append(cfg.Upstreams, dispatch.Upstream{
 			URL: "http://" + listener.Addr().String(), Name: fmt.Sprintf("gpu-%d", i+1)})
-		runners.Go(func() error { return emulator.Serve(failing, d.runner(i), listener) })
+		runners.Go(func() error {
+			return emulator.Serve(failing, d.runner(i, d.users.with.add), listener)
+		})
+		twin, err := emulator.New(d.runner(i, d.users.without.add))
+		if err != nil {
+			return b, err
+		}
+		runners.Go(func() error { return twin.Run(failing) })
 	}
+	if d.promised = cfg.FlowControl.SLO.Relative(); d.promised {
+		cfg.FlowControl.SLO.TTFT, cfg.FlowControl.SLO.TPOT = d.emulated(promisedFirst),
+			d.emulated(promisedToken)
+	}
+	d.users.promise = cfg.FlowControl.SLO
 	cfg.Listen, cfg.AdminListen = d.free(d.Listen), d.free(d.AdminListen)
 	cfg.Data, cfg.Node = d.Data, "demo"
 	cfg.Shutdown.Drain = drain
@@ -117,9 +135,14 @@ func (d *Demo) serve(
 	return b, err
 }
 
+// emulated converts a time on a real engine to that on an emulated one.
+func (d *Demo) emulated(real time.Duration) time.Duration {
+	return time.Duration(float64(real) / d.Speedup)
+}
+
 // runner returns the configuration of an emulated runner with interactive traffic of its own, whose
 // rate rises and falls within a minute.
-func (d *Demo) runner(i int) emulator.Config {
+func (d *Demo) runner(i int, served func(emulator.Served)) emulator.Config {
 	c := emulator.DefaultConfig()
 	c.Models = []string{model}
 	c.RunnerID = fmt.Sprintf("gpu-%d", i+1)
@@ -128,6 +151,7 @@ func (d *Demo) runner(i int) emulator.Config {
 	c.Interactive.RPS = 1
 	c.Interactive.Swing = 0.8
 	c.Interactive.Period = 60
+	c.Served = served
 	return c
 }
 

@@ -39,6 +39,7 @@ type metrics struct {
 	interactiveFirstToken prometheus.Histogram
 	interactivePerToken   prometheus.Histogram
 	interactiveShed       prometheus.Counter
+	served                func(Served) // Config.Served
 }
 
 func newMetrics(model string, modelLen int) *metrics {
@@ -98,6 +99,7 @@ func (m *metrics) first(t *ticket, c clock) {
 func (m *metrics) gap(d time.Duration) { m.tokenGap.Observe(d.Seconds()) }
 
 func (m *metrics) finish(t *ticket, c clock) {
+	defer m.serve(t, c)
 	m.success.WithLabelValues(t.finish).Inc()
 	m.prompt.Observe(float64(t.prompt))
 	m.answer.Observe(float64(t.tokens))
@@ -110,6 +112,18 @@ func (m *metrics) finish(t *ticket, c clock) {
 	if t.interactive {
 		m.interactivePerToken.Observe(mean)
 	}
+}
+
+// serve reports an interactive request that has been answered.
+func (m *metrics) serve(t *ticket, c clock) {
+	if !t.interactive || m.served == nil {
+		return
+	}
+	s := Served{FirstToken: c.real(t.firstToken.Sub(t.submitted) + engine.ServerDelay(1))}
+	if t.tokens > 1 {
+		s.PerToken = c.real(t.lastToken.Sub(t.firstToken)) / time.Duration(t.tokens-1)
+	}
+	m.served(s)
 }
 
 // engineCollector converts a snapshot of the engine to vLLM's gauges and counters.

@@ -57,6 +57,7 @@ func New(c Config) (*Server, error) {
 		metrics: newMetrics(c.Models[0], cmp.Or(c.MaxModelLen, longestModel)),
 		tenants: newTenants(c.TenantRates), started: time.Now(),
 	}
+	s.metrics.served = c.Served
 	s.injector = newFaultInjector(c.Faults, c.Seed, s.started)
 	for _, m := range c.Models {
 		s.models[m] = mustJSON(m)
