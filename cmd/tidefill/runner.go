@@ -28,20 +28,24 @@ func runnerCommand() *cobra.Command {
 
 func emulateCommand() *cobra.Command {
 	c := emulator.DefaultConfig()
-	var listen, faults, scheduling string
+	var listen, faults, scheduling, engineName string
 	cmd := &cobra.Command{
 		Use:   "emulate",
 		Short: "Serve an emulated model server, without a GPU",
 		Long: `Serve the OpenAI-compatible routes, metrics and capabilities of an inference engine without a GPU. The timing follows a measured
 model of a real engine. The answers are generated and repeatable.
 
+With --engine it exports the metrics of vLLM, SGLang or TensorRT-LLM, with their names and at the times at which they update them.
+TensorRT-LLM's are at /prometheus/metrics.
+
 Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answers at once.`,
 		Example: `  tidefill runner emulate --profile llama-70b-a100 --speedup 10
   tidefill runner emulate --profile instant --listen 127.0.0.1:8000 --model small --model large
+  tidefill runner emulate --engine sglang --interactive-rps 2
   tidefill runner emulate --interactive-rps 2 --faults '{"too_many_requests": 0.05, "retry_after": "2s"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c.Scheduling = engine.Scheduling(scheduling)
+			c.Scheduling, c.Engine = engine.Scheduling(scheduling), emulator.Engine(engineName)
 			if faults != "" {
 				decoder := json.NewDecoder(strings.NewReader(faults))
 				decoder.DisallowUnknownFields()
@@ -59,6 +63,8 @@ Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answ
 	flags := cmd.Flags()
 	flags.StringVar(&listen, "listen", "127.0.0.1:8000", "`address` to serve on")
 	flags.StringVar(&c.Profile, "profile", c.Profile, "the model and GPU to emulate")
+	flags.StringVar(&engineName, "engine", string(c.Engine),
+		"the engine whose `metrics` it exports: vllm, sglang or trtllm")
 	flags.StringArrayVar(&c.Models, "model", c.Models, "a model `name` to serve; may be repeated")
 	flags.Float64Var(&c.Speedup, "speedup", c.Speedup,
 		"run this many `times` faster than real time")

@@ -80,7 +80,7 @@ func (s *Server) answerInstantly(w http.ResponseWriter, a *answer, to reply) boo
 	s.instant.generated.Add(uint64(a.outputTokens()))
 	s.instant.finished.Add(uint64(len(a.sequences)))
 	for _, q := range a.sequences {
-		s.metrics.success.WithLabelValues(q.finish).Inc()
+		s.metrics.exporter.answered(q.finish)
 	}
 	h := w.Header()
 	h.Set(runner.HeaderQueueWaitMs, "0")

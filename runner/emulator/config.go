@@ -25,6 +25,10 @@ type Config struct {
 	// llama-70b-a100.
 	Profile string
 
+	// Engine is the engine whose metrics are exported: VLLM, SGLang or TensorRTLLM. They have its
+	// names, and move when it updates them. Default: VLLM.
+	Engine Engine
+
 	// Speedup makes emulated time run this many times faster: iterations, interactive arrivals and
 	// their metrics. Durations of Faults are always real. Default 1.
 	Speedup float64
@@ -114,6 +118,7 @@ func DefaultConfig() Config {
 	return Config{
 		Models:        []string{"emulated-model"},
 		Profile:       "llama-70b-a100",
+		Engine:        VLLM,
 		Speedup:       1,
 		Seed:          1,
 		Scheduling:    engine.ByPriority,
@@ -142,6 +147,7 @@ func (c Config) Validate() error {
 	for i, m := range c.Models {
 		check(strings.TrimSpace(m) != "", "models[%d] is blank", i)
 	}
+	check(exporters[c.Engine] != nil, "engine is %q, want one of %v", c.Engine, Engines())
 	check(c.Speedup > 0, "speedup is %v, want above 0", c.Speedup)
 	check(c.MaxModelLen == 0 || c.MaxModelLen >= 2, "max_model_len is %d, want 0 or at least 2",
 		c.MaxModelLen)
@@ -169,6 +175,18 @@ func (c Config) Validate() error {
 		check(false, "%w", err)
 	}
 	return errors.Join(faults...)
+}
+
+// kvBlocks returns the size of the KV cache.
+func (c Config) kvBlocks() int {
+	if c.Profile == Instant {
+		return instantBlocks
+	}
+	e, err := c.engine()
+	if err != nil {
+		return 0 // Validate reports it
+	}
+	return e.Profile.KVTokens / engine.BlockSize
 }
 
 // engine returns the configuration of the emulated engine.

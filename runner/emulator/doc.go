@@ -1,6 +1,6 @@
 // Package emulator serves the model of an inference engine over HTTP, in real time and without a
-// GPU: OpenAI's inference routes with streaming, vLLM's metrics, the Model Runner API, and faults
-// on demand.
+// GPU: OpenAI's inference routes with streaming, metrics of vLLM, SGLang or TensorRT-LLM with their
+// cadences, the Model Runner API, and faults on demand.
 //
 // With an engine profile the timing is that of simulator/engine, whose iterations run in one
 // goroutine (Server.Run). Handlers submit sequences to it under a lock and wait for their tokens.

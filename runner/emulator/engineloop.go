@@ -108,6 +108,15 @@ func (l *engineLoop) read() (engine.Snapshot, waits) {
 	return l.engine.Snapshot(l.clock.now()), l.waits
 }
 
+// page returns what the metrics of the engine show now.
+func (l *engineLoop) page() page {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.now()
+	l.engine.Advance(now, l.deliver) // iterations that have ended, if the timer is late
+	return l.metrics.exporter.page(now, l.engine.Snapshot(now))
+}
+
 func (l *engineLoop) notify() {
 	select {
 	case l.wake <- struct{}{}:
@@ -162,13 +171,10 @@ func (l *engineLoop) deliver(it *engine.Iteration) {
 		if t == nil {
 			continue
 		}
-		t.tokens++
-		if t.tokens == 1 {
+		if t.tokens++; t.tokens == 1 {
 			t.firstToken = it.End
-			l.metrics.first(t, l.clock)
-		} else {
-			l.metrics.gap(l.clock.real(it.End.Sub(t.lastToken)))
 		}
+		l.metrics.produced(t, it.End, l.clock)
 		t.lastToken = it.End
 		if t.streaming {
 			t.notify()
@@ -181,9 +187,10 @@ func (l *engineLoop) deliver(it *engine.Iteration) {
 		}
 		delete(l.tickets, c.ID)
 		t.completion = &c
-		l.metrics.finish(t, l.clock)
+		l.metrics.finished(t, l.clock)
 		t.notify()
 	}
+	l.metrics.exporter.iterated(it, l.engine.Snapshot(it.End))
 	if d := l.stall(); d > 0 {
 		l.engine.Stall(it.End, l.clock.emulated(d))
 	}

@@ -1,7 +1,6 @@
 package emulator
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,10 +53,9 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, log: c.Logger.With("component", "emulator"), models: map[string][]byte{},
 		mux: http.NewServeMux(), ledger: newLedger(c.Record),
-		metrics: newMetrics(c.Models[0], cmp.Or(c.MaxModelLen, longestModel)),
+		metrics: newMetrics(c),
 		tenants: newTenants(c.TenantRates), started: time.Now(),
 	}
-	s.metrics.served = c.Served
 	s.injector = newFaultInjector(c.Faults, c.Seed, s.started)
 	for _, m := range c.Models {
 		s.models[m] = mustJSON(m)
@@ -72,7 +70,7 @@ func New(c Config) (*Server, error) {
 		}
 		s.applyPace(c.Faults)
 	}
-	s.metrics.registry.MustRegister(newEngineCollector(c.Models[0], c.PrefixCaching, s.Snapshot))
+	s.metrics.registry.MustRegister(pageCollector{s.metrics.exporter.families(), s.page})
 	s.routes()
 	return s, nil
 }
@@ -95,7 +93,13 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /v1/models/{model...}", s.getModel)
 	s.mux.HandleFunc("GET "+runner.CapabilitiesPath, s.getCapabilities)
 	s.mux.HandleFunc("GET "+runner.HealthPath, s.getHealth)
-	s.mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	metrics := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
+	if s.config.Engine == TensorRTLLM {
+		s.mux.Handle("GET /prometheus/metrics", metrics)
+		s.mux.HandleFunc("GET /metrics", s.getIterationStats)
+	} else {
+		s.mux.Handle("GET /metrics", metrics)
+	}
 	s.mux.HandleFunc("GET /admin/faults", s.getFaults)
 	s.mux.HandleFunc("POST /admin/faults", s.postFaults)
 	s.mux.HandleFunc("GET /admin/requests", s.getRequests)
@@ -153,6 +157,14 @@ func (s *Server) Snapshot() engine.Snapshot {
 		PromptTokens: s.instant.prompt.Load(), GeneratedTokens: s.instant.generated.Load(),
 		Finished: s.instant.finished.Load(),
 	}}
+}
+
+// page returns what the metrics of the engine show.
+func (s *Server) page() page {
+	if s.loop != nil {
+		return s.loop.page()
+	}
+	return livePage(s.Snapshot())
 }
 
 // serving reports whether inference requests are accepted.

@@ -24,7 +24,22 @@ type ticket struct {
 	tokens     int
 	firstToken time.Time
 	lastToken  time.Time
+	reported   int // tokens, and when; an exporter uses them
+	reportedAt time.Time
 	completion *engine.Completion
+}
+
+// streamed reports whether the client gets each token at once. Interactive users do.
+func (t *ticket) streamed() bool { return t.streaming || t.interactive }
+
+// duration returns how long a finished sequence took, for its client.
+func (t *ticket) duration() time.Duration {
+	return t.lastToken.Sub(t.submitted) + engine.ServerDelay(t.tokens)
+}
+
+// perToken returns the mean time of the tokens after the first one of a finished sequence.
+func (t *ticket) perToken() time.Duration {
+	return t.lastToken.Sub(t.firstToken) / time.Duration(t.tokens-1)
 }
 
 func (t *ticket) notify() {
