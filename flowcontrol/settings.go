@@ -61,6 +61,17 @@ func OwnConfig[C PolicyConfig](c Config, policy string) C {
 // Selected returns the configuration of the selected policy; nil if it has none.
 func (c Config) Selected() PolicyConfig { return c.Settings[c.Policy] }
 
+// Equal reports whether a controller for one pool is the same by both configurations: they agree
+// in all but the settings of policies that are not selected, and Pools.
+func (c Config) Equal(other Config) bool {
+	alike := func(c Config) Config {
+		c.Settings = Settings{c.Policy: c.Selected()}
+		c.Pools = nil
+		return c
+	}
+	return reflect.DeepEqual(alike(c), alike(other))
+}
+
 // UnmarshalJSON reads what json.Marshal writes. It leaves out policies that are not registered.
 func (s *Settings) UnmarshalJSON(text []byte) error {
 	var raw map[string]json.RawMessage

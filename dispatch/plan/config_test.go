@@ -19,10 +19,7 @@ func TestQueuesAssumeTheRateOfTheEstimate(t *testing.T) {
 		p := newPlanner(t, cfg, Deps{Scheduler: scheduler.DefaultConfig(),
 			Flow:   flowcontrol.DefaultConfig().Select(fixed.Name, fixed.DefaultConfig()),
 			Random: rand.New(rand.NewPCG(1, 1))})
-		q, err := p.newQueue()
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := p.newQueue()
 		q.Put(scheduler.Job{ID: "small", Work: 1, Deadline: noon.Add(20 * time.Hour)})
 		q.Put(scheduler.Job{ID: "large", Work: 1e6, Deadline: noon.Add(30 * time.Hour)})
 		if got, _ := q.Next(noon); got != want {

@@ -95,7 +95,8 @@ type fakeRunner struct {
 	open               bool
 	until              time.Time
 	trial              *request
-	heldUntil          time.Time // Retry-After
+	heldUntil          time.Time // by Retry-After or by sheds without
+	askedUntil         time.Time // by Retry-After
 	sheds              int       // since the last answer
 }
 
@@ -645,7 +646,7 @@ func (w *testDriver) runnerChanges(ev RunnerUp) {
 	}
 	if !slices.Equal(r.models, models) && !(ev.Unlisted && w.alone(r, models)) {
 		// the controller of its new pool does not know of earlier sheds
-		r.heldUntil, r.sheds = time.Time{}, 0
+		r.heldUntil, r.askedUntil, r.sheds = time.Time{}, time.Time{}, 0
 	}
 	r.models = models
 	w.step(ev)
@@ -816,6 +817,9 @@ func (w *testDriver) report(r *fakeRunner, f *request, outcome Outcome, retryAft
 	}
 	if outcome == Shed {
 		hold := retryAfter
+		if until := w.now.Add(hold); until.After(r.askedUntil) {
+			r.askedUntil = until
+		}
 		if hold == 0 {
 			hold = min(flowcontrol.PauseAfterShed<<min(r.sheds, 10), flowcontrol.LongestPause)
 		}
@@ -895,3 +899,31 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 var _ failer = (*testing.T)(nil)
+
+// reconfigure replaces the configuration of the planner by that of the driver. Controllers that are
+// replaced know no earlier sheds but the pauses that runners have asked for.
+func (w *testDriver) reconfigure() {
+	w.t.Helper()
+	old, before := w.planner.flow, map[*pool]flowcontrol.Controller{}
+	for _, pool := range w.planner.pools {
+		before[pool] = pool.flow
+		if old.For(pool.models).Equal(w.deps.Flow.For(pool.models)) {
+			continue
+		}
+		for _, x := range pool.runners {
+			r := w.runners[x.id]
+			r.heldUntil, r.sheds = r.askedUntil, 0
+			if r.askedUntil.After(w.now) {
+				r.sheds = 1
+			}
+		}
+	}
+	w.step(Reconfigure{Config: w.cfg, Scheduler: w.deps.Scheduler, Flow: w.deps.Flow})
+	for pool, flow := range before {
+		same := old.For(pool.models).Equal(w.deps.Flow.For(pool.models))
+		if kept := pool.flow == flow; kept != same {
+			w.t.Fatalf("pool %v: the controller was kept: %v; its configuration is the same: %v",
+				pool.models, kept, same)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
 )
 
 // Event is an input of Planner.Step: one of the types below.
@@ -113,6 +114,16 @@ type Reading struct {
 	*flowcontrol.Reading
 }
 
+// Reconfigure replaces the configuration, except for Tuning.Cost, by which the work of jobs has been
+// measured. It must be valid, as New's. Lines in flight and ready ones stay. The pools whose flow
+// control is configured differently get a new controller, which starts as in a new pool; those of
+// the other pools keep what they have learned.
+type Reconfigure struct {
+	Config    Config
+	Scheduler scheduler.Config
+	Flow      flowcontrol.Config
+}
+
 // Hold stops all starts for a reason outside the pools, such as a full disk. An empty reason ends
 // it.
 type Hold struct{ Reason Reason }
@@ -135,6 +146,7 @@ func (*Finished) isEvent()   {}
 func (*FirstToken) isEvent() {}
 func (TokenGaps) isEvent()   {}
 func (Reading) isEvent()     {}
+func (Reconfigure) isEvent() {}
 func (Hold) isEvent()        {}
 func (Drain) isEvent()       {}
 func (Tick) isEvent()        {}

@@ -89,6 +89,7 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner) {
 	case Shed:
 		r.breaker.succeed()
 		o.Kind = flowcontrol.Shed
+		r.hold(now, f.RetryAfter)
 	default:
 		r.breaker.succeed()
 	}

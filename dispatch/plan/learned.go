@@ -220,9 +220,6 @@ func (p *Planner) forget(now time.Time, ev Forget) {
 	for _, m := range pool.models {
 		delete(p.outputs, m)
 	}
-	pool.flow = must(func() (flowcontrol.Controller, error) { return p.newFlow(pool.models) })
-	for _, r := range pool.runners {
-		pool.joined(now, r)
-	}
-	pool.stale = true
+	pool.control(p.flow.For(pool.models))
+	pool.rejoin(now)
 }

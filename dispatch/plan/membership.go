@@ -1,11 +1,8 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
@@ -15,17 +12,17 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 	r := p.runners[ev.Runner]
 	switch {
 	case r == nil:
-		r = &runner{id: ev.Runner, access: ev.Access}
+		r = &runner{id: ev.Runner}
 		p.runners[r.id] = r
-	case r.pool != nil && slices.Equal(r.models, models):
+	case r.pool != nil && r.access == ev.Access && slices.Equal(r.models, models):
 		return
-	case r.pool != nil && ev.Unlisted && p.grow(r.pool, models):
+	case r.pool != nil && r.access == ev.Access && ev.Unlisted && p.grow(r.pool, models):
 		r.models = models
 		return
 	case r.pool != nil:
 		r.pool.remove(now, r)
 	}
-	r.models, r.engine = models, ev.engine()
+	r.models, r.access, r.engine = models, ev.Access, ev.engine()
 	pool := p.poolOf(models, ev)
 	p.takeOver(now, pool, r)
 	pool.add(now, r)
@@ -112,10 +109,9 @@ func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
 	if found {
 		return p.pools[i]
 	}
-	made := &pool{key: key, models: models, starts: must(p.newQueue), loads: must(p.newQueue),
-		stale: true, prefill: prefill{p.flow.For(models).Engine}}
+	made := &pool{key: key, models: models, starts: p.newQueue(), loads: p.newQueue()}
 	made.recalled = p.recalledOf(models, ev)
-	made.flow = must(func() (flowcontrol.Controller, error) { return p.newFlow(models) })
+	made.control(p.flow.For(models))
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {
 		if j := p.jobs[id]; slices.Contains(models, j.key.Model) {
@@ -123,15 +119,6 @@ func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
 		}
 	}
 	return made
-}
-
-// must builds something that New has built before with the same configuration, without an error.
-func must[T any](build func() (T, error)) T {
-	built, err := build()
-	if err != nil {
-		panic(fmt.Sprintf("plan: build from a configuration that was valid before: %v", err))
-	}
-	return built
 }
 
 // jobIDs returns the IDs of all jobs in order, because decisions must not depend on map order.

@@ -12,11 +12,10 @@ import (
 
 // Planner decides which line starts where. One goroutine owns it.
 type Planner struct {
-	cfg      Config
-	newQueue func() (*scheduler.Queue, error)
-	newFlow  func(models []string) (flowcontrol.Controller, error)
-	flow     flowcontrol.Config
-	random   *rand.Rand // for the jitter of retry pauses
+	cfg    Config
+	order  scheduler.Config
+	flow   flowcontrol.Config
+	random *rand.Rand // for the jitter of retry pauses
 
 	pools   []*pool                // ordered by key
 	runners map[string]*runner     // by ID, also removed ones that still have lines in flight
@@ -44,16 +43,12 @@ type Deps struct {
 
 // New builds a planner. It returns an error if the configuration names an unknown policy.
 func New(cfg Config, deps Deps) (*Planner, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := Validate(cfg, deps.Scheduler, deps.Flow); err != nil {
 		return nil, err
 	}
-	deps.Scheduler.AssumedRate = cfg.Cost.AssumedRate
 	p := &Planner{
-		cfg:      cfg,
-		newQueue: func() (*scheduler.Queue, error) { return scheduler.NewQueue(deps.Scheduler) },
-		newFlow: func(models []string) (flowcontrol.Controller, error) {
-			return flowcontrol.New(deps.Flow.For(models))
-		},
+		cfg:     cfg,
+		order:   cfg.order(deps.Scheduler),
 		flow:    deps.Flow,
 		random:  deps.Random,
 		runners: map[string]*runner{},
@@ -61,13 +56,6 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		jobs:    map[string]*job{},
 		outputs: map[string]*outputMean{},
 		tallies: map[string]*modelTally{},
-	}
-	// Check both configurations now, so that building a pool later cannot return an error.
-	if _, err := p.newQueue(); err != nil {
-		return nil, fmt.Errorf("scheduler: %w", err)
-	}
-	if err := deps.Flow.Validate(); err != nil {
-		return nil, fmt.Errorf("flowcontrol: %w", err)
 	}
 	return p, nil
 }
@@ -107,6 +95,8 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.recall(now, ev)
 	case Forget:
 		p.forget(now, ev)
+	case Reconfigure:
+		p.reconfigure(now, ev)
 	case Hold:
 		p.hold = ev.Reason
 	case Drain:

@@ -35,6 +35,7 @@ func TestPlannerInvariants(t *testing.T) {
 			"first token":  w.drawFirstToken,
 			"reading":      w.drawReading,
 			"reading more": w.drawReading,
+			"reconfigure":  w.drawReconfigure,
 			"pass":         w.drawPass,
 		})
 		w.complete()
@@ -111,16 +112,7 @@ func drawDriver(t *rapid.T) *testDriver {
 	if fifo {
 		sched.Policy, sched.Urgency = "fifo", scheduler.UrgencyNever
 	}
-	flow := flowcontrol.DefaultConfig()
-	flow.Policy = rapid.SampledFrom([]string{fixed.Name, aimd.Name, "variable"}).Draw(t, "flow")
-	flow = flow.With(fixed.Name, fixed.Config{
-		PerRunner: rapid.SampledFrom([]int{1, 3, 8}).Draw(t, "per runner"),
-		PerPool:   rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "per pool"),
-	})
-	own := aimd.DefaultConfig()
-	own.Start, own.PerRunner = 2, 6
-	flow = flow.With(aimd.Name, own)
-	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
+	flow := drawFlow(t)
 	w := newTestDriver(t, cfg, sched, flow)
 	w.fifo = fifo
 	w.cached = rapid.SampledFrom([]int{0, 30, 95}).Draw(t, "cached")
@@ -131,6 +123,20 @@ func drawDriver(t *rapid.T) *testDriver {
 		w.drawBatch(t)
 	}
 	return w
+}
+
+func drawFlow(t *rapid.T) flowcontrol.Config {
+	flow := flowcontrol.DefaultConfig()
+	flow.Policy = rapid.SampledFrom([]string{fixed.Name, aimd.Name, "variable"}).Draw(t, "flow")
+	flow = flow.With(fixed.Name, fixed.Config{
+		PerRunner: rapid.SampledFrom([]int{1, 3, 8}).Draw(t, "per runner"),
+		PerPool:   rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "per pool"),
+	})
+	own := aimd.DefaultConfig()
+	own.Start, own.PerRunner = 2, 6
+	flow = flow.With(aimd.Name, own)
+	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
+	return flow
 }
 
 var modelSets = [][]string{{"m1"}, {"m2"}, {"m1", "m2"}, {"m2", "m3"}}
@@ -301,6 +307,19 @@ func (w *testDriver) drawReading(t *rapid.T) {
 		return
 	}
 	w.step(ev)
+}
+
+// drawReconfigure replaces the configuration of the planner.
+func (w *testDriver) drawReconfigure(t *rapid.T) {
+	w.cfg.LookAhead = rapid.SampledFrom([]int{1, 16}).Draw(t, "look ahead")
+	if !w.fifo {
+		w.deps.Scheduler.Policy = rapid.SampledFrom([]string{"slack", "sjf", "priority"}).Draw(t,
+			"order")
+	}
+	if rapid.Bool().Draw(t, "other flow control") {
+		w.deps.Flow = drawFlow(t)
+	}
+	w.reconfigure()
 }
 
 func (w *testDriver) drawPass(t *rapid.T) {

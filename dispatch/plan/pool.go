@@ -21,6 +21,7 @@ type pool struct {
 	starts     *scheduler.Queue
 	loads      *scheduler.Queue
 	flow       flowcontrol.Controller
+	controlled flowcontrol.Config // of flow
 	prefill    prefill
 	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
 	takenOver  *TakenOver // what it took over; nil: nothing was known of it
@@ -150,14 +151,7 @@ func (p *pool) add(now time.Time, r *runner) {
 	p.runners = slices.Insert(p.runners, i, r)
 	r.pool, r.lines.prefill = p, p.prefill
 	p.inFlight += r.inFlight
-	p.joined(now, r)
-}
-
-// joined announces a runner of the pool to the controller.
-func (p *pool) joined(now time.Time, r *runner) {
-	o := r.observation(flowcontrol.RunnerJoined)
-	o.Access = r.access
-	p.observe(now, o)
+	p.observe(now, r.joined())
 	p.stale = true
 }
 
@@ -165,7 +159,7 @@ func (p *pool) remove(now time.Time, r *runner) {
 	i := slices.Index(p.runners, r)
 	p.runners = slices.Delete(p.runners, i, i+1)
 	p.emptySince = now
-	r.pool, r.granted = nil, flowcontrol.RunnerAllowance{}
+	r.pool, r.granted, r.heldUntil = nil, flowcontrol.RunnerAllowance{}, time.Time{}
 	p.inFlight -= r.inFlight
 	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.id})
 	p.stale = true

@@ -23,6 +23,8 @@ type runner struct {
 	// stop is why no line may start until stopUntil, as the runner says. Flowing: none of that.
 	stop      Reason
 	stopUntil time.Time
+	// heldUntil is the end of the longest pause that the runner has asked for
+	heldUntil time.Time
 }
 
 // free returns how many more lines may start on the runner now.
@@ -37,4 +39,18 @@ func (r *runner) free(now time.Time) int {
 func (r *runner) observation(kind flowcontrol.Kind) flowcontrol.Observation {
 	return flowcontrol.Observation{Kind: kind, Runner: r.id, InFlight: r.inFlight,
 		Prefilling: r.lines.prefilling}
+}
+
+// joined returns the observation that the runner is part of a pool.
+func (r *runner) joined() flowcontrol.Observation {
+	o := r.observation(flowcontrol.RunnerJoined)
+	o.Access = r.access
+	return o
+}
+
+// hold notes that the runner asked for a pause.
+func (r *runner) hold(now time.Time, retryAfter time.Duration) {
+	if until := now.Add(min(retryAfter, flowcontrol.LongestHold)); until.After(r.heldUntil) {
+		r.heldUntil = until
+	}
 }

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// Validate reports what is wrong with a configuration for New or Reconfigure.
+func Validate(cfg Config, order scheduler.Config, flow flowcontrol.Config) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if err := cfg.order(order).Validate(); err != nil {
+		return fmt.Errorf("scheduler: %w", err)
+	}
+	if err := flow.Validate(); err != nil {
+		return fmt.Errorf("flowcontrol: %w", err)
+	}
+	return nil
+}
+
+// order returns the configuration of the queues.
+func (c Config) order(order scheduler.Config) scheduler.Config {
+	order.AssumedRate = c.Cost.AssumedRate
+	return order
+}
+
+func (p *Planner) newQueue() *scheduler.Queue { return must(scheduler.NewQueue(p.order)) }
+
+// must returns what was built from a configuration that Validate has found valid.
+func must[T any](built T, err error) T {
+	if err != nil {
+		panic(fmt.Sprintf("plan: build from a valid configuration: %v", err))
+	}
+	return built
+}
+
+func (p *Planner) reconfigure(now time.Time, ev Reconfigure) {
+	ev.Config.Cost = p.cfg.Cost
+	p.cfg = ev.Config
+	if order := p.cfg.order(ev.Scheduler); !reflect.DeepEqual(order, p.order) {
+		p.order = order
+		p.reorder()
+	}
+	p.flow = ev.Flow
+	for _, pool := range p.pools {
+		if cfg := p.flow.For(pool.models); !pool.controlled.Equal(cfg) {
+			before := pool.flow
+			pool.control(cfg)
+			pool.inherit(now, before)
+			pool.rejoin(now)
+			p.nextRequired = time.Time{} // the new controller does not know what deadlines require
+		}
+	}
+}
+
+// reorder puts all jobs into new queues. Tenants and named queues share anew from now on.
+func (p *Planner) reorder() {
+	for _, pool := range p.pools {
+		pool.starts, pool.loads = p.newQueue(), p.newQueue()
+	}
+	for _, id := range p.jobIDs() {
+		j := p.jobs[id]
+		p.rank(j)
+		for _, pool := range j.pools {
+			setOffered(pool.starts, j.id, j.inStarts)
+			setOffered(pool.loads, j.id, j.inLoads)
+		}
+	}
+}
+
+// control gives the pool a new controller.
+func (p *pool) control(cfg flowcontrol.Config) {
+	p.flow, p.controlled = must(flowcontrol.New(cfg)), cfg
+	p.prefill = prefill{cfg.Engine}
+	p.stale = true
+}
+
+// inherit gives a new controller what that before it has learned, if it is of the same policy. What
+// depends on settings that have changed is not taken over.
+func (p *pool) inherit(now time.Time, before flowcontrol.Controller) {
+	from, learned := before.(flowcontrol.Learner)
+	to, learns := p.flow.(flowcontrol.Learner)
+	if !learned || !learns || before.Name() != p.flow.Name() {
+		return
+	}
+	if state := from.Learned(now); state != nil {
+		to.Learn(now, state, 0) // what it refuses is learned again
+	}
+}
+
+// rejoin reports the pool's runners to a new controller, and the pauses that they have asked for.
+func (p *pool) rejoin(now time.Time) {
+	for _, r := range p.runners {
+		r.lines.prefill = p.prefill
+		p.observe(now, r.joined())
+		if pause := r.heldUntil.Sub(now); pause > 0 {
+			o := r.observation(flowcontrol.Shed)
+			o.RetryAfter = pause
+			p.observe(now, o)
+		}
+	}
+}
