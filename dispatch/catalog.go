@@ -4,17 +4,12 @@ import (
 	"context"
 	"maps"
 	"slices"
-
-	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // catalog answers which models the configured runners serve. It is safe for concurrent use.
 type catalog struct {
-	runners map[string]*runner // by name
-	// pools are the configured ones, by a model. They may have no runner now.
-	pools map[string]flowcontrol.Config
-	leads Leads
-	wait  bool // models that no runner serves may be served later
+	settings func() *settings
+	leads    Leads
 }
 
 // complete reports whether every runner has said since the start of the process which models it
@@ -23,7 +18,7 @@ func (c *catalog) complete() bool { return len(c.unasked()) == 0 }
 
 // unasked lists the runners that have not said yet which models they serve.
 func (c *catalog) unasked() (names []string) {
-	for name, u := range c.runners {
+	for name, u := range c.settings().runners {
 		u.mu.Lock()
 		if !u.answered {
 			names = append(names, name)
@@ -37,7 +32,7 @@ func (c *catalog) unasked() (names []string) {
 // served lists the models that the runners list now.
 func (c *catalog) served() []string {
 	names := map[string]bool{}
-	for _, u := range c.runners {
+	for _, u := range c.settings().runners {
 		u.mu.Lock()
 		for _, m := range u.models {
 			names[m] = true
@@ -53,12 +48,14 @@ func (c *catalog) served() []string {
 func (c *catalog) unserved(
 	ctx context.Context, models []string,
 ) (sentences map[string]string, err error) {
-	if c.wait || len(c.runners) == 0 || !c.complete() {
+	now := c.settings()
+	if now.WaitForModels || len(now.runners) == 0 || !c.complete() {
 		return nil, nil
 	}
 	var names []string
 	for _, m := range models {
-		if _, expected := c.pools[m]; !expected && !c.known(m) {
+		// A configured pool may have no runner now.
+		if _, expected := now.Flow.Pools[m]; !expected && !c.known(m) {
 			names = append(names, modelName(m))
 		}
 	}
@@ -81,7 +78,10 @@ func (c *catalog) unserved(
 
 // known reports whether a runner serves the model, has served it, or takes any.
 func (c *catalog) known(model string) bool {
-	for _, u := range c.runners {
+	if c.settings().removedModels[model] {
+		return true
+	}
+	for _, u := range c.settings().runners {
 		u.mu.Lock()
 		_, now := u.since[model]
 		known := now || u.earlier[model] || u.unlisted
@@ -95,7 +95,7 @@ func (c *catalog) known(model string) bool {
 
 // takesAny reports whether a runner has no list, and is sent what no other lists.
 func (c *catalog) takesAny() bool {
-	for _, u := range c.runners {
+	for _, u := range c.settings().runners {
 		u.mu.Lock()
 		any := u.unlisted
 		u.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *catalog) waiting() func(model string) string {
 
 // notLoaded reports whether a runner knows the model and says that it has not loaded it.
 func (c *catalog) notLoaded(model string) bool {
-	for _, u := range c.runners {
+	for _, u := range c.settings().runners {
 		u.mu.Lock()
 		not := slices.Contains(u.notLoaded, model)
 		u.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 
 // shared holds what several parts of a session use.
 type shared struct {
+	cfg    Config // as of the session's beginning
 	owner  store.Owner
 	log    *slog.Logger
 	notify func(message any) // sends to the loop
@@ -25,19 +26,20 @@ type shared struct {
 func (d *Dispatcher) newSession(
 	ctx context.Context, lose context.CancelCauseFunc,
 ) (*session, error) {
+	cfg := d.settings.Load().Config
 	planner, err := d.newPlanner()
 	if err != nil {
 		return nil, err
 	}
-	lease, err := register(ctx, d.deps.Metadata, d.deps.Node, d.cfg.LeaseTTL, d.log)
+	lease, err := register(ctx, d.deps.Metadata, d.deps.Node, cfg.LeaseTTL, d.log)
 	if err != nil {
 		return nil, err
 	}
 	inbox := newInbox()
-	with := shared{owner: lease.owner, log: lease.log, notify: inbox.put, lose: lose,
-		runs: newRuns(), tasks: newTasks(ctx), memory: newMemory(d.cfg.Memory)}
+	with := shared{cfg: cfg, owner: lease.owner, log: lease.log, notify: inbox.put, lose: lose,
+		runs: newRuns(), tasks: newTasks(ctx), memory: newMemory(cfg.Memory)}
 	s := &session{
-		drain: d.cfg.Drain, settling: settleLimit(d.deps.Journals.Durability()), log: lease.log,
+		settings: d.settings.Load, settling: settleLimit(d.deps.Journals.Durability()), log: lease.log,
 		lease: lease, runs: with.runs, tasks: with.tasks, ready: d.ready.Store,
 		reconciler: d.newReconciler(with), progress: d.newProgress(with, lease.leading),
 		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
@@ -57,23 +59,20 @@ func (d *Dispatcher) newSession(
 	s.loop.post, s.loop.postEvery = func(now time.Time, planner *plan.Planner) {
 		s.progress.post(now, planner)
 		learning.post(now, planner)
-	}, d.cfg.ProgressEvery
+	}, cfg.ProgressEvery
 	s.loop.beforeDrain = learning.end
 	lease.recall = learning.recall
-	lease.runners, lease.lose = len(d.runners), lose
+	lease.lose = lose
 	lease.recount, lease.held = s.reconciler.recount, with.runs.heldModels
-	lease.demanded, lease.maxModels = with.runs.models, d.cfg.MaxModels
+	lease.demanded = with.runs.models
+	lease.maxModels = func() int { return d.settings.Load().MaxModels }
 	s.reconciler.newDemand = lease.leading.newDemand
 	lease.notify = func(ev plan.Event) { inbox.put(ev) }
-	for _, u := range d.runners {
-		s.discover = append(s.discover, func(ctx context.Context) {
-			u.watchModels(ctx, d.cfg, lease.log, func(u *runner, list modelList) {
-				lease.leading.served(u, list)
-				if list.first && d.catalog.complete() {
-					with.runs.each(func(r *run) { s.reconciler.enqueue(r.id) })
-				}
-			})
-		})
+	s.modelsFound = func(u *runner, list modelList) {
+		lease.leading.served(u, list)
+		if list.first && d.catalog.complete() {
+			s.reconcileAll()
+		}
 	}
 	return s, nil
 }
@@ -81,14 +80,15 @@ func (d *Dispatcher) newSession(
 func (d *Dispatcher) newReconciler(with shared) *reconciler {
 	rc := &reconciler{
 		metadata: d.deps.Metadata, journals: d.deps.Journals, expiry: d.deps.Expiry,
-		pollEvery: d.cfg.PollEvery, cancelGrace: d.cfg.CancelGrace, queue: newQueue[string](),
+		pollEvery: with.cfg.PollEvery, queue: newQueue[string](),
 		remaining: &remaining{store: d.deps.Metadata}, catalog: d.catalog,
 		owner: with.owner, log: with.log, notify: with.notify, runs: with.runs,
 		shown: d.shown, tasks: with.tasks, metrics: d.metrics,
 	}
+	rc.cancelGrace = func() time.Duration { return d.settings.Load().CancelGrace }
 	rc.admitter = &admitter{
 		metadata: d.deps.Metadata, blobs: d.deps.Blobs, runs: with.runs, log: with.log,
-		chunkLines: d.cfg.ChunkLines, chunkBytes: d.cfg.ChunkBytes,
+		chunkLines: with.cfg.ChunkLines, chunkBytes: with.cfg.ChunkBytes,
 	}
 	rc.finalizer = &finalizer{
 		metadata: d.deps.Metadata, blobs: d.deps.Blobs, journals: d.deps.Journals,
@@ -101,7 +101,7 @@ func (d *Dispatcher) newClaimer(
 	with shared, leading *leadership, results chunkResults, batches batchControl,
 ) *claimer {
 	return &claimer{
-		leaseTTL: d.cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
+		leaseTTL: with.cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
 		journals: d.deps.Journals, loads: newQueue[*plan.JobKey](),
 		leading: leading, results: results, batches: batches,
 		owner: with.owner, log: with.log, notify: with.notify, lose: with.lose, runs: with.runs,
@@ -118,21 +118,20 @@ func (d *Dispatcher) newRecorder(with shared) *recorder {
 
 func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
 	return &progress{
-		store: d.deps.Progress, timeout: d.cfg.LeaseTTL, metrics: d.metrics, leading: leading,
+		store: d.deps.Progress, timeout: with.cfg.LeaseTTL, metrics: d.metrics, leading: leading,
 		owner: with.owner, log: with.log, runs: with.runs, tasks: with.tasks,
 		catalog: d.catalog, takeovers: takeovers{},
 	}
 }
 
 func (d *Dispatcher) newLearning(with shared) *learning {
-	return &learning{store: d.deps.Metadata, owner: with.owner, every: d.cfg.LearnedEvery,
-		timeout: d.cfg.LeaseTTL / 3, tasks: with.tasks, log: with.log}
+	return &learning{store: d.deps.Metadata, owner: with.owner, every: with.cfg.LearnedEvery,
+		timeout: with.cfg.LeaseTTL / 3, tasks: with.tasks, log: with.log}
 }
 
 func (d *Dispatcher) newTransport(with shared, to answerRecorder) *transport {
 	t := &transport{
-		timeout: d.cfg.RequestTimeout, runners: d.runners, metrics: d.metrics, recorder: to,
-		answers: &with.memory.answers, notify: with.notify, log: with.log,
+		settings: d.settings.Load, metrics: d.metrics, recorder: to, answers: &with.memory.answers, notify: with.notify, log: with.log,
 	}
 	t.senders = newSenders(t.answers, t.send)
 	return t

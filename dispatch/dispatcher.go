@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -42,14 +41,13 @@ type Watcher interface {
 
 // Dispatcher runs the batches of a store against a set of upstreams.
 type Dispatcher struct {
-	cfg     Config
-	deps    Deps
-	log     *slog.Logger
-	metrics *metrics
-	runners map[string]*runner
-	catalog *catalog
-	current atomic.Pointer[session]
-	ready   atomic.Bool
+	deps     Deps
+	log      *slog.Logger
+	metrics  *metrics
+	settings atomic.Pointer[settings]
+	catalog  *catalog
+	current  atomic.Pointer[session]
+	ready    atomic.Bool
 
 	decisions *decision.History
 	shown     *shownBatches
@@ -57,45 +55,31 @@ type Dispatcher struct {
 
 // New returns a dispatcher. Run starts it.
 func New(cfg Config, deps Deps) (*Dispatcher, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("dispatch: %w", err)
-	}
 	if !deps.Store.complete() {
 		return nil, errors.New("dispatch: a field of Store is not set")
-	}
-	if err := cfg.checkDurability(deps.Journals.Durability()); err != nil {
-		return nil, fmt.Errorf("dispatch: %w", err)
 	}
 	if deps.Expiry == nil {
 		deps.Expiry = time.Now
 	}
 	d := &Dispatcher{
-		cfg: cfg, deps: deps, log: deps.Logger.With("component", "dispatch"),
-		metrics: newMetrics(deps.Registerer), runners: map[string]*runner{},
+		deps: deps, log: deps.Logger.With("component", "dispatch"),
+		metrics:   newMetrics(deps.Registerer),
 		decisions: decision.NewHistory(), shown: newShownBatches(),
 	}
-	for _, u := range deps.Upstreams {
-		up, err := newRunner(cfg, u, deps.Spool)
-		if err != nil {
-			return nil, err
-		}
-		if _, taken := d.runners[up.name]; taken {
-			return nil, fmt.Errorf("upstreams: two are named %q; give each a name of its own",
-				up.name)
-		}
-		d.runners[up.name] = up
-	}
-	d.catalog = &catalog{runners: d.runners, pools: deps.Flow.Pools, leads: deps.Metadata,
-		wait: cfg.WaitForModels}
-	if _, err := d.newPlanner(); err != nil {
+	made, err := newSettings(Settings{Config: cfg, Upstreams: deps.Upstreams,
+		Scheduler: deps.Scheduler, Flow: deps.Flow}, &settings{}, deps.Store)
+	if err != nil {
 		return nil, err
 	}
+	d.settings.Store(made)
+	d.catalog = &catalog{settings: d.settings.Load, leads: deps.Metadata}
 	return d, nil
 }
 
 func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
-	return plan.New(d.cfg.PlanConfig(), plan.Deps{
-		Scheduler: d.deps.Scheduler, Flow: d.deps.Flow,
+	now := d.settings.Load()
+	return plan.New(now.PlanConfig(), plan.Deps{
+		Scheduler: now.Scheduler, Flow: now.Flow,
 		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	})
 }
@@ -143,7 +127,7 @@ func (d *Dispatcher) Nudge(batch string) {
 // The reading must not be changed any more.
 func (d *Dispatcher) Observe(runner, model string, r *flowcontrol.Reading) {
 	s := d.current.Load()
-	if u := runnerOf(d.runners, runner); u != nil && u.IsGateway() {
+	if u := d.settings.Load().runner(runner); u != nil && u.IsGateway() {
 		var isNew bool
 		if r, isNew = u.engines.see(time.Now(), runner, r); isNew && s != nil {
 			s.lease.leading.look()
@@ -162,7 +146,7 @@ type ModelInfo struct {
 }
 
 // Models lists the models that the upstreams serve, by name.
-func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.runners) }
+func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.settings.Load().runners) }
 
 // UnservedModels returns why a batch of these models can't run: a sentence for each model that no
 // runner serves, as far as that is known now.

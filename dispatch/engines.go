@@ -3,6 +3,7 @@ package dispatch
 import (
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,9 @@ const (
 
 // engines are those behind a gateway, by the name of their runner. It is safe for concurrent use.
 type engines struct {
+	// lists reports whether the gateway is configured with an engine. Nil: with any.
+	lists func(name string) bool
+
 	mu    sync.Mutex
 	known map[string]*engineState
 }
@@ -49,7 +53,7 @@ func (e *engines) see(
 	defer e.mu.Unlock()
 	state := e.known[name]
 	if state == nil {
-		if len(e.known) >= mostEngines {
+		if len(e.known) >= mostEngines || e.lists != nil && !e.lists(name) {
 			return r, false
 		}
 		if e.known == nil {
@@ -93,6 +97,19 @@ func (e *engines) names(now time.Time) (names []string) {
 	return names
 }
 
+// inherit takes over the engines of an earlier configuration that are in this one too.
+func (e *engines) inherit(earlier *engines) {
+	earlier.mu.Lock()
+	defer earlier.mu.Unlock()
+	e.known = map[string]*engineState{}
+	for name, s := range earlier.known {
+		if e.lists(name) {
+			state := *s
+			e.known[name] = &state
+		}
+	}
+}
+
 // ModeGateway is the Mode of an upstream with several engines behind its address.
 const ModeGateway = "gateway"
 
@@ -101,6 +118,19 @@ func (u Upstream) IsGateway() bool { return u.Mode == ModeGateway }
 
 // EngineRunner returns the name of the runner that stands for an engine behind a gateway.
 func EngineRunner(gateway, engine string) string { return gateway + "/" + engine }
+
+// lists reports whether a planned runner is one of the engines that the gateway is configured with.
+func (u *runner) lists(planned string) bool {
+	engine, behind := strings.CutPrefix(planned, u.name+"/")
+	return behind && slices.ContainsFunc(u.Engines, func(entry string) bool {
+		name, err := EngineName(entry)
+		if err != nil || name != "" {
+			return name == engine
+		}
+		matches, err := regexp.MatchString("^(?:"+entry+")$", engine)
+		return matches && err == nil
+	})
+}
 
 // planned returns the runners that stand for an upstream in planning, and how lines get to their
 // engines.

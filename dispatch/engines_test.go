@@ -60,6 +60,7 @@ func TestEnginesComeAndGo(t *testing.T) {
 func TestGatewaysAreAnnouncedByTheirEngines(t *testing.T) {
 	l := newLeadership(time.Unix(0, 0))
 	u := &runner{Upstream: Upstream{URL: "http://gw", Mode: ModeGateway}, name: "gw"}
+	l.configure(map[string]*runner{"gw": u})
 	l.served(u, modelList{names: []string{"m"}})
 	l.gain([]string{runnerName(u), modelName("m")})
 	now := time.Unix(1_000_000, 0)

@@ -24,6 +24,7 @@ type leadership struct {
 	claims sync.RWMutex
 
 	mu       sync.Mutex
+	runners  map[string]*runner   // that are configured, by name
 	seen     map[*runner][]string // models by runner, as last listed or assigned
 	asked    map[*runner]bool     // runners that were asked, whether they have answered or not
 	unlisted map[*runner]bool     // runners without a list, to which assign gives models
@@ -62,10 +63,55 @@ func runnerName(u *runner) string {
 
 func modelName(model string) string { return "model/" + model }
 
+// configure replaces the runners that are configured, by name. It returns the events that inform
+// the planner of those that are gone.
+func (l *leadership) configure(runners map[string]*runner) (gone []plan.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, earlier := range l.runners {
+		now := runners[name]
+		if now == earlier {
+			continue
+		}
+		models, listed := l.seen[earlier]
+		asked, unlisted := l.asked[earlier], l.unlisted[earlier]
+		planned := l.planned[earlier]
+		delete(l.seen, earlier)
+		delete(l.asked, earlier)
+		delete(l.unlisted, earlier)
+		delete(l.planned, earlier)
+		if now != nil && now.continues(earlier) {
+			if listed {
+				l.seen[now] = models
+			}
+			if asked {
+				l.asked[now] = true
+			}
+			if unlisted {
+				l.unlisted[now] = true
+			}
+			if now.IsGateway() == earlier.IsGateway() {
+				l.planned[now] = planned
+				continue
+			}
+		}
+		for _, name := range planned {
+			delete(l.up, name)
+			gone = append(gone, plan.RunnerGone{Runner: name})
+		}
+	}
+	l.runners = runners
+	l.poke()
+	return gone
+}
+
 // served notes which models a runner serves. None: it did not answer, and may never have.
 func (l *leadership) served(u *runner, list modelList) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.runners[u.name] != u {
+		return // it was removed while it was asked
+	}
 	changed := !l.asked[u]
 	l.asked[u] = true
 	if list.engine != "" {
@@ -92,10 +138,10 @@ func (l *leadership) poke() {
 }
 
 // wanted lists the names of the runners and their models, sorted; none until all have been asked.
-func (l *leadership) wanted(now time.Time, runners int) []string {
+func (l *leadership) wanted(now time.Time) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.asked) < runners && now.Sub(l.started) < firstAnswers {
+	if len(l.asked) < len(l.runners) && now.Sub(l.started) < firstAnswers {
 		return nil
 	}
 	names := map[string]bool{}

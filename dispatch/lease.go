@@ -20,7 +20,6 @@ type lease struct {
 	store   leaseStore
 	owner   store.Owner
 	ttl     time.Duration
-	runners int // configured
 	log     *slog.Logger
 	leading *leadership
 	// renewed is when the store last granted the lease; the clock is monotonic.
@@ -32,7 +31,7 @@ type lease struct {
 	held    func() map[string]bool                // models of which this process has chunks
 	// demanded returns the models of all batches. Runners without a list get at most maxModels.
 	demanded  func() map[string]bool
-	maxModels int
+	maxModels func() int
 	lose      context.CancelCauseFunc // ends the session
 }
 
@@ -140,8 +139,8 @@ func (l *lease) leadUntil(ctx context.Context) {
 }
 
 func (l *lease) lead(ctx context.Context) error {
-	l.leading.assign(l.demanded(), l.runners, l.maxModels)
-	wanted := l.leading.wanted(time.Now(), l.runners)
+	l.leading.assign(l.demanded(), l.maxModels())
+	wanted := l.leading.wanted(time.Now())
 	if slices.ContainsFunc(wanted, l.leading.lacks) {
 		if err := l.acquire(ctx, wanted); err != nil {
 			return err

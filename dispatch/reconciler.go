@@ -21,7 +21,7 @@ type reconciler struct {
 	owner       store.Owner
 	expiry      func() time.Time // the time by which batches expire
 	pollEvery   time.Duration
-	cancelGrace time.Duration // for lines in flight of a batch; see Config.CancelGrace
+	cancelGrace func() time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	log         *slog.Logger
 	metrics     *metrics
 
@@ -267,7 +267,7 @@ var errMovedOn = errors.New("the batch has moved on")
 // graceOf returns how long the lines in flight of a batch that starts no more lines may finish.
 func (rc *reconciler) graceOf(b *store.Batch) time.Duration {
 	if b.Ending == store.Failed || b.Ending == store.Cancelled && b.FinishInFlight {
-		return rc.cancelGrace
+		return rc.cancelGrace()
 	}
 	return 0
 }

@@ -20,6 +20,7 @@ import (
 type runner struct {
 	Upstream
 	name    string
+	made    runnerConfig
 	client  *openai.Client
 	streams streams
 	engines engines // of a gateway
@@ -74,8 +75,10 @@ func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &runner{Upstream: u, name: name, client: client, since: map[string]time.Time{},
-		earlier: map[string]bool{}, priority: u.Dialect.EnginePriority.value()}
+	made := &runner{Upstream: u, name: name, made: cfg.ofRunners(), client: client,
+		since: map[string]time.Time{}, earlier: map[string]bool{},
+		priority: u.Dialect.EnginePriority.value()}
+	made.engines.lists = made.lists
 	if len(u.Models) > 0 {
 		made.setModels(slices.Clone(u.Models), time.Now())
 	}

@@ -47,7 +47,7 @@ func (s RunnerState) stop(models []string) plan.Reason {
 // ObserveState takes over what a runner says of itself. While it takes no lines, none start there.
 // Models that it has not loaded are not sent there, as long as it has loaded others.
 func (d *Dispatcher) ObserveState(name string, state RunnerState) {
-	u, s := d.runners[name], d.current.Load()
+	u, s := d.settings.Load().runners[name], d.current.Load()
 	if u == nil || s == nil {
 		return
 	}

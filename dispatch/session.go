@@ -20,7 +20,7 @@ const settleTime = 5 * time.Second
 // stops them in order. Each part owns its state and has functions or small interfaces for what it
 // needs of the others, which newSession connects.
 type session struct {
-	drain      time.Duration
+	settings   func() *settings
 	settling   time.Duration // limit of a shutdown's wait for the journals
 	log        *slog.Logger
 	lease      *lease
@@ -31,9 +31,10 @@ type session struct {
 	loop       *loop
 	progress   *progress
 	sweeper    *sweeper
-	discover   []func(ctx context.Context) // one for each runner
 	tasks      *tasks
 	ready      func(bool)
+	// modelsFound takes what a runner answered when it was asked for its models.
+	modelsFound func(u *runner, list modelList)
 }
 
 // session registers, works until ctx is done or the lease is lost, and cleans up.
@@ -73,9 +74,7 @@ func (s *session) run(taking context.Context) {
 	}
 	takers.Go(func() { s.reconciler.poll(taking, func() { s.ready(true) }) })
 	takers.Go(func() { s.sweeper.run(taking) })
-	for _, discover := range s.discover {
-		takers.Go(func() { discover(taking) })
-	}
+	takers.Go(func() { s.followSettings(taking) })
 	<-taking.Done()
 	s.ready(false)
 	s.reconciler.queue.close()
@@ -84,7 +83,7 @@ func (s *session) run(taking context.Context) {
 
 // shutdown drains the loop, makes the answers durable and closes all chunks.
 func (s *session) shutdown(ctx context.Context, lost error) {
-	wait := s.drain
+	wait := s.settings().Drain
 	if ctx.Err() == nil { // the lease is lost: answers that come now could not be recorded
 		s.log.WarnContext(ctx, "evicting the lines in flight", "error", lost)
 		wait = 0

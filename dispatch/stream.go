@@ -91,9 +91,8 @@ func (e edits) names(member string) bool {
 // again without that: the request was refused, or its answer was not understood. Neither counts as
 // an attempt.
 func (t *transport) stream(
-	ctx context.Context, w *sender, f *flight, line *sourceLine, change edits, id string,
+	ctx context.Context, w *sender, f *flight, u *runner, line *sourceLine, change edits, id string,
 ) (a openai.Answer, done bool, err error) {
-	u := runnerOf(t.runners, f.Start.Runner)
 	r, err := u.lineRequest(line, change, id, f.chunk.run.tenant)
 	if err != nil {
 		return a, true, t.unreadable(f, line, err)

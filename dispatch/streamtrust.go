@@ -105,10 +105,11 @@ func (s *streamTrust) warning(runner string) (flowcontrol.Warning, bool) {
 
 // warn adds the warnings of streams to those of the pools.
 func (p *progress) warn(pools []plan.PoolStatus) {
+	now := p.catalog.settings()
 	for i := range pools {
 		warned := map[*runner]bool{}
 		for _, r := range pools[i].Runners {
-			u := runnerOf(p.catalog.runners, r.ID)
+			u := now.runner(r.ID)
 			if u == nil || warned[u] {
 				continue
 			}

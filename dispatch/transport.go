@@ -18,8 +18,7 @@ import (
 // to the recorder.
 type transport struct {
 	senders  *senders
-	runners  map[string]*runner
-	timeout  time.Duration // of one request
+	settings func() *settings
 	recorder answerRecorder
 	answers  *share // of memory
 	notify   func(message any)
@@ -44,7 +43,8 @@ func (t *transport) send(w *sender, f *flight) {
 	line := &f.chunk.lines[f.Start.Slot]
 	begun := time.Now()
 	id := resultID(f.chunk.Batch, line.number)
-	got, err := t.request(w, f, line, id)
+	u := t.settings().runner(f.Start.Runner)
+	got, err := t.request(w, f, u, line, id)
 	f.Latency = time.Since(begun)
 	f.Status, f.RetryAfter = got.Status, got.RetryAfter
 	if got.Large != nil {
@@ -56,19 +56,24 @@ func (t *transport) send(w *sender, f *flight) {
 		f.failure = describe(t.answers, f.Outcome, got, err)
 		f.failure.customID, _ = t.recorder.customID(f, line)
 	}
-	t.metrics.finished(runnerOf(t.runners, f.Start.Runner).name, f.Outcome, f.Latency)
+	if u != nil {
+		t.metrics.finished(u.name, f.Outcome, f.Latency)
+	}
 	t.notify(f)
 }
 
 // request sends a line: with the engine's priority if that is configured, and if it is refused for
-// that, again without it.
+// that, again without it. Nil: there is no such runner any more.
 func (t *transport) request(
-	w *sender, f *flight, line *sourceLine, id string,
+	w *sender, f *flight, u *runner, line *sourceLine, id string,
 ) (openai.Answer, error) {
 	r := f.chunk.run
 	change := r.editsOf(line)
-	u := runnerOf(t.runners, f.Start.Runner)
-	ctx := w.request.begin(r, t.timeout)
+	if u == nil { // removed just now
+		f.Outcome = plan.Evicted
+		return openai.Answer{}, errRemoved
+	}
+	ctx := w.request.begin(r, t.settings().RequestTimeout)
 	defer w.request.end()
 	f.cancel.attach(w.request.cancel)
 	defer f.cancel.detach()
@@ -109,7 +114,7 @@ func (t *transport) sendEdited(
 	kind := editsKey{line.url(), line.model()}
 	if f.Start.Stream && !u.streams.isOff(kind) {
 		if edits, ok := change.forStream(line); ok {
-			a, done, err := t.stream(ctx, w, f, line, edits, id)
+			a, done, err := t.stream(ctx, w, f, u, line, edits, id)
 			if done {
 				return a, err
 			}
@@ -127,6 +132,9 @@ func (t *transport) sendEdited(
 	}
 	return a, err
 }
+
+// errRemoved reports that a line was not sent.
+var errRemoved = errors.New("the runner is configured no more")
 
 // lineRequest returns the request that sends a line with these edits.
 func (u *runner) lineRequest(

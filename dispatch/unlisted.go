@@ -28,7 +28,7 @@ func (l *leadership) look() {
 // so many. They get none before all other runners have answered, since a model could be one of
 // theirs. They keep what they were given, although no batch demands it now: another set of models
 // is another pool, which has to measure its capacity anew.
-func (l *leadership) assign(demanded map[string]bool, runners, most int) {
+func (l *leadership) assign(demanded map[string]bool, most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.unlisted) == 0 {
@@ -44,7 +44,7 @@ func (l *leadership) assign(demanded map[string]bool, runners, most int) {
 			listed[m] = true
 		}
 	}
-	if answered < runners {
+	if answered < len(l.runners) {
 		return
 	}
 	for u := range l.unlisted {

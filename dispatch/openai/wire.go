@@ -30,6 +30,8 @@ type wire struct {
 
 	mu   sync.Mutex
 	idle []*wireConn // last used last
+	// closing says that connections are not used again
+	closing bool
 }
 
 var _ transport = (*wire)(nil)
@@ -160,6 +162,11 @@ func (t *wire) pop() *wireConn {
 func (t *wire) put(c *wireConn) {
 	c.idleSince = time.Now()
 	t.mu.Lock()
+	if t.closing {
+		t.mu.Unlock()
+		c.Close()
+		return
+	}
 	t.idle = append(t.idle, c)
 	old := t.idle[:0:0]
 	for len(t.idle) > 0 && c.idleSince.Sub(t.idle[0].idleSince) > idleLife {
@@ -172,11 +179,12 @@ func (t *wire) put(c *wireConn) {
 	}
 }
 
-// CloseIdleConnections closes all connections in the pool.
+// CloseIdleConnections closes all connections in the pool, and from now on each one that returns to
+// it.
 func (t *wire) CloseIdleConnections() {
 	t.mu.Lock()
 	idle := t.idle
-	t.idle = nil
+	t.idle, t.closing = nil, true
 	t.mu.Unlock()
 	for _, c := range idle {
 		c.Close()
