@@ -19,6 +19,10 @@ func writeYAML(c any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
+	return writeNode(root)
+}
+
+func writeNode(root *yaml.Node) ([]byte, error) {
 	var out bytes.Buffer
 	e := yaml.NewEncoder(&out)
 	e.SetIndent(2)

@@ -34,6 +34,24 @@ func Load(path string, settings ...Setting) (Config, error) {
 	return load(path, Default(), settings)
 }
 
+// Reload is Load for the file of a running daemon. It refuses a file without any key: that is more
+// probably a file that is being written than the wish for all defaults.
+func Reload(path string, settings ...Setting) (Config, error) {
+	if path != "" {
+		file, err := os.ReadFile(path)
+		if err != nil {
+			return Config{}, fmt.Errorf("read configuration: %w", err)
+		}
+		var keys map[string]any
+		if yaml.Unmarshal(file, &keys) == nil && len(keys) == 0 {
+			return Config{}, fmt.Errorf("%s has no key; to run with all defaults, restart the "+
+				"daemon", path)
+		}
+		return Parse(path, file, settings...)
+	}
+	return Load(path, settings...)
+}
+
 func load[T interface{ Validate() error }](path string, defaults T, settings []Setting) (T, error) {
 	var none T
 	var file []byte
