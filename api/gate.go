@@ -16,12 +16,12 @@ import (
 type gate struct {
 	what string // in messages
 	key  string // of the configuration
-	most int
-	wait time.Duration // longest; 0: refuse at once
 	// share returns the share of most that one tenant may use.
 	share func() float64
 
 	mu      sync.Mutex
+	most    int
+	wait    time.Duration // longest; 0: refuse at once
 	busy    int
 	tenants map[string]int
 	waiting list.List      // of *waiter
@@ -49,10 +49,10 @@ func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err erro
 		return nil, g.refusal(tenant)
 	}
 	w := &waiter{tenant, make(chan struct{})}
-	place := g.queue(w)
+	place, wait := g.queue(w), g.wait
 	g.mu.Unlock()
 
-	timeout := time.NewTimer(g.wait)
+	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	select {
 	case <-w.entered:
@@ -104,7 +104,7 @@ func (g *gate) dequeue(place *list.Element) {
 
 func (g *gate) perTenant() int { return max(1, int(math.Ceil(float64(g.most)*g.share()))) }
 
-// leave ends a request and admits those that wait, in order, as far as the limits permit.
+// leave ends a request.
 func (g *gate) leave(tenant string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,6 +112,19 @@ func (g *gate) leave(tenant string) {
 	if g.tenants[tenant]--; g.tenants[tenant] == 0 {
 		delete(g.tenants, tenant)
 	}
+	g.admitWaiting()
+}
+
+// configure replaces the limits. Requests that wait already wait as long as before.
+func (g *gate) configure(most int, wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.most, g.wait = most, wait
+	g.admitWaiting()
+}
+
+// admitWaiting admits requests that wait, in order, as far as the limits permit.
+func (g *gate) admitWaiting() {
 	for place := g.waiting.Front(); place != nil && g.busy < g.most; {
 		next := place.Next()
 		if w := place.Value.(*waiter); g.admit(w.tenant) {
@@ -160,25 +173,33 @@ const maxLargeBodies = 8
 const maxCopies = 4
 
 func (s *Server) newGates() *gates {
-	wait, c := s.config.QueueWait, s.config
-	return &gates{
-		requests: gate{what: "requests", key: "api.max_requests", most: c.MaxRequests, wait: wait,
-			share: s.tenantShare},
-		uploads: gate{what: "uploads", key: "api.max_concurrent_uploads",
-			most: c.MaxConcurrentUploads, wait: wait, share: s.tenantShare},
-		streams: gate{what: "event streams", key: "api.max_streams", most: c.MaxStreams,
-			share: s.tenantShare},
-		bodies: gate{what: "large JSON bodies", key: "a fixed limit", most: maxLargeBodies,
-			wait: wait, share: s.tenantShare},
-		copies: gate{what: "completions of uploads and retries of batches", key: "a fixed limit",
-			most: maxCopies, wait: wait, share: s.tenantShare},
+	g := &gates{
+		requests: gate{what: "requests", key: "api.max_requests"},
+		uploads:  gate{what: "uploads", key: "api.max_concurrent_uploads"},
+		streams:  gate{what: "event streams", key: "api.max_streams"},
+		bodies:   gate{what: "large JSON bodies", key: "a fixed limit"},
+		copies: gate{what: "completions of uploads and retries of batches",
+			key: "a fixed limit"},
 	}
+	for _, one := range []*gate{&g.requests, &g.uploads, &g.streams, &g.bodies, &g.copies} {
+		one.share = s.tenantShare
+	}
+	g.configure(*s.config())
+	return g
+}
+
+func (g *gates) configure(c Config) {
+	g.requests.configure(c.MaxRequests, c.QueueWait)
+	g.uploads.configure(c.MaxConcurrentUploads, c.QueueWait)
+	g.streams.configure(c.MaxStreams, 0)
+	g.bodies.configure(maxLargeBodies, c.QueueWait)
+	g.copies.configure(maxCopies, c.QueueWait)
 }
 
 // tenantShare returns the share of a gate that one tenant may use; 1 if there is only one tenant.
 func (s *Server) tenantShare() float64 {
 	if s.keys.Load().severalTenants() {
-		return s.config.TenantShare
+		return s.config().TenantShare
 	}
 	return 1
 }

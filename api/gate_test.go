@@ -319,3 +319,30 @@ func TestCopiesWait(t *testing.T) {
 	s.complete(upload, "", part).ok()
 	s.post("/v1/batches/"+batch+"/retry", "{}", "Idempotency-Key", "k").ok()
 }
+
+// A larger limit admits those that wait, and a smaller one applies to those that come.
+func TestGateTakesOtherLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate(1, time.Minute, 1)
+		enter := func() func() {
+			leave, err := g.enter(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return leave
+		}
+		first := enter()
+		entered := make(chan func())
+		go func() { entered <- enter() }()
+		synctest.Wait()
+		g.configure(2, time.Minute)
+		second := <-entered
+		g.configure(1, 0)
+		first()
+		if _, err := g.enter(t.Context(), "a"); err == nil {
+			t.Error("a second request is admitted where one may be handled")
+		}
+		second()
+		enter()()
+	})
+}

@@ -63,7 +63,7 @@ func createOnce[T any](
 	for {
 		claim := fmt.Sprintf("%s %s %d", c.Fingerprint, c.ID, s.now().UnixMilli())
 		stored, fresh, err := s.meta.Remember(ctx, tenant, c.Key, claim,
-			s.config.IdempotencyRetention)
+			s.config().IdempotencyRetention)
 		if err != nil {
 			return made, false, fmt.Errorf("store idempotency key: %w", err)
 		}

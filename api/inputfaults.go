@@ -68,13 +68,13 @@ func (s *Server) findFaults(
 		}
 		faults.add(of, total)
 	}
-	if b.Counts.Total > s.config.MaxBatchLines && len(files) > 1 {
+	if b.Counts.Total > s.config().MaxBatchLines && len(files) > 1 {
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyTasks,
 			Message: fmt.Sprintf(
 				"The files have %d requests together; the limit is %d. Split them into several "+
 					"batches.",
-				b.Counts.Total, s.config.MaxBatchLines),
+				b.Counts.Total, s.config().MaxBatchLines),
 		}}, 1)
 		return faults.list(), nil
 	}

@@ -51,9 +51,9 @@ func (s *Server) newIntake(
 			return nil, fmt.Errorf("store %s: %w", in.indexKey(), err)
 		}
 		in.scanner = batchfile.NewScanner(in.index, batchfile.Limits{
-			MaxLines:     s.config.MaxBatchLines,
-			MaxBytes:     s.config.MaxBatchFileBytes,
-			MaxLineBytes: s.config.MaxLineBytes,
+			MaxLines:     s.config().MaxBatchLines,
+			MaxBytes:     s.config().MaxBatchFileBytes,
+			MaxLineBytes: s.config().MaxLineBytes,
 		})
 	}
 	return in, nil

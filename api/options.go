@@ -108,13 +108,13 @@ func shownOptions(
 
 // checkOptions returns an error for a `tidefill` object that is too large.
 func (s *Server) checkOptions(x extensions) error {
-	if len(x.Given) <= s.config.MaxOptionsBytes {
+	if len(x.Given) <= s.config().MaxOptionsBytes {
 		return nil
 	}
 	return invalid(extensionsKey, "invalid_value",
 		"Invalid '%s': it has %d bytes; the limit is %d. Write what differs from line to line "+
 			"into the lines.",
-		extensionsKey, len(x.Given), s.config.MaxOptionsBytes)
+		extensionsKey, len(x.Given), s.config().MaxOptionsBytes)
 }
 
 const (

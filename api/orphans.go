@@ -21,7 +21,7 @@ const orphanPage = 4096
 // of the commit, or never. If a process was suspended for longer, the creation of its record fails,
 // because the blob was dropped.
 func (s *Server) sweepOrphans(ctx context.Context) error {
-	if s.config.OrphanAfter == 0 {
+	if s.config().OrphanAfter == 0 {
 		return nil
 	}
 	return errors.Join(
@@ -43,7 +43,7 @@ func (s *Server) sweepBlobs(
 	ctx context.Context, prefix string,
 	orphans func(context.Context, []store.BlobInfo) ([]store.BlobInfo, error),
 ) error {
-	before := s.deps.Expiry().Add(-s.config.OrphanAfter)
+	before := s.deps.Expiry().Add(-s.config().OrphanAfter)
 	var faults []error
 	for after, more := "", true; more; {
 		page, err := s.blobs.List(ctx, prefix, after, orphanPage)

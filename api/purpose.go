@@ -43,11 +43,11 @@ func isJSONL(filename string) bool {
 func (s *Server) fileLimit(purpose string) int64 {
 	switch purpose {
 	case purposeBatch:
-		return s.config.MaxBatchFileBytes
+		return s.config().MaxBatchFileBytes
 	case "":
-		return max(s.config.MaxBatchFileBytes, s.config.MaxFileBytes)
+		return max(s.config().MaxBatchFileBytes, s.config().MaxFileBytes)
 	}
-	return s.config.MaxFileBytes
+	return s.config().MaxFileBytes
 }
 
 func fileTooLarge(purpose string, limit int64) *httpError {
@@ -63,7 +63,7 @@ func fileTooLarge(purpose string, limit int64) *httpError {
 // means the default of the purpose.
 func (s *Server) expiry(purpose string, made time.Time, life time.Duration) time.Time {
 	if life == 0 && purpose == purposeBatch {
-		life = s.config.BatchFileRetention
+		life = s.config().BatchFileRetention
 	}
 	if life == 0 {
 		return time.Time{}

@@ -102,7 +102,7 @@ type quotaReservation struct {
 
 // openQuota returns a reservation of the tenant's quota for one request. It must be released.
 func (s *Server) openQuota(tenant string) *quotaReservation {
-	most := s.config.quotaOf(tenant)
+	most := s.config().quotaOf(tenant)
 	if most == 0 {
 		return nil
 	}

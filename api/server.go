@@ -42,7 +42,7 @@ type Deps struct {
 
 // Server serves the API.
 type Server struct {
-	config      Config
+	current     atomic.Pointer[Config]
 	deps        Deps
 	meta        Metadata
 	blobs       Blobs
@@ -88,7 +88,6 @@ func New(config Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("register api metrics: %w", err)
 	}
 	s := &Server{
-		config:  config,
 		deps:    deps,
 		meta:    deps.Metadata,
 		blobs:   deps.Blobs,
@@ -100,6 +99,7 @@ func New(config Config, deps Deps) (*Server, error) {
 	}
 	s.watch = watch{meta: s.meta, show: s.show, streams: make(map[string]int),
 		round: make(chan struct{})}
+	s.current.Store(&config)
 	s.keys.Store(deps.Keys)
 	s.gates = s.newGates()
 	s.routes()
@@ -118,6 +118,17 @@ func (s *Server) routes() {
 			Message: fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path),
 		}
 	}))
+}
+
+// config returns the configuration as of now.
+func (s *Server) config() *Config { return s.current.Load() }
+
+// SetConfig replaces the configuration, which must be valid. Requests in progress keep the limits
+// that they have checked already. Tuning.SweepEvery, and whether and how often orphans are removed,
+// stay as they were when Run began.
+func (s *Server) SetConfig(config Config) {
+	s.current.Store(&config)
+	s.gates.configure(config)
 }
 
 // handler answers a request or returns an error, which serve sends.

@@ -18,10 +18,10 @@ const uploadRetention = 24 * time.Hour
 // Run removes expired files, parts of ended uploads, batches past their retention, and blobs that a
 // crash has left, until ctx ends. Each sweep retries what an earlier one could not remove.
 func (s *Server) Run(ctx context.Context) error {
-	sweeps := time.NewTicker(s.config.SweepEvery)
+	sweeps := time.NewTicker(s.config().SweepEvery)
 	defer sweeps.Stop()
 	var orphans <-chan time.Time // nil, and never ready, if orphans are not removed
-	if every := s.config.OrphanAfter; every > 0 {
+	if every := s.config().OrphanAfter; every > 0 {
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
 		orphans = ticker.C
@@ -92,7 +92,7 @@ func (s *Server) purgeFile(ctx context.Context, f store.File) error {
 // sweepUploads deletes uploads that ended long ago, but none that a stored Idempotency-Key refers
 // to.
 func (s *Server) sweepUploads(ctx context.Context) error {
-	before := s.deps.Expiry().Add(-max(uploadRetention, s.config.IdempotencyRetention))
+	before := s.deps.Expiry().Add(-max(uploadRetention, s.config().IdempotencyRetention))
 	for {
 		purged, err := s.meta.PurgeUploads(ctx, before, sweepPage)
 		if err != nil {
@@ -105,10 +105,10 @@ func (s *Server) sweepUploads(ctx context.Context) error {
 }
 
 func (s *Server) sweepBatches(ctx context.Context) error {
-	if s.config.BatchRetention == 0 {
+	if s.config().BatchRetention == 0 {
 		return nil
 	}
-	before := s.deps.Expiry().Add(-s.config.BatchRetention)
+	before := s.deps.Expiry().Add(-s.config().BatchRetention)
 	return sweepAll(ctx, "old batches", func(ctx context.Context, limit int) ([]store.Batch,
 		error) {
 		return s.meta.StaleBatches(ctx, before, limit)

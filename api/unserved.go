@@ -13,7 +13,7 @@ import (
 func (s *Server) unservedModels(
 	ctx context.Context, b store.Batch,
 ) (sentences map[string]string, err error) {
-	if s.config.UnknownModels == WaitUnknownModels || s.deps.UnservedModels == nil ||
+	if s.config().UnknownModels == WaitUnknownModels || s.deps.UnservedModels == nil ||
 		len(b.Models) > maxModels {
 		return nil, nil
 	}

@@ -34,7 +34,7 @@ func (s *Server) addPart(w http.ResponseWriter, r *http.Request) error {
 	if err := quota.expect(r.Context(), r.ContentLength-formOverhead); err != nil {
 		return err
 	}
-	limit := min(s.config.MaxPartBytes, u.Bytes)
+	limit := min(s.config().MaxPartBytes, u.Bytes)
 	body, err := s.readForm(w, r, limit)
 	if err != nil {
 		return err

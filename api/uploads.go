@@ -93,7 +93,7 @@ func (s *Server) createUpload(w http.ResponseWriter, r *http.Request) error {
 	u.Tenant = tenantOf(ctx)
 	u.State = store.UploadPending
 	u.CreatedAt = s.now()
-	u.ExpiresAt = u.CreatedAt.Add(s.config.UploadTimeout)
+	u.ExpiresAt = u.CreatedAt.Add(s.config().UploadTimeout)
 	made, _, err := createOnce(ctx, s, creation[store.Upload]{
 		Key:         key,
 		Fingerprint: fingerprint("upload", string(body)),
@@ -162,7 +162,7 @@ func (s *Server) checkPending(ctx context.Context, tenant string) error {
 	e := invalid("", "too_many_uploads",
 		"You have %d pending uploads, which is the limit. Complete or cancel some; the others "+
 			"expire %v after their creation.",
-		pending, s.config.UploadTimeout)
+		pending, s.config().UploadTimeout)
 	// a retry within seconds would not help
 	e.Status, e.NoRetry = http.StatusTooManyRequests, true
 	return e
