@@ -10,10 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tidefill/tidefill/app/console"
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
-// adminHandler serves health, metrics, profiles and the console.
+// adminHandler serves health, metrics, profiles, the configuration and the console.
 func (a *App) adminHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -27,12 +28,13 @@ func (a *App) adminHandler() http.Handler {
 		}
 		json.NewEncoder(w).Encode(state)
 	})
+	mux.HandleFunc("GET /admin/config", a.serveConfig)
 	registry := a.options.Registry
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry,
 		promhttp.HandlerOpts{Registry: registry}))
 	console.New(console.Deps{
 		Version: a.options.Version, Node: a.cfg.Node, Decisions: a.dispatcher.Decisions(),
-		Flow: a.cfg.FlowControl.For, Degraded: a.degraded,
+		Flow: a.flow, Degraded: a.degraded,
 		Waiting:  func(ctx context.Context) []string { return a.readiness(ctx).Waiting },
 		StandsBy: a.dispatcher.StandsBy, Batches: a.dispatcher.Batches,
 		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Now: time.Now,
@@ -46,10 +48,15 @@ func (a *App) adminHandler() http.Handler {
 	return mux
 }
 
+// flow returns the configuration that is applied now of the pool that serves these models.
+func (a *App) flow(models []string) flowcontrol.Config {
+	return a.running.Load().FlowControl.For(models)
+}
+
 // degraded returns the sources of readings that give none.
 func (a *App) degraded() []telemetry.Degradation {
-	if a.telemetry == nil {
-		return nil
+	if reader := a.telemetry.Load(); reader != nil {
+		return reader.Degraded()
 	}
-	return a.telemetry.Degraded()
+	return nil
 }

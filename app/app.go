@@ -23,18 +23,22 @@ import (
 
 // App is one daemon. New opens it; call Run once, or Close if it is not run.
 type App struct {
-	cfg     config.Config
+	cfg     config.Config // at start; see running
 	options Options
 	log     *slog.Logger
 
 	clock      *wallclock.Guard
 	store      *store.Backend
 	dispatcher *dispatch.Dispatcher
-	telemetry  *telemetry.Reader // nil: no policy uses readings, and nothing is recorded
-	recording  *recording        // nil: nothing is recorded
+	telemetry  atomic.Pointer[telemetry.Reader] // that reads now; nil: nobody uses readings
+	readers    chan *telemetry.Reader           // those that replace it
+	recording  *recording                       // nil: nothing is recorded
 	api        *api.Server
 	keyless    bool // the API requires no key
 	keysFile   *filewatch.Files
+	reloads    *reloads
+	// running is the configuration that is applied now, as it was given: without what New fills in.
+	running atomic.Pointer[config.Config]
 
 	server, admin *httpserver.Server
 	certificates  *httpserver.Certificates // nil: without TLS
@@ -50,18 +54,22 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	options = options.withDefaults()
 	a := &App{cfg: cfg, options: options, log: options.Logger,
 		listener: options.Listener, adminListener: options.AdminListener,
-		keysFile: filewatch.New(cfg.Auth.KeysFile)}
+		keysFile: filewatch.New(cfg.Auth.KeysFile), readers: make(chan *telemetry.Reader)}
+	a.running.Store(&cfg)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
 		}
 	}()
 	a.closeListeners()
-	keys, err := a.loadKeys()
+	keys, err := a.loadKeys(cfg.Auth)
 	if err != nil {
 		return nil, err
 	}
 	a.keyless = keys.Empty()
+	if a.reloads, err = newReloads(options); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	if err := registerBuild(options.Registry, options.Version); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -103,12 +111,11 @@ func (a *App) Close() error {
 
 // connect builds the dispatcher, the readings and the API over the opened store.
 func (a *App) connect(keys *api.Keyring) (err error) {
-	a.cfg.Dispatch.Drain = a.cfg.Shutdown.Drain
-	a.cfg.Dispatch.WaitForModels = a.cfg.API.UnknownModels == api.WaitUnknownModels
 	if a.recording, err = newRecording(a.cfg, a.log); err != nil {
 		return err
 	}
-	a.dispatcher, err = dispatch.New(a.cfg.Dispatch, dispatch.Deps{
+	settings := dispatchSettings(a.cfg)
+	a.dispatcher, err = dispatch.New(settings.Config, dispatch.Deps{
 		Store: a.dispatchStore(),
 		Node:  a.cfg.Node, Upstreams: a.cfg.Upstreams,
 		Scheduler: a.cfg.Scheduler, Flow: a.cfg.FlowControl,
@@ -118,9 +125,11 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.telemetry, err = a.newReader(); err != nil {
+	reader, err := a.newReader(a.cfg)
+	if err != nil {
 		return err
 	}
+	a.telemetry.Store(reader)
 	a.api, err = api.New(a.cfg.API, api.Deps{
 		Store: a.apiStore(),
 		Nudge: a.dispatcher.Nudge, Models: a.models, Keys: keys,
@@ -161,9 +170,7 @@ func (a *App) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	if a.telemetry != nil {
-		parts.Go(func() error { return named("telemetry", a.telemetry.Run(work)) })
-	}
+	parts.Go(func() error { return named("telemetry", a.read(work)) })
 	parts.Go(func() error { return named("api", a.api.Run(work)) })
 	parts.Go(func() error { return a.reload(work) })
 	parts.Go(func() error { return named("api server", a.server.Serve(a.listener)) })
@@ -176,13 +183,13 @@ func (a *App) Run(ctx context.Context) error {
 	parts.Go(func() error {
 		a.awaitEnd(ctx, failing)
 		stopWork()
-		err := a.server.Shutdown(failing, a.cfg.Shutdown.Drain)
+		err := a.server.Shutdown(failing, a.running.Load().Shutdown.Drain)
 		<-dispatched
 		return errors.Join(err, a.admin.Close())
 	})
 	a.log.InfoContext(ctx, "serving", "url", a.URL(), "admin", a.AdminURL(), "data", a.cfg.Data,
 		"node", a.cfg.Node, "version", a.options.Version)
-	a.logProtection(ctx)
+	a.logProtection(ctx, a.cfg)
 	err := errors.Join(parts.Wait(), a.Close())
 	a.log.InfoContext(ctx, "stopped")
 	return err
@@ -198,10 +205,11 @@ func (a *App) awaitEnd(ctx, failing context.Context) {
 	case <-ctx.Done():
 	}
 	a.draining.Store(true)
-	a.log.Info("draining", "delay", a.cfg.Shutdown.Delay, "drain", a.cfg.Shutdown.Drain)
+	shutdown := a.running.Load().Shutdown
+	a.log.Info("draining", "delay", shutdown.Delay, "drain", shutdown.Drain)
 	select {
 	case <-failing.Done():
-	case <-time.After(a.cfg.Shutdown.Delay):
+	case <-time.After(shutdown.Delay):
 	}
 }
 

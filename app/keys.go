@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/httpserver"
 )
 
 // loadKeys joins the keys of the options with those of the keys file. It refuses to serve an
 // address that other machines reach without any key.
-func (a *App) loadKeys() (*api.Keyring, error) {
+func (a *App) loadKeys(auth config.Auth) (*api.Keyring, error) {
 	keys := a.options.Keys
-	if file := a.cfg.Auth.KeysFile; file != "" {
+	if file := auth.KeysFile; file != "" {
 		fromFile, err := api.LoadKeys(file)
 		if err != nil {
 			return nil, err
@@ -21,7 +22,7 @@ func (a *App) loadKeys() (*api.Keyring, error) {
 			return nil, err
 		}
 	}
-	if keys.Empty() && !a.cfg.Auth.InsecureNoAuth && !httpserver.IsLoopback(a.apiAddress()) {
+	if keys.Empty() && !auth.InsecureNoAuth && !httpserver.IsLoopback(a.apiAddress()) {
 		return nil, fmt.Errorf(
 			"listen is %s, which other machines reach, and there are no API keys: "+
 				"set %s or auth.keys_file, or serve anyone with --insecure-no-auth",
@@ -40,10 +41,11 @@ func (a *App) apiAddress() string {
 
 // reloadKeys reads the keys file again if it has changed, or if forced.
 func (a *App) reloadKeys(ctx context.Context, forced bool) {
-	if a.cfg.Auth.KeysFile == "" || !a.keysFile.Changed() && !forced {
+	auth := a.running.Load().Auth
+	if auth.KeysFile == "" || !a.keysFile.Changed() && !forced {
 		return
 	}
-	keys, err := a.loadKeys()
+	keys, err := a.loadKeys(auth)
 	if err != nil {
 		a.log.ErrorContext(ctx, "keys file refused; the keys of its last version stay valid",
 			"error", err)

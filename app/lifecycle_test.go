@@ -5,13 +5,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tidefill/tidefill/config"
 )
 
 func TestDelayLetsRoutesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &App{options: Options{}.withDefaults()}
 		a.log = a.options.Logger
-		a.cfg.Shutdown.Delay = time.Hour
+		a.running.Store(&config.Config{Shutdown: config.Shutdown{Delay: time.Hour}})
 		ctx, cancel := context.WithCancel(t.Context())
 		failing, fail := context.WithCancel(t.Context())
 		waited := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/config"
 )
 
 // Options are what a program gives to its daemon besides the configuration. The zero value works.
@@ -30,10 +31,18 @@ type Options struct {
 	// Ready is called once, from a goroutine of Run, when /readyz first reports ready. Nil: nobody
 	// is notified.
 	Ready func()
-	// Reload makes the App read the files of keys and certificates again with every value that it
-	// sends, such as SIGHUP from signal.Notify. They are also read again when they change. Nil:
-	// only then.
+	// Reload makes the App read its configuration and the files of keys and certificates again with
+	// every value that it sends, such as SIGHUP from signal.Notify. They are also read again when
+	// they change. Nil: only then.
 	Reload <-chan os.Signal
+	// Load returns the configuration as it is now, valid as config.Load returns it. It is called
+	// when ConfigFile has changed, and for Reload. Nil: the configuration never changes.
+	Load func() (config.Config, error)
+	// ConfigFile is the file whose changes make the App call Load. Empty: there is none.
+	ConfigFile string
+	// LogLevel is the level of Logger, which the App sets when log.level changes. Nil: such a
+	// change has no effect.
+	LogLevel *slog.LevelVar
 }
 
 // Registry collects metrics. *prometheus.Registry is one.
@@ -48,6 +57,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Registry == nil {
 		o.Registry = newRegistry()
+	}
+	if o.LogLevel == nil {
+		o.LogLevel = new(slog.LevelVar)
 	}
 	if o.Version == "" {
 		o.Version = "unknown"

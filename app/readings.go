@@ -1,18 +1,27 @@
 package app
 
 import (
+	"context"
+	"reflect"
+
+	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
+// usesReadings reports whether anybody uses the readings of runners' metrics.
+func (a *App) usesReadings(cfg config.Config) bool {
+	return cfg.FlowControl.UsesReadings() || a.recording != nil
+}
+
 // newReader builds the reader of runners' metrics for flow control and the recording. It returns
 // nil if neither uses readings.
-func (a *App) newReader() (*telemetry.Reader, error) {
-	if !a.cfg.FlowControl.UsesReadings() && a.recording == nil {
+func (a *App) newReader(cfg config.Config) (*telemetry.Reader, error) {
+	if !a.usesReadings(cfg) {
 		return nil, nil
 	}
 	deps := telemetry.Deps{
-		SLO: a.cfg.FlowControl.SLO, Logger: a.log, Registerer: a.options.Registry,
+		SLO: cfg.FlowControl.SLO, Logger: a.log, Registerer: a.options.Registry,
 		OnSample: func(s telemetry.Sample) {
 			if s.State != nil {
 				a.dispatcher.ObserveState(s.Runner, dispatch.RunnerState(*s.State))
@@ -23,7 +32,7 @@ func (a *App) newReader() (*telemetry.Reader, error) {
 			}
 		},
 	}
-	for _, u := range a.cfg.Upstreams {
+	for _, u := range cfg.Upstreams {
 		name, err := u.Runner()
 		if err != nil {
 			return nil, err
@@ -39,7 +48,43 @@ func (a *App) newReader() (*telemetry.Reader, error) {
 		deps.Runners = append(deps.Runners, telemetry.Runner{Name: name, Base: u.Base(),
 			Metrics: u.MetricsURL(), Header: header})
 	}
-	return telemetry.New(a.cfg.Telemetry, deps)
+	return telemetry.New(cfg.Telemetry, deps)
+}
+
+// sameReader reports whether newReader makes the same of both configurations.
+func (a *App) sameReader(one, other config.Config) bool {
+	return a.usesReadings(one) == a.usesReadings(other) &&
+		one.FlowControl.SLO == other.FlowControl.SLO &&
+		reflect.DeepEqual(one.Upstreams, other.Upstreams) &&
+		reflect.DeepEqual(one.Telemetry, other.Telemetry)
+}
+
+// read runs the reader, and those that replace it, until ctx ends.
+func (a *App) read(ctx context.Context) error {
+	for ctx.Err() == nil {
+		reader := a.telemetry.Load()
+		reading, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() {
+			if reader == nil {
+				<-reading.Done()
+				ended <- nil
+				return
+			}
+			ended <- reader.Run(reading)
+		}()
+		next := reader
+		select {
+		case <-ctx.Done():
+		case next = <-a.readers:
+		}
+		stop()
+		if err := <-ended; err != nil {
+			return err
+		}
+		a.telemetry.Store(next)
+	}
+	return nil
 }
 
 // enginesOf returns the engines behind a gateway, of which the gateway's name is given: those with

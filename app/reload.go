@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// reloadInterval is the time between two checks of the files of keys and certificates.
-const reloadInterval = 2 * time.Second
+// reloadInterval is the time between two checks of the files of the configuration, of keys and of
+// certificates.
+const reloadInterval = time.Second
 
-// reload reads the files of keys and certificates again when they change, and when Options.Reload
-// asks for it. If a file cannot be read, its last good version stays in use.
+// reload reads the files of the configuration, of keys and of certificates again when they change,
+// and when Options.Reload asks for it. If a file cannot be used, its last good version stays in
+// use.
 func (a *App) reload(ctx context.Context) error {
 	ticker := time.NewTicker(reloadInterval)
 	defer ticker.Stop()
@@ -22,6 +24,7 @@ func (a *App) reload(ctx context.Context) error {
 			forced = true
 		case <-ticker.C:
 		}
+		a.reloadConfig(ctx, forced)
 		a.reloadKeys(ctx, forced)
 		a.reloadCertificates(ctx, forced)
 	}

@@ -101,15 +101,26 @@ func upstreamsByName(list *yaml.Node) *yaml.Node {
 		if own := valueOf(u, "name"); own.Value != "" {
 			name = own.Value
 		}
-		set := &yaml.Node{Kind: yaml.MappingNode}
-		for i := 0; i < len(u.Content); i += 2 {
-			if value := u.Content[i+1]; value.Value != "" || len(value.Content) > 0 {
-				set.Content = append(set.Content, u.Content[i], value)
-			}
-		}
-		n.Content = append(n.Content, text(name), set)
+		n.Content = append(n.Content, text(name), keysThatAreSet(u))
 	}
 	return n
+}
+
+// keysThatAreSet returns an upstream, or its tuning, without the keys that have no value. All of
+// them default to none, but headers: an empty one removes a default.
+func keysThatAreSet(section *yaml.Node) *yaml.Node {
+	set := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i < len(section.Content); i += 2 {
+		key, value := section.Content[i], section.Content[i+1]
+		if key.Value == "tuning" {
+			value = keysThatAreSet(value)
+		}
+		no := value.ShortTag() == "!!bool" && value.Value == "false"
+		if len(value.Content) > 0 || value.Value != "" && !no {
+			set.Content = append(set.Content, key, value)
+		}
+	}
+	return set
 }
 
 func shownValue(path string, n *yaml.Node) string {

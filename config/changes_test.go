@@ -132,6 +132,16 @@ func TestChangesAreNamed(t *testing.T) {
 				"upstreams.http://a: removed {url: 'http://a', headers: {X-Token: (hidden)}}",
 				"upstreams.http://b.models: added [m]",
 				"upstreams.http://hidden@c?hidden: added {url: 'http://hidden@c?hidden'}"}},
+		{name: "a gateway",
+			file: strings.ReplaceAll(base, "{url: http://b}", "{url: http://b, mode: gateway, "+
+				"engines: ['http://me:secret@e/metrics'], tuning: {cache_headers: true}}"),
+			applied: []string{"upstreams.http://b.mode: added gateway",
+				"upstreams.http://b.engines: added ['http://hidden@e/metrics']",
+				"upstreams.http://b.tuning: added {cache_headers: true}"}},
+		{name: "a default header that is removed",
+			file: strings.ReplaceAll(base, "X-Token: one", "X-Token: one, X-Priority: ''"),
+			applied: []string{
+				"upstreams.http://a.headers.X-Priority: added \"\""}},
 		{name: "a secret",
 			file:    strings.ReplaceAll(base, "one", "two"),
 			applied: []string{"upstreams.http://a.headers.X-Token: another secret"}},

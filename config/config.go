@@ -28,8 +28,8 @@ type Config struct {
 	// Listen is the address of the API, host:port. Port 0 takes a free port. An address other than
 	// a loopback address requires keys; see auth.
 	Listen string `yaml:"listen"`
-	// AdminListen is the address of /healthz, /readyz, /metrics and /debug/pprof, which require no
-	// key. Empty: they are not served.
+	// AdminListen is the address of /console, /healthz, /readyz, /metrics, /admin/config and
+	// /debug/pprof, which require no key. Empty: they are not served.
 	AdminListen string `yaml:"admin_listen"`
 	// Data is the directory of files, results and the database. It is created if it does not exist.
 	Data string `yaml:"data"`

@@ -39,7 +39,8 @@ func (d *Dispatcher) newSession(
 	with := shared{cfg: cfg, owner: lease.owner, log: lease.log, notify: inbox.put, lose: lose,
 		runs: newRuns(), tasks: newTasks(ctx), memory: newMemory(cfg.Memory)}
 	s := &session{
-		settings: d.settings.Load, settling: settleLimit(d.deps.Journals.Durability()), log: lease.log,
+		settings: d.settings.Load,
+		settling: settleLimit(d.deps.Journals.Durability()), log: lease.log,
 		lease: lease, runs: with.runs, tasks: with.tasks, ready: d.ready.Store,
 		reconciler: d.newReconciler(with), progress: d.newProgress(with, lease.leading),
 		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
@@ -131,7 +132,8 @@ func (d *Dispatcher) newLearning(with shared) *learning {
 
 func (d *Dispatcher) newTransport(with shared, to answerRecorder) *transport {
 	t := &transport{
-		settings: d.settings.Load, metrics: d.metrics, recorder: to, answers: &with.memory.answers, notify: with.notify, log: with.log,
+		settings: d.settings.Load, metrics: d.metrics, recorder: to,
+		answers: &with.memory.answers, notify: with.notify, log: with.log,
 	}
 	t.senders = newSenders(t.answers, t.send)
 	return t

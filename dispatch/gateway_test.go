@@ -55,7 +55,8 @@ func TestLinesOfEnginesGoToTheGateway(t *testing.T) {
 	w := newWorld(t)
 	registry := prometheus.NewRegistry()
 	d, _ := w.dispatcher("a", func(_ *dispatch.Config, deps *dispatch.Deps) {
-		deps.Upstreams = []dispatch.Upstream{{URL: up.URL, Name: "gw", Mode: "gateway"}}
+		deps.Upstreams = []dispatch.Upstream{{URL: up.URL, Name: "gw", Mode: "gateway",
+			Engines: []string{"http://a:1/metrics", "b:."}}}
 		deps.Registerer = registry
 	})
 	plannedRunners(t, d, "gw")

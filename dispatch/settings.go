@@ -27,8 +27,8 @@ type settings struct {
 	replaced      chan struct{} // closed when others replace them
 }
 
-// newSettings validates settings and makes their runners. Those that are configured as in before stay
-// the same.
+// newSettings validates settings and makes their runners. Those that are configured as in before
+// stay the same.
 func newSettings(of Settings, before *settings, with Store) (*settings, error) {
 	if err := of.Config.Validate(); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)

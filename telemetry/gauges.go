@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -45,9 +46,32 @@ func newGauges(registerer prometheus.Registerer) *gauges {
 		}, []string{"runner", "signal", "metric"}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(g.timestamp, g.failures, g.dropped, g.degraded, g.signals)
+		g.timestamp, g.degraded = registered(registerer, g.timestamp),
+			registered(registerer, g.degraded)
+		g.failures, g.dropped = registered(registerer, g.failures),
+			registered(registerer, g.dropped)
+		g.signals = registered(registerer, g.signals)
 	}
 	return g
+}
+
+// registered registers a collector, or returns the one of an earlier Reader in its place.
+func registered[C prometheus.Collector](registerer prometheus.Registerer, c C) C {
+	err := registerer.Register(c)
+	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
+		return before.ExistingCollector.(C)
+	}
+	if err != nil {
+		panic(err) // as MustRegister
+	}
+	return c
+}
+
+// reset forgets what an earlier Reader has published about the present state.
+func (g *gauges) reset() {
+	g.timestamp.Reset()
+	g.degraded.Reset()
+	g.signals.Reset()
 }
 
 func (g *gauges) sampled(s source, sample Sample) {

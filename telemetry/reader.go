@@ -100,8 +100,10 @@ func New(cfg Config, deps Deps) (*Reader, error) {
 	return r, nil
 }
 
-// Run reads all sources until ctx is done.
+// Run reads all sources until ctx is done. Readers with the same Registerer share their metrics; at
+// most one of them runs at a time.
 func (r *Reader) Run(ctx context.Context) error {
+	defer r.gauges.reset()
 	client := &http.Client{Transport: newTransport(), CheckRedirect: stay}
 	defer client.CloseIdleConnections()
 	var polling sync.WaitGroup

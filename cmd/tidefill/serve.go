@@ -30,7 +30,8 @@ API keys are read from TIDEFILL_API_KEYS, a comma-separated list of key or tenan
 a loopback address is served.
 
 SIGTERM and Ctrl-C drain: lines in flight may finish within shutdown.drain, the others continue after the next start. A second
-signal ends the process at once and loses nothing either. SIGHUP reads the files of keys and certificates again.`,
+signal ends the process at once and loses nothing either. SIGHUP reads the configuration file and the files of keys and certificates
+again; they are also read when they change.`,
 		Example: `  tidefill serve --upstream http://gpu-1:8000 --upstream http://gpu-2:8000
   tidefill serve --config tidefill.yaml --set flowcontrol.policy=fixed --set flowcontrol.fixed.per_runner=100`,
 		Args: cobra.NoArgs,
@@ -81,11 +82,19 @@ signal ends the process at once and loses nothing either. SIGHUP reads the files
 			}
 			settings = append(settings, setting("upstream", "upstreams", list))
 		}
-		cfg, err := config.Load(file, settings...)
+		hangup := make(chan os.Signal, 1)
+		signal.Notify(hangup, syscall.SIGHUP) // before the first address is served
+		defer signal.Stop(hangup)
+		cfg, err := withUpstreams(config.Load(file, settings...))
 		if err != nil {
 			return err
 		}
-		return runDaemon(cmd.Context(), cfg, cmd.ErrOrStderr())
+		return runDaemon(cmd.Context(), cfg, cmd.ErrOrStderr(), app.Options{
+			Reload: hangup, ConfigFile: file,
+			Load: func() (config.Config, error) {
+				return withUpstreams(config.Reload(file, settings...))
+			},
+		})
 	}
 	return cmd
 }
@@ -99,31 +108,37 @@ func setting(flag, path string, value any) config.Setting {
 	return config.Setting{Origin: "--" + flag, Path: path, Value: string(encoded)}
 }
 
-func runDaemon(ctx context.Context, cfg config.Config, stderr io.Writer) error {
-	if len(cfg.Upstreams) == 0 {
-		return errors.New("there is no upstream to send lines to; give --upstream URL, " +
+// withUpstreams returns the loaded configuration, or an error if it has no upstream.
+func withUpstreams(cfg config.Config, err error) (config.Config, error) {
+	if err == nil && len(cfg.Upstreams) == 0 {
+		err = errors.New("there is no upstream to send lines to; give --upstream URL, " +
 			"or list some under upstreams in the configuration")
 	}
+	return cfg, err
+}
+
+func runDaemon(
+	ctx context.Context, cfg config.Config, stderr io.Writer, options app.Options,
+) error {
 	keys, err := api.ParseKeys(os.Getenv(api.KeysVariable))
 	if err != nil {
 		return err
 	}
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP) // before the first address is served
-	defer signal.Stop(hangup)
 	app.TuneCollector(cfg)
-	daemon, err := app.New(cfg, app.Options{
-		Logger: newLogger(cfg.Log, stderr), Version: version(), Keys: keys, Reload: hangup,
-	})
+	options.LogLevel = new(slog.LevelVar)
+	options.LogLevel.Set(cfg.Log.Level)
+	options.Logger = newLogger(cfg.Log.Format, options.LogLevel, stderr)
+	options.Version, options.Keys = version(), keys
+	daemon, err := app.New(cfg, options)
 	if err != nil {
 		return err
 	}
 	return daemon.Run(ctx)
 }
 
-func newLogger(cfg config.Log, out io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.Level}
-	if cfg.Format == "json" {
+func newLogger(format string, level slog.Leveler, out io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
 		return slog.New(slog.NewJSONHandler(out, options))
 	}
 	return slog.New(slog.NewTextHandler(out, options))

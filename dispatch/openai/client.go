@@ -86,8 +86,8 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, base: base, header: header, transport: newTransport(cfg, base)}, nil
 }
 
-// Close closes the connections that are idle, and the others when they are. Requests in progress end
-// as usual.
+// Close closes the connections that are idle, and the others when they are. Requests in progress
+// end as usual.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Request is one line to send.

@@ -114,10 +114,10 @@ type Reading struct {
 	*flowcontrol.Reading
 }
 
-// Reconfigure replaces the configuration, except for Tuning.Cost, by which the work of jobs has been
-// measured. It must be valid, as New's. Lines in flight and ready ones stay. The pools whose flow
-// control is configured differently get a new controller, which starts as in a new pool; those of
-// the other pools keep what they have learned.
+// Reconfigure replaces the configuration, except for Tuning.Cost, by which the work of jobs has
+// been measured. It must be valid, as New's. Lines in flight and ready ones stay. The pools whose
+// flow control is configured differently get a new controller, which starts as in a new pool; those
+// of the other pools keep what they have learned.
 type Reconfigure struct {
 	Config    Config
 	Scheduler scheduler.Config

@@ -33,7 +33,8 @@ wins over the file.
 
 Unknown keys and values that cannot be read are errors: the daemon does not start.
 ` + "`tidefill check FILE.yaml`" + ` reports all faults of a file, and prints the configuration that
-results from it. Durations are written ` + "`500ms`, `30s`, `1h30m` or `7d`" + `. The file never
+results from it. A running daemon applies changes of the file by itself, but for keys that say so
+([reload](operations.md#reload-the-configuration)). Durations are written ` + "`500ms`, `30s`, `1h30m` or `7d`" + `. The file never
 holds secrets: keys ending in ` + "`_env`" + ` name the environment variable that holds one.
 
 These are the keys that an operator sets. [tuning.md](tuning.md) has the others: the settings of each
@@ -132,6 +133,9 @@ func render(
 			sections = append(sections, s)
 			byPath[key.Path+suffix(key.Type)] = s
 			continue
+		}
+		if key.NeedsRestart() {
+			doc += " Needs a restart."
 		}
 		parent.rows = append(parent.rows, fmt.Sprintf("| `%s` | %s | %s | %s |",
 			key.Path, typeName(key.Type), shownDefault(key.Default), strings.ReplaceAll(

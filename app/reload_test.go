@@ -1,0 +1,304 @@
+package app_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/internal/apptest"
+)
+
+// reloading is a daemon whose configuration a test changes.
+type reloading struct {
+	*app.App
+	t      *testing.T
+	file   string
+	runner string
+	hangup chan os.Signal
+	log    *syncBuffer
+	level  *slog.LevelVar
+}
+
+// base is what every version of the file has.
+func (d *reloading) base(data string) string {
+	return "listen: 127.0.0.1:0\nadmin_listen: 127.0.0.1:0\nnode: test\ndata: " + data +
+		"\nshutdown: {drain: 100ms}\nflowcontrol: {policy: fixed}\n"
+}
+
+func startReloading(t *testing.T) *reloading {
+	t.Helper()
+	dir := t.TempDir()
+	d := &reloading{t: t, file: filepath.Join(dir, "tidefill.yaml"), log: &syncBuffer{},
+		runner: apptest.StartRunner(t, nil), hangup: make(chan os.Signal),
+		level: new(slog.LevelVar)}
+	d.write("")
+	load := func() (config.Config, error) { return config.Reload(d.file) }
+	cfg, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.App, _ = apptest.Start(t, cfg, app.Options{ConfigFile: d.file, Load: load, Reload: d.hangup,
+		LogLevel: d.level,
+		Logger:   slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), d.log), nil))})
+	return d
+}
+
+// write replaces the file by the base and more.
+func (d *reloading) write(more string) { d.overwrite(d.base(filepath.Dir(d.file)) + more) }
+
+func (d *reloading) overwrite(content string) {
+	d.t.Helper()
+	if !strings.Contains(content, "upstreams:") && strings.Contains(content, "node:") {
+		content += "upstreams: [{url: '" + d.runner + "'}]\n"
+	}
+	if err := os.WriteFile(d.file+".new", []byte(content), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.Rename(d.file+".new", d.file); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// page reads a page of the admin address.
+func (d *reloading) page(path string) string {
+	d.t.Helper()
+	answer, err := http.Get(d.AdminURL() + path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		d.t.Fatalf("%s: status %d: %v", path, answer.StatusCode, err)
+	}
+	return string(text)
+}
+
+// await waits until a page contains a text.
+func (d *reloading) await(path, text string) {
+	d.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !strings.Contains(d.page(path), text) {
+		if time.Now().After(deadline) {
+			d.t.Fatalf("%s never has %q:\n%s", path, text, d.page(path))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+const successful = "\ntidefill_config_last_reload_successful "
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// hup has the file read now. The App has handled a signal when it takes the next one.
+func (d *reloading) hup() {
+	d.hangup <- syscall.SIGHUP
+	d.hangup <- syscall.SIGHUP
+}
+
+func TestChangedFileIsApplied(t *testing.T) {
+	d := startReloading(t)
+	second := apptest.StartRunner(t, nil)
+	d.await("/metrics", successful+"1")
+	d.write("log: {level: debug}\napi: {max_batch_lines: 7}\nupstreams: [{url: '" + second +
+		"', headers: {X-Key: s3cr3t}}]\n")
+	d.await("/admin/config", "max_batch_lines: 7") // without a signal
+	if d.level.Level() != slog.LevelDebug {
+		t.Errorf("the log level is %v, want debug", d.level.Level())
+	}
+	page := d.page("/admin/config")
+	if !strings.Contains(page, second) || strings.Contains(page, d.runner) ||
+		strings.Contains(page, "s3cr3t") {
+		t.Errorf("the page shows another configuration, or a secret:\n%s", page)
+	}
+	if text := d.page("/admin/config?format=json"); !strings.Contains(text, `"max_batch_lines":7`) {
+		t.Errorf("JSON has no max_batch_lines:\n%s", text)
+	}
+	log := d.log.String()
+	if !strings.Contains(log, "api.max_batch_lines: 50000 -> 7") ||
+		strings.Contains(log, "s3cr3t") {
+		t.Errorf("the log does not name the change, or has a secret:\n%s", log)
+	}
+}
+
+func TestLinkedFileIsSwapped(t *testing.T) {
+	d := startReloading(t)
+	dir := filepath.Dir(d.file) // as Kubernetes mounts a ConfigMap: file -> ..data/file -> ..1/file
+	content, err := os.ReadFile(d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, more := range []string{"", "api: {max_streams: 77}\n"} {
+		version := filepath.Join(dir, []string{"..1", "..2"}[i])
+		do(os.Mkdir(version, 0o700))
+		do(os.WriteFile(filepath.Join(version, "tidefill.yaml"), append(content, more...), 0o600))
+		do(os.Symlink(version, filepath.Join(dir, "..data_tmp")))
+		do(os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+		if i == 0 {
+			do(os.Symlink(filepath.Join("..data", "tidefill.yaml"), d.file+".link"))
+			do(os.Rename(d.file+".link", d.file))
+			d.hup()
+		}
+	}
+	d.await("/admin/config", "max_streams: 77")
+}
+
+func TestRefusedFileChangesNothing(t *testing.T) {
+	d := startReloading(t)
+	base := d.base(filepath.Dir(d.file))
+	for name, c := range map[string]struct{ content, want string }{
+		"a value out of range": {base + "api: {max_streams: 0}\n",
+			d.file + ":7: api.max_streams is 0; set it above 0"},
+		"an unknown key": {base + "api: {max_stream: 1}\n", d.file + ":7: unknown key"},
+		"no YAML":        {base + "api: {max_streams\n", d.file + ":6: did not find"},
+		"several faults": {base + "api: {max_streams: 0, max_requests: 0}\n",
+			"set it above 0; " + d.file + ":7: api.max_streams"},
+		"an empty file": {"# nothing\n", d.file + " has no key"},
+		"a policy":      {base + "flow: x\n", "did you mean"},
+		"a key's variable": {base + "upstreams: [{url: 'http://a', api_key_env: TIDEFILL_NO}]\n",
+			"TIDEFILL_NO, named by api_key_env, is empty"},
+		"a keys file": {base + "auth: {keys_file: /nowhere}\n", "/nowhere"},
+	} {
+		d.write("")
+		d.hup()
+		d.await("/metrics", successful+"1")
+		d.overwrite(c.content)
+		d.hup()
+		d.await("/metrics", successful+"0")
+		if page := d.page("/admin/config"); !strings.Contains(page, "max_streams: 512") {
+			t.Errorf("%s: the configuration has changed:\n%s", name, page)
+		}
+		rows := strings.Split(strings.TrimSpace(d.log.String()), "\n")
+		last := rows[len(rows)-1]
+		if !strings.Contains(last, "level=ERROR") || !strings.Contains(last, c.want) {
+			t.Errorf("%s: the log ends with\n%s\nwant %s", name, last, c.want)
+		}
+	}
+	if err := os.Remove(d.file); err != nil {
+		t.Fatal(err)
+	}
+	d.hup()
+	d.await("/metrics", successful+"0")
+	d.write("")
+	d.await("/metrics", successful+"1") // without a signal, when it is back
+}
+
+func TestWhatNeedsARestartIsNamedAndTheRestApplied(t *testing.T) {
+	d := startReloading(t)
+	d.write("http: {max_connections: 9}\napi: {max_streams: 3}\n")
+	d.hup()
+	page := d.page("/admin/config")
+	for _, want := range []string{"# Restart to apply: http.max_connections: 1024 -> 9\n",
+		"max_connections: 1024\n", "max_streams: 3\n"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q:\n%s", want, page)
+		}
+	}
+	d.await("/metrics", "tidefill_config_changes_pending_restart 1")
+	if log := d.log.String(); !strings.Contains(log, "restart to apply") ||
+		!strings.Contains(log, "http.max_connections: 1024 -> 9") {
+		t.Errorf("the log does not name what needs a restart:\n%s", log)
+	}
+	d.write("api: {max_streams: 3}\n")
+	d.hup()
+	d.await("/metrics", "tidefill_config_changes_pending_restart 0")
+}
+
+// While a file is being written, it is not read. Nobody waits for the writer.
+func TestStormOfWritesIsHarmless(t *testing.T) {
+	d := startReloading(t)
+	whole := d.base(filepath.Dir(d.file)) + "upstreams: [{url: '" + d.runner + "'}]\n"
+	for i := range 250 {
+		half := whole[:i*7%len(whole)]
+		if err := os.WriteFile(d.file, []byte(half), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := os.WriteFile(d.file, []byte(whole+"api: {max_streams: 4}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.await("/admin/config", "max_streams: 4")
+	d.await("/metrics", successful+"1")
+	if log := d.log.String(); strings.Contains(log, "level=ERROR") {
+		t.Errorf("a half-written file was read:\n%s", log)
+	}
+}
+
+func TestKeysCannotBeSwitchedOff(t *testing.T) {
+	d := startReloading(t)
+	keys := filepath.Join(t.TempDir(), "keys.yaml")
+	if err := os.WriteFile(keys, []byte("keys: [{hash: 'sha256:"+strings.Repeat("ab", 32)+"'}]"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.write("auth: {keys_file: " + keys + "}\n")
+	d.hup()
+	if status := get(t, d.URL()+"/v1/models"); status != http.StatusUnauthorized {
+		t.Errorf("status %d without a key after keys were added, want 401", status)
+	}
+	d.write("")
+	d.hup()
+	if status := get(t, d.URL()+"/v1/models"); status != http.StatusUnauthorized {
+		t.Errorf("status %d without a key after keys were removed, want 401", status)
+	}
+	if log := d.log.String(); !strings.Contains(log, "without it there would be no API key") {
+		t.Errorf("the log does not say why:\n%s", log)
+	}
+}
+
+// A policy that reads metrics gets readings although the one at the start used none.
+func TestReadingsBeginWithAPolicyThatUsesThem(t *testing.T) {
+	d := startReloading(t)
+	if strings.Contains(d.page("/metrics"), "tidefill_reading_timestamp_seconds{") {
+		t.Error("there are readings under the policy fixed")
+	}
+	d.write("")
+	content, err := os.ReadFile(d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.overwrite(strings.Replace(string(content), "policy: fixed", "policy: headroom", 1))
+	d.hup()
+	d.await("/metrics", "tidefill_reading_timestamp_seconds{")
+	d.write("")
+	d.hup()
+	deadline := time.Now().Add(30 * time.Second)
+	for strings.Contains(d.page("/metrics"), "tidefill_reading_timestamp_seconds{") {
+		if time.Now().After(deadline) {
+			t.Fatal("readings go on under the policy fixed")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
