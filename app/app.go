@@ -120,7 +120,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Node:  a.cfg.Node, Upstreams: a.cfg.Upstreams,
 		Scheduler: a.cfg.Scheduler, Flow: a.cfg.FlowControl,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
-		Watcher: a.recording.watcher(),
+		Watcher: a.recording.watcher(), OnPools: a.recording.onPools(),
 	})
 	if err != nil {
 		return err

@@ -32,6 +32,10 @@ func (a *App) logPromise(ctx context.Context, flow flowcontrol.Config, pool, sig
 		log.InfoContext(ctx, "interactive users are protected", "promise", flow.SLO.String(),
 			"signals", signals)
 	}
+	if shadow := flow.Shadow.Policy; shadow != "" {
+		log.InfoContext(ctx, "a shadow policy observes the pool and changes nothing", "shadow",
+			shadow)
+	}
 }
 
 // signals lists what is read of the pools' engines and gateways.

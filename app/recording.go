@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/dispatch/plan"
 	format "github.com/tidefill/tidefill/internal/recording"
 	"github.com/tidefill/tidefill/telemetry"
 )
@@ -41,6 +42,14 @@ func (r *recording) watcher() dispatch.Watcher {
 		return nil
 	}
 	return r.Recorder
+}
+
+// onPools returns what the dispatcher reports the state of its pools to; nil for the nil recording.
+func (r *recording) onPools() func(time.Time, []plan.PoolStatus) {
+	if r == nil {
+		return nil
+	}
+	return r.Pools
 }
 
 // latencies records the latency histograms of a reading, which the planner does not receive.

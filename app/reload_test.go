@@ -23,6 +23,7 @@ type reloading struct {
 	*app.App
 	t      *testing.T
 	file   string
+	more   string // that every version of the file has
 	runner string
 	hangup chan os.Signal
 	log    *syncBuffer
@@ -32,15 +33,22 @@ type reloading struct {
 // base is what every version of the file has.
 func (d *reloading) base(data string) string {
 	return "listen: 127.0.0.1:0\nadmin_listen: 127.0.0.1:0\nnode: test\ndata: " + data +
-		"\nshutdown: {drain: 100ms}\nflowcontrol: {policy: fixed}\n"
+		"\nshutdown: {drain: 100ms}\nflowcontrol: {policy: fixed}\n" + d.more
 }
 
 func startReloading(t *testing.T) *reloading {
+	t.Helper()
+	return startReloadingWith(t, "")
+}
+
+// startReloadingWith starts a daemon with more in its file, in which {dir} is a new directory.
+func startReloadingWith(t *testing.T, more string) *reloading {
 	t.Helper()
 	dir := t.TempDir()
 	d := &reloading{t: t, file: filepath.Join(dir, "tidefill.yaml"), log: &syncBuffer{},
 		runner: apptest.StartRunner(t, nil), hangup: make(chan os.Signal),
 		level: new(slog.LevelVar)}
+	d.more = strings.ReplaceAll(more, "{dir}", dir)
 	d.write("")
 	load := func() (config.Config, error) { return config.Reload(d.file) }
 	cfg, err := load()

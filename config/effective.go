@@ -15,11 +15,35 @@ import (
 func (c Config) YAML() ([]byte, error) { return writeYAML(c) }
 
 func writeYAML(c any) ([]byte, error) {
-	root, err := encode(reflect.ValueOf(c))
+	root, err := encodeShort(c)
 	if err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	return writeNode(root)
+}
+
+// encodeShort encodes a configuration, except for the settings of shadow policies that are the
+// defaults.
+func encodeShort(c any) (*yaml.Node, error) {
+	root, err := encode(reflect.ValueOf(c))
+	if err != nil {
+		return nil, err
+	}
+	defaults, err := encode(reflect.ValueOf(Default().FlowControl.Shadow))
+	if err != nil {
+		return nil, err
+	}
+	flow := valueOf(root, "flowcontrol")
+	shadow := valueOf(flow, "shadow")
+	var kept []*yaml.Node
+	for i := 0; i < len(shadow.Content); i += 2 {
+		key, value := shadow.Content[i], shadow.Content[i+1]
+		if key.Value == "policy" || !reflect.DeepEqual(value, valueOf(defaults, key.Value)) {
+			kept = append(kept, key, value)
+		}
+	}
+	shadow.Content = kept
+	return root, nil
 }
 
 func writeNode(root *yaml.Node) ([]byte, error) {

@@ -24,7 +24,7 @@ type Key struct {
 	Struct reflect.Type
 	Field  string
 	// Policy is set for the settings of a flow-control policy, which apply only while that policy
-	// is selected.
+	// is selected, and for those of a shadow.
 	Policy bool
 }
 
@@ -66,8 +66,11 @@ func keysOf(defaults reflect.Value) []Key {
 	var walk func(prefix string, v reflect.Value, defaults, policy bool)
 	walk = func(prefix string, v reflect.Value, defaults, policy bool) {
 		for f := range fields(v) {
+			if f.unlisted {
+				continue
+			}
 			value := f.of(v)
-			policy := policy || f.entry &&
+			policy := policy || f.Tag.Get("config") == "policy" || f.entry &&
 				v.FieldByIndex(f.Index).Type() == reflect.TypeFor[flowcontrol.Settings]()
 			key := Key{Path: join(prefix, f.key), Type: f.Type, Struct: f.owner, Field: f.Name,
 				Policy: policy}
@@ -102,6 +105,9 @@ type field struct {
 	// entry is set for an entry of the map at Index. The map's values are interfaces that hold
 	// structs.
 	entry bool
+	// unlisted is set for an entry of a map tagged config:"unlisted", whose keys are those of
+	// another section
+	unlisted bool
 }
 
 // of returns the field's value in a section.
@@ -161,6 +167,7 @@ func structFields(v reflect.Value, index []int) iter.Seq[field] {
 					inlined = mapEntries
 				}
 				for inner := range inlined(v.Field(i), f.Index) {
+					inner.unlisted = inner.unlisted || f.Tag.Get("config") == "unlisted"
 					if !yield(inner) {
 						return
 					}

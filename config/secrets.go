@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,7 +15,7 @@ const hidden = "(hidden)"
 // ShownYAML returns the configuration with all keys, without what may be a secret: values of
 // headers, and credentials and queries of URLs.
 func (c Config) ShownYAML() ([]byte, error) {
-	root, err := encode(reflect.ValueOf(c))
+	root, err := encodeShort(c)
 	if err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}

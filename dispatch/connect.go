@@ -121,7 +121,7 @@ func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
 	return &progress{
 		store: d.deps.Progress, timeout: with.cfg.LeaseTTL, metrics: d.metrics, leading: leading,
 		owner: with.owner, log: with.log, runs: with.runs, tasks: with.tasks,
-		catalog: d.catalog, takeovers: takeovers{},
+		catalog: d.catalog, takeovers: takeovers{}, onPools: d.deps.OnPools,
 	}
 }
 

@@ -31,6 +31,9 @@ type Deps struct {
 	Registerer prometheus.Registerer
 	// Watcher receives the planner's events and actions; nil: nobody does.
 	Watcher Watcher
+	// OnPools receives the state of the pools each time it is published. The loop calls it, so it
+	// must not block. Nil: nobody does.
+	OnPools func(now time.Time, pools []plan.PoolStatus)
 }
 
 // Watcher receives each event of a planner and the actions that it led to. The loop calls it, so it

@@ -29,6 +29,7 @@ type progress struct {
 	failing atomic.Bool                       // the last post failed
 
 	catalog *catalog
+	onPools func(now time.Time, pools []plan.PoolStatus) // nil: nobody
 
 	// Owned by the loop.
 	warnings    poolWarnings
@@ -49,7 +50,13 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	for i, warnings := range planner.Warnings(now) {
 		pools[i].Warnings = warnings
 	}
+	for i, allowance := range planner.Shadows(now) {
+		pools[i].Shadow = allowance
+	}
 	p.warn(pools)
+	if p.onPools != nil {
+		p.onPools(now, pools)
+	}
 	p.pools.Store(&pools)
 	if now.Sub(p.explainedAt) >= explainEvery || len(p.terms) != len(pools) {
 		p.terms, p.explainedAt = planner.Terms(now), now

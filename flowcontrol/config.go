@@ -30,6 +30,9 @@ type Config struct {
 	Shared bool `yaml:"shared"`
 	// Settings are the policies' own configurations, each in a section of the policy's name.
 	Settings Settings `yaml:",inline"`
+	// Shadow runs a second policy that observes the pool, and changes nothing. Below its policy's
+	// name it takes the same settings as flowcontrol does.
+	Shadow Shadow `yaml:"shadow" json:",omitzero" config:"policy"`
 	// Pools holds what differs in single pools, by the name of a model that the pool serves: the
 	// keys of flowcontrol, laid over the values above. If a pool serves several models, the first
 	// by name that has an entry counts. Example: {nightly-70b: {shared: false}}. Default: none.
@@ -110,18 +113,15 @@ func DefaultConfig() Config {
 		SLO:      SLO{Slowdown: 1.15, Late: 0.006},
 		Shared:   true,
 		Settings: defaultSettings(),
+		Shadow:   Shadow{Settings: defaultSettings()},
 	}
 }
 
 // Validate reports every fault with the path of its field.
 func (c Config) Validate() error {
 	var all faults.List
-	if f, err := policies.Get(c.Policy); err != nil {
-		all.Add("policy", "%w", err)
-	} else if own := c.Settings[c.Policy]; reflect.TypeOf(own) != reflect.TypeOf(f.Default) {
-		all.Add("policy", "the settings of %s are a %T, want a %T; start from DefaultConfig",
-			c.Policy, own, f.Default)
-	}
+	c.validatePolicy("", &all)
+	c.validateShadow(&all)
 	all.NotNegative("slo.ttft", c.SLO.TTFT)
 	all.NotNegative("slo.tpot", c.SLO.TPOT)
 	if !(c.SLO.Slowdown > 1 && c.SLO.Slowdown <= 10) {
@@ -134,17 +134,28 @@ func (c Config) Validate() error {
 	all.AtLeast("engine.kv_tokens", c.Engine.KVTokens, 0)
 	all.AtLeast("engine.max_seqs", c.Engine.MaxSeqs, 0)
 	all.AtLeast("engine.max_batched_tokens", c.Engine.MaxBatchedTokens, 0)
+	for _, model := range slices.Sorted(maps.Keys(c.Pools)) {
+		all.AddAll("pools."+model, c.Pools[model].validateOverlay())
+	}
+	return all.Err()
+}
+
+// validatePolicy reports what is wrong with the policy and the settings. prefix is the path of
+// both.
+func (c Config) validatePolicy(prefix string, all *faults.List) {
+	if f, err := policies.Get(c.Policy); err != nil {
+		all.Add(prefix+"policy", "%w", err)
+	} else if own := c.Settings[c.Policy]; reflect.TypeOf(own) != reflect.TypeOf(f.Default) {
+		all.Add(prefix+"policy", "the settings of %s are a %T, want a %T; start from DefaultConfig",
+			c.Policy, own, f.Default)
+	}
 	if NeedsOf(c.Policy).CostModel && !c.Engine.CostModel.Known() {
 		all.Add("engine.cost_model", "is unknown, and the policy %s needs it; measure it with "+
 			"tidefill profile fit, or take another policy", c.Policy)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Settings)) {
-		all.AddAll(name, c.Settings[name].Validate())
+		all.AddAll(prefix+name, c.Settings[name].Validate())
 	}
-	for _, model := range slices.Sorted(maps.Keys(c.Pools)) {
-		all.AddAll("pools."+model, c.Pools[model].validateOverlay())
-	}
-	return all.Err()
 }
 
 // validateOverlay reports what is wrong with an entry of Pools.

@@ -25,15 +25,15 @@ func (c Config) Own(models []string) (own Config, found bool) {
 	return Config{}, false
 }
 
-// UsesReadings reports whether the policy of any pool uses readings. If none does, nobody has to
-// read metrics.
+// UsesReadings reports whether the policy of any pool, or its shadow, uses readings. If none does,
+// nobody has to read metrics.
 func (c Config) UsesReadings() bool {
 	for own := range maps.Values(c.Pools) {
-		if NeedsOf(own.Policy).Readings {
+		if own.UsesReadings() {
 			return true
 		}
 	}
-	return NeedsOf(c.Policy).Readings
+	return NeedsOf(c.Policy).Readings || NeedsOf(c.Shadow.Policy).Readings
 }
 
 // UnsharedIterations reports whether iterations may take as long as they need: no interactive

@@ -62,11 +62,11 @@ func OwnConfig[C PolicyConfig](c Config, policy string) C {
 func (c Config) Selected() PolicyConfig { return c.Settings[c.Policy] }
 
 // Equal reports whether a controller for one pool is the same by both configurations: they agree
-// in all but the settings of policies that are not selected, and Pools.
+// in all but the settings of policies that are not selected, Shadow and Pools.
 func (c Config) Equal(other Config) bool {
 	alike := func(c Config) Config {
 		c.Settings = Settings{c.Policy: c.Selected()}
-		c.Pools = nil
+		c.Pools, c.Shadow = nil, Shadow{}
 		return c
 	}
 	return reflect.DeepEqual(alike(c), alike(other))

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/aimd"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -27,8 +30,13 @@ type manyJobs struct {
 }
 
 func newManyJobs(tb testing.TB, jobs int) *manyJobs {
-	deps := Deps{Scheduler: scheduler.DefaultConfig(), Random: rand.New(rand.NewPCG(1, 2))}
-	deps.Flow = flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 64})
+	return newManyJobsUnder(tb, jobs, flowcontrol.DefaultConfig().Select(fixed.Name,
+		fixed.Config{PerRunner: 64}))
+}
+
+func newManyJobsUnder(tb testing.TB, jobs int, flow flowcontrol.Config) *manyJobs {
+	deps := Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow,
+		Random: rand.New(rand.NewPCG(1, 2))}
 	c := &manyJobs{planner: newPlanner(tb, DefaultConfig(), deps), now: noon,
 		random: rand.New(rand.NewPCG(3, 4))}
 	for slot := range 256 {
@@ -140,6 +148,24 @@ func BenchmarkStep(b *testing.B) {
 		}
 		report(b, took)
 	})
+}
+
+// BenchmarkShadow measures the end of a line and the start of the next one with a shadow beside the
+// policy fixed, which costs next to nothing itself.
+func BenchmarkShadow(b *testing.B) {
+	for _, policy := range []string{"", aimd.Name, headroom.Name} {
+		b.Run(cmp.Or(policy, "none"), func(b *testing.B) {
+			flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 64})
+			flow.Shadow.Policy = policy
+			c := newManyJobsUnder(b, 1000, flow)
+			var f Finished
+			b.ReportAllocs()
+			for b.Loop() {
+				c.finish(&f)
+				c.load()
+			}
+		})
+	}
 }
 
 // TestStepCostDoesNotDependOnTheNumberOfJobs compares a planner with one of a hundred times as many

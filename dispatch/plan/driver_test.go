@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/shadow"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -42,7 +43,7 @@ type testDriver struct {
 
 	planner *Planner
 	// twin gets the same events and must return the same actions, though its maps have another
-	// order
+	// order, and it has no shadows
 	twin *Planner
 
 	batches  map[string]*fakeBatch
@@ -123,12 +124,14 @@ func (f *request) id() lineID { return lineID{f.Key, f.Chunk, f.Slot} }
 func newTestDriver(
 	t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Config,
 ) *testDriver {
-	deps := func() Deps {
+	deps := func(flow flowcontrol.Config) Deps {
 		return Deps{Scheduler: sched, Flow: flow, Random: rand.New(rand.NewPCG(1, 2))}
 	}
+	alone := flow
+	alone.Shadow = flowcontrol.Shadow{}
 	return &testDriver{
-		t: t, cfg: cfg, deps: deps(), now: noon, planner: newPlanner(t, cfg, deps()),
-		twin:    newPlanner(t, cfg, deps()),
+		t: t, cfg: cfg, deps: deps(flow), now: noon, planner: newPlanner(t, cfg, deps(flow)),
+		twin:    newPlanner(t, cfg, deps(alone)),
 		batches: map[string]*fakeBatch{}, runners: map[string]*fakeRunner{},
 		lines: map[lineID]*fakeLine{}, answered: map[JobKey]int{}, warm: map[warmRunner]bool{},
 		metered: map[string]bool{},
@@ -161,6 +164,10 @@ func (w *testDriver) step(ev Event) Verdict {
 			w.answered[f.Key]++
 		}
 		w.requests = slices.DeleteFunc(w.requests, func(x *request) bool { return x == f })
+	}
+	if ev, ok := ev.(Reconfigure); ok {
+		ev.Flow.Shadow = flowcontrol.Shadow{}
+		twinEvent = ev
 	}
 	twin := w.twin.Step(w.now, twinEvent)
 	if diff := cmp.Diff(plain(got), plain(twin)); diff != "" {
@@ -905,8 +912,9 @@ var _ failer = (*testing.T)(nil)
 func (w *testDriver) reconfigure() {
 	w.t.Helper()
 	old, before := w.planner.flow, map[*pool]flowcontrol.Controller{}
+	shadows := map[*pool]*shadow.Shadow{}
 	for _, pool := range w.planner.pools {
-		before[pool] = pool.flow
+		before[pool], shadows[pool] = pool.flow, pool.shadow
 		if old.For(pool.models).Equal(w.deps.Flow.For(pool.models)) {
 			continue
 		}
@@ -924,6 +932,15 @@ func (w *testDriver) reconfigure() {
 		if kept := pool.flow == flow; kept != same {
 			w.t.Fatalf("pool %v: the controller was kept: %v; its configuration is the same: %v",
 				pool.models, kept, same)
+		}
+		one, _ := old.For(pool.models).ForShadow()
+		other, shadowed := w.deps.Flow.For(pool.models).ForShadow()
+		if (pool.shadow != nil) != shadowed {
+			w.t.Fatalf("pool %v: there is a shadow: %v, want %v", pool.models, pool.shadow != nil,
+				shadowed)
+		}
+		if kept := pool.shadow == shadows[pool]; shadowed && kept != one.Equal(other) {
+			w.t.Fatalf("pool %v: the shadow was kept: %v", pool.models, kept)
 		}
 	}
 }

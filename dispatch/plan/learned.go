@@ -221,5 +221,5 @@ func (p *Planner) forget(now time.Time, ev Forget) {
 		delete(p.outputs, m)
 	}
 	pool.control(p.flow.For(pool.models))
-	pool.rejoin(now)
+	pool.rejoin(now, pool.observe)
 }

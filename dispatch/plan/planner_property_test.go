@@ -135,6 +135,8 @@ func drawFlow(t *rapid.T) flowcontrol.Config {
 	own := aimd.DefaultConfig()
 	own.Start, own.PerRunner = 2, 6
 	flow = flow.With(aimd.Name, own)
+	flow.Shadow.Policy = rapid.SampledFrom([]string{"", "", fixed.Name, aimd.Name, "variable"}).
+		Draw(t, "shadow")
 	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
 	return flow
 }

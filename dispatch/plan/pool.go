@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/shadow"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -21,7 +22,8 @@ type pool struct {
 	starts     *scheduler.Queue
 	loads      *scheduler.Queue
 	flow       flowcontrol.Controller
-	controlled flowcontrol.Config // of flow
+	controlled flowcontrol.Config // of flow and shadow
+	shadow     *shadow.Shadow     // nil: there is none
 	prefill    prefill
 	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
 	takenOver  *TakenOver // what it took over; nil: nothing was known of it
@@ -57,10 +59,13 @@ func (p *pool) put(j *job) {
 	p.loads.Put(queued)
 }
 
-// observe passes an observation to the controller.
+// observe passes an observation to the controller and its shadow.
 func (p *pool) observe(now time.Time, o flowcontrol.Observation) {
 	if p.flow.Observe(now, o) {
 		p.stale = true
+	}
+	if p.shadow != nil {
+		p.shadow.Observe(now, o)
 	}
 }
 

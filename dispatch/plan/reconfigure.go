@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/shadow"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -48,12 +49,8 @@ func (p *Planner) reconfigure(now time.Time, ev Reconfigure) {
 	}
 	p.flow = ev.Flow
 	for _, pool := range p.pools {
-		if cfg := p.flow.For(pool.models); !pool.controlled.Equal(cfg) {
-			before := pool.flow
-			pool.control(cfg)
-			pool.inherit(now, before)
-			pool.rejoin(now)
-			p.nextRequired = time.Time{} // the new controller does not know what deadlines require
+		if pool.reconfigure(now, p.flow.For(pool.models)) {
+			p.nextRequired = time.Time{} // a new controller does not know what deadlines require
 		}
 	}
 }
@@ -73,11 +70,36 @@ func (p *Planner) reorder() {
 	}
 }
 
-// control gives the pool a new controller.
+// control gives the pool a controller and its shadow.
 func (p *pool) control(cfg flowcontrol.Config) {
-	p.flow, p.controlled = must(flowcontrol.New(cfg)), cfg
+	p.flow, p.shadow, p.controlled = must(flowcontrol.New(cfg)), must(shadow.New(cfg)), cfg
 	p.prefill = prefill{cfg.Engine}
 	p.stale = true
+}
+
+// reconfigure replaces the controller and the shadow, each if its own configuration differs. It
+// reports whether the controller is another one.
+func (p *pool) reconfigure(now time.Time, cfg flowcontrol.Config) (replaced bool) {
+	same := p.controlled.Equal(cfg)
+	before, shadowed := p.controlled.ForShadow()
+	after, shadows := cfg.ForShadow()
+	sameShadow := !shadowed && !shadows || shadowed && shadows && before.Equal(after)
+	p.controlled = cfg
+	if !sameShadow {
+		p.shadow = must(shadow.New(cfg))
+		p.rejoin(now, p.shadow.Observe)
+	}
+	if !same {
+		old := p.flow
+		p.flow, p.prefill = must(flowcontrol.New(cfg)), prefill{cfg.Engine}
+		p.inherit(now, old)
+		p.stale = true
+		for _, r := range p.runners {
+			r.lines.prefill = p.prefill
+		}
+		p.rejoin(now, func(now time.Time, o flowcontrol.Observation) { p.flow.Observe(now, o) })
+	}
+	return !same
 }
 
 // inherit gives a new controller what that before it has learned, if it is of the same policy. What
@@ -94,14 +116,13 @@ func (p *pool) inherit(now time.Time, before flowcontrol.Controller) {
 }
 
 // rejoin reports the pool's runners to a new controller, and the pauses that they have asked for.
-func (p *pool) rejoin(now time.Time) {
+func (p *pool) rejoin(now time.Time, observe func(time.Time, flowcontrol.Observation)) {
 	for _, r := range p.runners {
-		r.lines.prefill = p.prefill
-		p.observe(now, r.joined())
+		observe(now, r.joined())
 		if pause := r.heldUntil.Sub(now); pause > 0 {
 			o := r.observation(flowcontrol.Shed)
 			o.RetryAfter = pause
-			p.observe(now, o)
+			observe(now, o)
 		}
 	}
 }

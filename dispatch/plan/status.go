@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/shadow"
 )
 
 // BatchStatus is the state of a batch.
@@ -127,6 +128,9 @@ type PoolStatus struct {
 	Warnings []flowcontrol.Warning
 	// TakenOver is what was taken over of what was learned before; nil: nothing was known.
 	TakenOver *TakenOver
+	// Shadow is what the pool's shadow would allow, which Planner.Pools leaves out too. Nil: there
+	// is none.
+	Shadow *shadow.Allowance
 }
 
 // RunnerStatus is the state of a runner.
@@ -178,6 +182,18 @@ func (p *Planner) Warnings(now time.Time) [][]flowcontrol.Warning {
 	for i, pool := range p.pools {
 		if w, warns := pool.flow.(flowcontrol.Warner); warns {
 			all[i] = w.Warnings(now)
+		}
+	}
+	return all
+}
+
+// Shadows returns what the shadows of the pools would allow, in the order of Pools. Nil: there is
+// none.
+func (p *Planner) Shadows(now time.Time) []*shadow.Allowance {
+	all := make([]*shadow.Allowance, len(p.pools))
+	for i, pool := range p.pools {
+		if a, shadowed := pool.shadow.Allowance(now); shadowed {
+			all[i] = &a
 		}
 	}
 	return all

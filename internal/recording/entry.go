@@ -30,6 +30,7 @@ type Entry struct {
 	Gaps      *Gaps      `json:"gaps,omitempty"`
 	Reading   *Reading   `json:"reading,omitempty"`
 	Latencies *Latencies `json:"latencies,omitempty"`
+	Shadow    *Shadow    `json:"shadow,omitempty"`
 	// Lost counts the entries before this one that were dropped.
 	Lost int `json:"lost,omitempty"`
 }
@@ -78,6 +79,20 @@ type Gaps struct {
 	Took   float64 `json:"took_s"` // together
 	// Lines is the number of batch lines on the runner then.
 	Lines int `json:"lines"`
+}
+
+// Shadow is what the shadow policy of a pool would allow, beside what the pool's policy allows.
+type Shadow struct {
+	Models []int  `json:"models"` // of the pool
+	Policy string `json:"policy"` // the shadow's
+	// Lines may be in flight in the pool by the shadow, Granted by the pool's policy. Reason and
+	// GrantedReason are why no more. Empty: nothing limits.
+	Lines         int    `json:"lines"`
+	Reason        string `json:"reason,omitempty"`
+	Granted       int    `json:"granted"`
+	GrantedReason string `json:"granted_reason,omitempty"`
+	// InFlight is how many are.
+	InFlight int `json:"in_flight"`
 }
 
 // Number is a value that may be unknown: NaN, which is left out of the JSON.

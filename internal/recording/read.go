@@ -75,7 +75,7 @@ func decodeStrict(text []byte, v any) error {
 func (e *Entry) check(last float64) error {
 	set := 0
 	for _, is := range []bool{e.Runner != nil, e.Job != nil, e.Line != nil, e.Gaps != nil,
-		e.Reading != nil, e.Latencies != nil} {
+		e.Reading != nil, e.Latencies != nil, e.Shadow != nil} {
 		if is {
 			set++
 		}
@@ -83,8 +83,8 @@ func (e *Entry) check(last float64) error {
 	switch {
 	case set != 1:
 		return fmt.Errorf(
-			"an entry has one of runner, job, line, gaps, reading and latencies; this one has %d",
-			set)
+			"an entry has one of runner, job, line, gaps, reading, latencies and shadow; "+
+				"this one has %d", set)
 	case !(e.At >= 0 && e.At < 1e9):
 		return fmt.Errorf("t is %v, want seconds since began", e.At)
 	case e.At < last:
@@ -100,6 +100,9 @@ func (e *Entry) check(last float64) error {
 		return errors.New("lines of a job must be positive, and its other values not negative")
 	case e.Gaps != nil && !(e.Gaps.Count > 0 && e.Gaps.Took >= 0 && e.Gaps.Lines >= 0):
 		return errors.New("count of gaps must be positive, and their other values not negative")
+	case e.Shadow != nil && !(e.Shadow.Lines >= 0 && e.Shadow.Granted >= 0 &&
+		e.Shadow.InFlight >= 0):
+		return errors.New("the values of a shadow must not be negative")
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package recording
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +29,13 @@ type Recorder struct {
 	inFlight   map[int]int               // number of lines in flight on a runner
 	firstToken map[lineKey]time.Duration // latency, of lines in flight
 	latencies  map[[2]int]time.Time      // last entry of Latencies, by runner and model
+	shadows    map[string]recordedShadow // last entry of Shadow, by pool
+}
+
+// recordedShadow is an entry of Shadow and its time.
+type recordedShadow struct {
+	entry Shadow
+	at    time.Time
 }
 
 // lineKey identifies a line in flight.
@@ -39,12 +48,15 @@ type lineKey struct {
 // are large, and only their changes over minutes are used.
 const latenciesInterval = 10 * time.Second
 
+// shadowInterval is the minimum interval between two entries of a pool's shadow.
+const shadowInterval = time.Second
+
 // NewRecorder returns a Recorder that writes to a sink. began is the start of the recording.
 func NewRecorder(began time.Time, sink Sink) *Recorder {
 	return &Recorder{
 		began: began, sink: sink, jobs: map[plan.JobKey]int{}, serving: map[int][]int{},
 		inFlight: map[int]int{}, firstToken: map[lineKey]time.Duration{},
-		latencies: map[[2]int]time.Time{},
+		latencies: map[[2]int]time.Time{}, shadows: map[string]recordedShadow{},
 	}
 }
 
@@ -116,6 +128,31 @@ func (r *Recorder) Latencies(now time.Time, runner, model string, ttft, tpot []f
 	}
 	r.latencies[key] = now
 	r.put(now, Entry{Latencies: &l})
+}
+
+// Pools records what the shadow policies of pools would allow, if it has changed.
+func (r *Recorder) Pools(now time.Time, pools []plan.PoolStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range pools {
+		if p.Shadow == nil {
+			continue
+		}
+		s := Shadow{Policy: p.Shadow.Policy, Lines: p.Shadow.Lines,
+			Reason: string(p.Shadow.Reason), Granted: p.Limit, GrantedReason: string(p.Granted),
+			InFlight: p.InFlight}
+		for _, m := range p.Models {
+			s.Models = append(s.Models, r.models.of(m))
+		}
+		slices.Sort(s.Models)
+		key := fmt.Sprint(s.Models)
+		last, known := r.shadows[key]
+		if known && (now.Sub(last.at) < shadowInterval || reflect.DeepEqual(last.entry, s)) {
+			continue
+		}
+		r.shadows[key] = recordedShadow{s, now}
+		r.put(now, Entry{Shadow: &s})
+	}
 }
 
 // put writes an entry. Concurrent events may arrive slightly out of order, but the times of entries

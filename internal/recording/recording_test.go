@@ -20,6 +20,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/flowcontrol/shadow"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -83,6 +84,14 @@ func record(t *testing.T, sink Sink) *Recorder {
 	r.Latencies(now.Add(time.Second), "gpu-7.internal:8000", "", histogram, histogram)
 	// out of order
 	r.Latencies(now.Add(-time.Second), "", "secret-model", nil, histogram)
+	pools := func(lines int) []plan.PoolStatus {
+		return []plan.PoolStatus{{Models: []string{"secret-model"}, Limit: 2, InFlight: 1,
+			Granted: flowcontrol.ReasonRunnerLimit, Shadow: &shadow.Allowance{Policy: "aimd",
+				Lines: lines, Reason: flowcontrol.ReasonLearning}}, {Models: []string{"other"}}}
+	}
+	r.Pools(now, pools(5))
+	r.Pools(now.Add(time.Second/2), pools(6)) // within shadowInterval
+	r.Pools(now.Add(time.Minute), pools(5))   // no change
 	return r
 }
 
@@ -112,6 +121,8 @@ func TestRecordingHasNoNames(t *testing.T) {
 		{At: 3.25, Line: &Line{Job: 1, Runner: 1, End: "shed", Took: 0.002}},
 		{At: 3.25, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{0.5, 3}, {-1, 4}}}},
 		{At: 3.25, Latencies: &Latencies{Model: 1, TPOT: Histogram{{0.5, 3}, {-1, 4}}}},
+		{At: 3.25, Shadow: &Shadow{Models: []int{1}, Policy: "aimd", Lines: 5, Reason: "learning",
+			Granted: 2, GrantedReason: "runner_limit", InFlight: 1}},
 	}
 	if diff := cmp.Diff(want, got, sameNumbers); diff != "" {
 		t.Error(diff)
@@ -294,6 +305,9 @@ func TestReadErrorsNameTheRow(t *testing.T) {
 			`file:2: json: unknown field "prompt"`},
 		"an unknown key deep": {header + `{"t":1,"reading":{"source":"metrics","runing":1}}` + "\n",
 			`file:2: json: unknown field "runing"`},
+		"a negative shadow": {header +
+			`{"t":1,"shadow":{"models":[1],"policy":"a","lines":-1,"granted":1,"in_flight":1}}` +
+			"\n", "file:2: the values of a shadow"},
 		"nothing": {header + `{"t":1}` + "\n", "file:2: an entry has one of"},
 		"two things": {header +
 			`{"t":1,"runner":{"id":1},"job":{"id":1,"model":1,"lines":1,"prompt":1}}` + "\n",

@@ -1,0 +1,77 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
+)
+
+const shadowFile = `flowcontrol:
+  headroom: {start: 3}
+  shadow: {policy: headroom, headroom: {start: 5}}
+  pools:
+    m: {shared: false}
+    n: {shadow: {policy: aimd}}
+    o: {shadow: {policy: ""}}
+`
+
+func TestShadowHasItsOwnSettings(t *testing.T) {
+	cfg, err := parse(shadowFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(c flowcontrol.Config) int {
+		return flowcontrol.OwnConfig[headroom.Config](c, headroom.Name).Start
+	}
+	shadow, _ := cfg.FlowControl.ForShadow()
+	if start(cfg.FlowControl) != 3 || start(shadow) != 5 {
+		t.Errorf("start is %d, and %d of the shadow, want 3 and 5", start(cfg.FlowControl),
+			start(shadow))
+	}
+	for pool, want := range map[string]string{"m": "headroom", "n": "aimd", "o": ""} {
+		if got := cfg.FlowControl.For([]string{pool}).Shadow.Policy; got != want {
+			t.Errorf("the shadow of pool %s is %q, want %q", pool, got, want)
+		}
+	}
+	if shadow, _ := cfg.FlowControl.For([]string{"m"}).ForShadow(); shadow.Shared {
+		t.Error("the shadow of a pool that is not shared takes it for a shared one")
+	}
+	text, err := cfg.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := config.Parse("effective.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(cfg, again, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("read back (-want +got):\n%s", diff)
+	}
+	if n := strings.Count(string(text), "decrease_every:"); n > 3 {
+		t.Errorf("%d times decrease_every: the settings of shadows are shown although they are "+
+			"the defaults:\n%s", n, text)
+	}
+}
+
+func TestFaultsOfShadowsAreNamed(t *testing.T) {
+	for file, want := range map[string]string{
+		"{shadow: {policy: headrom}}": "tidefill.yaml:1: flowcontrol.shadow.policy: unknown policy",
+		"{shadow: {policy: headroom, headroom: {start: 0}}}": "tidefill.yaml:1: " +
+			"flowcontrol.shadow.headroom.start: is 0",
+		"{shadow: {headroom: {strat: 1}}}": "did you mean flowcontrol.shadow.headroom.start?",
+		"{shadow: {policy: model}}":        "and the policy model needs it",
+		"{pools: {m: {shadow: {policy: x}}}}": "tidefill.yaml:1: " +
+			"flowcontrol.pools.m.shadow.policy: unknown policy",
+	} {
+		if _, err := parse("flowcontrol: " + file); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", file, err, want)
+		}
+	}
+}
