@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -776,4 +777,45 @@ func FuzzSelector(f *testing.F) {
 			t.Errorf("%q parses as %q, and that as %q, %v", text, s, again, err)
 		}
 	})
+}
+
+// A reader that replaces another publishes its own state only, in the same metrics.
+func TestReaderReplacesAnother(t *testing.T) {
+	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "vllm:num_requests_running 1\n")
+	}))
+	defer good.Close()
+	away := httptest.NewServer(http.NotFoundHandler())
+	away.Close()
+	registry := prometheus.NewRegistry()
+	run := func(url string, until func(seen *collector) bool) {
+		seen, cfg := newCollector(), quick()
+		cfg.CapabilitiesEvery = 0
+		r, err := New(cfg, Deps{OnSample: seen.add, Registerer: registry,
+			Runners: []Runner{{Name: url, Base: url, Metrics: url + "/metrics"}},
+			Logger:  slog.New(slog.NewTextHandler(seen, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		for !until(seen) && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if ctx.Err() != nil {
+			t.Errorf("%s: never as wanted; degraded: %v", url, degraded(t, registry))
+		}
+		stop()
+		<-ended
+	}
+	run(away.URL, func(*collector) bool { return len(degraded(t, registry)) == 1 })
+	run(good.URL, func(seen *collector) bool {
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		return len(seen.samples) > 0
+	})
+	if states := degraded(t, registry); len(states) > 0 {
+		t.Errorf("the runner that is read no more is %v", states)
+	}
 }
