@@ -24,6 +24,11 @@ func TestPoolsHaveTheirOwn(t *testing.T) {
 	if cfg.UsesReadings() {
 		t.Error("neither gradient nor fixed uses readings")
 	}
+	watched := cfg
+	watched.Shadow.Policy = saturation.Name
+	if !watched.UsesReadings() {
+		t.Error("a shadow of the policy saturation uses readings")
+	}
 	chat := cfg.With(gradient.Name, gradient.Config{})
 	chat.Policy, chat.Pools = saturation.Name, nil
 	cfg.Pools["chat"] = chat
