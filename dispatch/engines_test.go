@@ -148,3 +148,32 @@ func TestWhatStopsARunner(t *testing.T) {
 		}
 	}
 }
+
+// A gateway that is configured in another way keeps its runners. One that becomes a single engine
+// is another runner, even under the same name.
+func TestGatewayIsConfiguredAnew(t *testing.T) {
+	l, now := newLeadership(time.Unix(0, 0)), time.Unix(1_000_000, 0)
+	made := func(mode, header string) map[string]*runner {
+		return map[string]*runner{"gw": {name: "gw", Upstream: Upstream{URL: "http://gw",
+			Mode: mode, TenantHeader: header}}}
+	}
+	first := made(ModeGateway, "")
+	l.configure(first)
+	l.served(first["gw"], modelList{names: []string{"m"}})
+	l.gain([]string{runnerName(first["gw"]), modelName("m")})
+	l.announce(now)
+	if gone := l.configure(made(ModeGateway, "X-Tenant")); gone != nil {
+		t.Errorf("with another header it is %+v", gone)
+	}
+	if events := l.announce(now); events != nil {
+		t.Errorf("with another header it is announced anew: %+v", events)
+	}
+	want := []plan.Event{plan.RunnerGone{Runner: "gw"}}
+	if diff := cmp.Diff(want, l.configure(made("", ""))); diff != "" {
+		t.Errorf("as a single engine (-want +got):\n%s", diff)
+	}
+	want = []plan.Event{plan.RunnerUp{Runner: "gw", Models: []string{"m"}}}
+	if diff := cmp.Diff(want, l.announce(now)); diff != "" {
+		t.Errorf("as a single engine (-want +got):\n%s", diff)
+	}
+}

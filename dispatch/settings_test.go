@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -232,5 +233,60 @@ func TestManyChangesOfRunners(t *testing.T) {
 	if len(output) != lines || len(errs) != 0 || requests != lines {
 		t.Errorf("got %d results, %d errors and %d requests of %d lines", len(output), len(errs),
 			requests, lines)
+	}
+}
+
+// An upstream becomes a gateway with two engines and loses one of them, while lines are in flight.
+// Each line is sent once.
+func TestRunnerBecomesAGateway(t *testing.T) {
+	answer, open := gate()
+	defer open()
+	w := newWorld(t)
+	u := serve(t, answer, "m")
+	single := dispatch.Upstream{Name: "gw", URL: u.URL, Metrics: "none"}
+	gateway := func(engines ...string) dispatch.Upstream {
+		return dispatch.Upstream{Name: "gw", URL: u.URL, Mode: "gateway", Engines: engines}
+	}
+	d, _ := w.dispatcher("a", func(_ *dispatch.Config, deps *dispatch.Deps) {
+		deps.Upstreams = []dispatch.Upstream{single}
+	})
+	show := func(engines ...string) {
+		for _, engine := range engines {
+			r := flowcontrol.NoReading(flowcontrol.Metrics, time.Now())
+			d.Observe(engine, "", &r)
+		}
+	}
+	const lines = 200
+	id := w.submit(chatLines(lines, "m"), nil)
+	inFlight := func(n int) {
+		t.Helper()
+		awaitThat(t, fmt.Sprintf("%d lines are in flight", n), func() bool {
+			return u.requests() == n
+		})
+	}
+	inFlight(16)
+	show("gw/a") // as of a reader that has not ended yet
+	apply(t, d, w.settings(gateway("http://a/metrics", "[bc]")))
+	plannedRunners(t, d, "gw")
+	show("gw/a", "gw/b", "gw/d")
+	plannedRunners(t, d, "gw/a", "gw/b")
+	inFlight(48) // 16 on each engine, besides those that were there before
+	apply(t, d, w.settings(gateway("b", "c")))
+	plannedRunners(t, d, "gw/b")
+	show("gw/a", "gw/c")
+	plannedRunners(t, d, "gw/b", "gw/c")
+	inFlight(64)
+	apply(t, d, w.settings(single))
+	plannedRunners(t, d, "gw")
+	apply(t, d, w.settings())
+	plannedRunners(t, d)
+	apply(t, d, w.settings(gateway()))
+	plannedRunners(t, d, "gw")
+	open()
+	w.awaitEnd(id)
+	output, errs := w.results(id)
+	if n := u.requests(); len(output) != lines || len(errs) != 0 || n != lines {
+		t.Errorf("got %d results, %d errors and %d requests of %d lines", len(output), len(errs),
+			n, lines)
 	}
 }

@@ -146,3 +146,22 @@ func TestShadowIsSwitchedOn(t *testing.T) {
 		}
 	}
 }
+
+// A controller that replaces another learns how lines get to the engines. A runner that becomes
+// another one under its name is reported anew.
+func TestNewControllerLearnsTheAccessOfRunners(t *testing.T) {
+	w := newTestDriver(t, DefaultConfig(), scheduler.DefaultConfig(), flowcontrol.DefaultConfig())
+	joined := func() (access flowcontrol.Access) {
+		w.planner.pools[0].rejoin(w.now, func(_ time.Time, o flowcontrol.Observation) {
+			access = o.Access
+		})
+		return access
+	}
+	for _, want := range []flowcontrol.Access{flowcontrol.Direct, flowcontrol.Opaque,
+		flowcontrol.Routed} {
+		w.step(RunnerUp{Runner: "gw", Models: []string{"m"}, Access: want})
+		if got := joined(); got != want {
+			t.Errorf("the access is %v, want %v", got, want)
+		}
+	}
+}
