@@ -58,7 +58,7 @@ func (p *Planner) reconfigure(now time.Time, ev Reconfigure) {
 // reorder puts all jobs into new queues. Tenants and named queues share anew from now on.
 func (p *Planner) reorder() {
 	for _, pool := range p.pools {
-		pool.starts, pool.loads = p.newQueue(), p.newQueue()
+		pool.starts, pool.loads, pool.places = p.newQueue(), p.newQueue(), places{}
 	}
 	for _, id := range p.jobIDs() {
 		j := p.jobs[id]
