@@ -192,7 +192,8 @@ var restartKeys = []string{
 	"api.tuning.sweep_every", "api.tuning.orphan_after",
 	"dispatch.memory",
 	"dispatch.tuning.cost", "dispatch.tuning.chunk_lines", "dispatch.tuning.chunk_bytes",
-	"dispatch.tuning.lease_ttl", "dispatch.tuning.poll_every", "dispatch.tuning.progress_every",
+	"dispatch.tuning.lease_ttl", "dispatch.tuning.poll_every", "dispatch.tuning.learned_every",
+	"dispatch.tuning.progress_every",
 }
 
 // atRunTime reports whether a running daemon applies a change of the key. mixed reports that it is

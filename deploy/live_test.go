@@ -131,8 +131,9 @@ func startBusyDaemon(t *testing.T) *app.App {
 		}
 	})
 	cfg := apptest.Config(t.TempDir(), "http://"+listener.Addr().String())
+	// So that metrics of streams and of shadows have data.
 	defaults, err := config.Load("", config.Setting{Path: "flowcontrol.headroom.streams",
-		Value: "some"}) // so that metrics of streams have data
+		Value: "some"}, config.Setting{Path: "flowcontrol.shadow.policy", Value: "aimd"})
 	if err != nil {
 		t.Fatal(err)
 	}
