@@ -172,7 +172,8 @@ func TestGatewayIsConfiguredAnew(t *testing.T) {
 	if diff := cmp.Diff(want, l.configure(made("", ""))); diff != "" {
 		t.Errorf("as a single engine (-want +got):\n%s", diff)
 	}
-	want = []plan.Event{plan.RunnerUp{Runner: "gw", Models: []string{"m"}}}
+	want = []plan.Event{plan.RunnerUp{Runner: "gw", Models: []string{"m"},
+		Engine: "runner/http://gw#"}}
 	if diff := cmp.Diff(want, l.announce(now)); diff != "" {
 		t.Errorf("as a single engine (-want +got):\n%s", diff)
 	}
