@@ -24,7 +24,7 @@ type streams struct {
 }
 
 func (s *streams) isOff(kind editsKey) bool {
-	if !s.trust.holds() {
+	if !s.trust.holds(time.Now()) {
 		return true
 	}
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (t *transport) stream(
 	t.metrics.streamed(u.name, result)
 	if result == streamed && a.Texts == 1 {
 		u.streams.gaps.learn(int(a.Usage.OutputTokens), events)
-		u.streams.trust.judge(seen, int(a.Usage.OutputTokens))
+		u.streams.trust.judge(time.Now(), seen, int(a.Usage.OutputTokens))
 	}
 	return a, result != streamNotUnderstood && result != streamRefused, err
 }
@@ -125,10 +125,11 @@ func (t *transport) watch(
 		More: func(tokens int, after time.Duration) {
 			*events += tokens
 			seen.add(after)
-			if !u.streams.trust.holds() {
+			now := time.Now()
+			if !u.streams.trust.holds(now) {
 				return
 			}
-			if sum, due := u.streams.gaps.add(u.name, time.Now(), tokens, after); due {
+			if sum, due := u.streams.gaps.add(u.name, now, tokens, after); due {
 				t.notify(sum)
 			}
 		},

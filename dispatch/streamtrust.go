@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,6 +18,9 @@ type streamTrust struct {
 	together float64 // share of events that came with the one before
 	perEvent float64 // tokens in an event
 	code     string  // of the warning; empty: they are trusted
+	// until is when streams are tried again, and pause how long they were not trusted last.
+	until time.Time
+	pause time.Duration
 }
 
 // streamGaps is what one stream has shown.
@@ -40,6 +44,10 @@ const (
 	// severalTokens the tokens in an event.
 	bunched       = 0.3
 	severalTokens = 1.5
+	// firstPause is for how long streams are not trusted, and twice as long each further time, up
+	// to longestPause: a machine that was busy for a while looks the same as a proxy.
+	firstPause   = 10 * time.Minute
+	longestPause = 12 * time.Hour
 )
 
 // Codes of the warnings.
@@ -58,14 +66,17 @@ func (g *streamGaps) add(after time.Duration) {
 }
 
 // holds reports whether the streams are trusted.
-func (s *streamTrust) holds() bool {
+func (s *streamTrust) holds(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.code != "" && !now.Before(s.until) {
+		s.code, s.streams, s.together, s.perEvent = "", 0, 0, 0
+	}
 	return s.code == ""
 }
 
 // judge takes over a stream of so many tokens that has ended.
-func (s *streamTrust) judge(g streamGaps, tokens int) {
+func (s *streamTrust) judge(now time.Time, g streamGaps, tokens int) {
 	if g.events < judgedEvents || g.took < time.Duration(g.events)*leastGap {
 		return
 	}
@@ -77,19 +88,24 @@ func (s *streamTrust) judge(g streamGaps, tokens int) {
 	s.perEvent += part * (float64(tokens)/float64(g.events) - s.perEvent)
 	switch {
 	case s.code != "" || s.streams < judgedStreams:
+		return
 	case s.together > bunched:
 		s.code = warnBuffered
 	case s.perEvent >= severalTokens:
 		s.code = warnInterval
+	default:
+		return
 	}
+	s.pause = min(max(firstPause, 2*s.pause), longestPause)
+	s.until = now.Add(s.pause)
 }
 
 // warning returns what is wrong with the streams of a runner; false: nothing.
 func (s *streamTrust) warning(runner string) (flowcontrol.Warning, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	const instead = "; its lines are sent without streaming until the next start, and flow " +
-		"control goes by its metrics or by the times of answers"
+	instead := fmt.Sprintf("; its lines are sent without streaming for %v, and flow control goes "+
+		"by its metrics or by the times of answers", s.pause)
 	switch s.code {
 	case warnBuffered:
 		return flowcontrol.Warning{Code: warnBuffered, Text: "streams of runner " + runner +
