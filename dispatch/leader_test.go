@@ -257,6 +257,7 @@ func TestLeadershipIsResignedOnceTheStoreWorks(t *testing.T) {
 	failing.fails.Store(2)
 	quick := func(cfg *dispatch.Config, _ *dispatch.Deps) {
 		cfg.ModelsEvery, cfg.LeaseTTL = 50*time.Millisecond, 3*time.Second
+		cfg.WaitForModels = true // n is served as soon as a has noticed it
 	}
 	w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		quick(cfg, deps)
@@ -264,7 +265,9 @@ func TestLeadershipIsResignedOnceTheStoreWorks(t *testing.T) {
 	}, from.URL)
 	w.awaitEnd(w.submit(chatLines(1, "m"), nil))
 	other.Store(true)
-	w.awaitEnd(w.submit(chatLines(1, "n"), nil))
+	if b := w.awaitEnd(w.submit(chatLines(1, "n"), nil)); b.Counts.Completed != 1 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
 	w.dispatcher("b", quick, serve(t, nil, "m").URL)
 	if b := w.awaitEnd(w.submit(chatLines(5, "m"), nil)); b.Counts.Completed != 5 {
 		t.Errorf("got %s, %+v", b.State, b.Counts)
