@@ -42,6 +42,7 @@ type sizes struct {
 	simulated      time.Duration // horizon
 	idle           time.Duration // how long the idle daemon is observed
 	fleetLines     int
+	fleetInFlight  int           // of these
 	fleetSpan      time.Duration // how long the daemon is observed
 }
 
@@ -66,6 +67,7 @@ var fullSizes = sizes{
 	simulated:      24 * time.Hour,
 	idle:           3 * time.Second,
 	fleetLines:     20_000,
+	fleetInFlight:  1000,
 	fleetSpan:      10 * time.Second,
 }
 

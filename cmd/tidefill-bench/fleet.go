@@ -12,11 +12,8 @@ import (
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
-// What benchFleet measures: the CPU time of a daemon that keeps many lines in flight.
-const (
-	fleetRunners  = 16
-	fleetInFlight = 1000
-)
+// fleetRunners is the number of runners of benchFleet.
+const fleetRunners = 16
 
 // benchFleet measures what lines in flight on emulated runners cost, with and without streams. The
 // pool is not shared, so that the daemon fills it.
@@ -34,7 +31,7 @@ func benchFleet(ctx context.Context, l *environment) ([]figure, error) {
 	for _, streams := range []string{"off", "some", "all"} {
 		f := figure{Unit: "cores", Goal: atMost(1), What: fmt.Sprintf(
 			"CPU of the daemon with %d lines in flight on %d runners, streams: %s",
-			min(fleetInFlight, l.sizes.fleetLines), fleetRunners, streams)}
+			l.sizes.fleetInFlight, fleetRunners, streams)}
 		for i := range l.runs {
 			l.logf("fleet with streams %s: run %d of %d", streams, i+1, l.runs)
 			cores, err := l.measureFleet(ctx, urls, path, streams)
@@ -93,7 +90,7 @@ func (l *environment) measureFleet(
 	}
 	d, err := l.startDaemon(ctx, data, strings.Join(urls, " "), "flowcontrol.policy=headroom",
 		"flowcontrol.shared=false", "flowcontrol.headroom.streams="+streams,
-		fmt.Sprintf("flowcontrol.headroom.per_pool=%d", fleetInFlight))
+		fmt.Sprintf("flowcontrol.headroom.per_pool=%d", l.sizes.fleetInFlight))
 	if err != nil {
 		return 0, err
 	}
@@ -105,7 +102,7 @@ func (l *environment) measureFleet(
 	if _, err := d.create(ctx, file); err != nil {
 		return 0, err
 	}
-	if err := d.awaitInFlight(ctx, min(fleetInFlight, l.sizes.fleetLines)*9/10); err != nil {
+	if err := d.awaitInFlight(ctx, l.sizes.fleetInFlight*9/10); err != nil {
 		return 0, err
 	}
 	used, err := d.cpuTime()
