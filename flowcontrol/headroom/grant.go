@@ -70,15 +70,17 @@ func (c *Controller) grantLines(
 		return
 	}
 	g.Reason = ReasonTokenTime
-	if mean := r.iterations.all.mean(); mean == 0 ||
-		r.own.lines < g.Lines && mean < c.targetTime() {
-		g.Reason = flowcontrol.ReasonLearning
+	if r.iterations.all.mean() < clearlyBelow*c.targetTime() {
+		g.Reason = flowcontrol.ReasonLearning // lines grow as they show what they cost
 	}
 	if c.shared {
 		lower(g, int(c.linesByFirstTokens(r)), ReasonFirstToken)
 	}
 	c.grantSafe(now, r, mix, g)
 }
+
+// clearlyBelow is the part of the target time below which iterations do not limit the lines.
+const clearlyBelow = 0.9
 
 // grantSafe lowers the lines to what the runner can hold, and raises them for deadlines up to a
 // share of that.
