@@ -130,7 +130,7 @@ func TestGatewayInFrontOfEngines(t *testing.T) {
 	b := c.Submit(t, []byte(lines.String()), "")
 	allowance := func(engine string) (lines float64, known bool) {
 		lines, known = page(t, "http://"+admin+"/metrics")[fmt.Sprintf(
-			"tidefill_runner_allowance_lines{runner=%q}", "gw/"+strings.TrimPrefix(engine,
+			`tidefill_runner_allowance_lines{pool="m",runner=%q}`, "gw/"+strings.TrimPrefix(engine,
 				"http://"))]
 		return lines, known
 	}

@@ -19,7 +19,8 @@ func TestRestartKeepsWhatWasLearned(t *testing.T) {
 		"dispatch.tuning.learned_every=1s",
 	}})
 	inFlight := func() int {
-		return int(gauge(t, d.Admin, fmt.Sprintf(`tidefill_runner_in_flight_lines{runner=%q}`,
+		return int(gauge(t, d.Admin, fmt.Sprintf(
+			`tidefill_runner_in_flight_lines{pool="org/m",runner=%q}`,
 			strings.TrimPrefix(runner, "http://"))))
 	}
 	// most returns the most lines in flight over a time.

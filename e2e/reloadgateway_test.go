@@ -53,7 +53,7 @@ func TestReloadTurnsAnUpstreamIntoAGateway(t *testing.T) {
 	// planned waits until lines are planned with these runners.
 	planned := func(want ...string) {
 		t.Helper()
-		const name = "tidefill_runner_allowance_lines{runner="
+		const name = `tidefill_runner_allowance_lines{pool="m",runner=`
 		awaitThat(t, 20*time.Second, fmt.Sprintf("the runners are %v", want), func() bool {
 			all := page(t, "http://"+d.Admin+"/metrics")
 			found := 0
