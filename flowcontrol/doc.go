@@ -9,8 +9,8 @@
 // a pool's runners with their pauses after sheds, and the division of a pool's limit. Each policy
 // is a package below this one, with its own Config, and registers itself:
 //
-//   - headroom keeps iterations as long as interactive requests can bear.
-//   - aimd finds each runner's number of lines by what the runner sheds. It is the default.
+//   - headroom keeps iterations as long as interactive requests can bear. It is the default.
+//   - aimd finds each runner's number of lines by what the runner sheds.
 //   - fixed carries a set number of lines per runner. none and unlimited are its extremes.
 //   - schedule follows a timetable of targets or of lines.
 //   - budget and saturation start what the load shown by metrics leaves free, gradient follows the
