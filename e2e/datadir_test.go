@@ -31,7 +31,7 @@ func TestMissingDataDirectoryIsNoticed(t *testing.T) {
 	}{
 		{"moved", func(t *testing.T, data string) { check(t, os.Rename(data, data+"-away")) },
 			func(t *testing.T, data string) { check(t, os.Rename(data+"-away", data)) }},
-		{"deleted", func(t *testing.T, data string) { check(t, os.RemoveAll(data)) }, nil},
+		{"deleted", removeAll, nil},
 		{"unmounted", func(t *testing.T, data string) {
 			check(t, syscall.Unmount(filepath.Dir(data), syscall.MNT_DETACH))
 		}, nil},
@@ -84,6 +84,16 @@ func TestMissingDataDirectoryIsNoticed(t *testing.T) {
 			d.Verify(t, b.ID)
 		})
 	}
+}
+
+// removeAll removes a directory that the daemon may still add files to.
+func removeAll(t *testing.T, dir string) {
+	t.Helper()
+	err := os.RemoveAll(dir)
+	for deadline := time.Now().Add(5 * time.Second); err != nil && time.Now().Before(deadline); {
+		err = os.RemoveAll(dir)
+	}
+	check(t, err)
 }
 
 func check(t *testing.T, err error) {
