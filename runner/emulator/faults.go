@@ -16,8 +16,10 @@ type Faults struct {
 	TooManyRequests float64 `json:"too_many_requests,omitempty"` // probability of 429
 	Unavailable     float64 `json:"unavailable,omitempty"`       // probability of 503
 	// sent with 429 and 503, in whole seconds rounded up; 0: not sent
-	RetryAfter  Duration `json:"retry_after,omitempty"`
-	ServerError float64  `json:"server_error,omitempty"` // probability of 500
+	RetryAfter Duration `json:"retry_after,omitempty"`
+	// only requests with X-Priority: low get faults, as from a gateway that sheds batch work
+	OnlyLow     bool    `json:"only_low,omitempty"`
+	ServerError float64 `json:"server_error,omitempty"` // probability of 500
 	// probability of a connection reset instead of an answer
 	Reset float64 `json:"reset,omitempty"`
 	Hang  float64 `json:"hang,omitempty"` // probability of no response

@@ -52,6 +52,22 @@ func TestFaults(t *testing.T) {
 		resp.Header.Get("Retry-After") != "" {
 		t.Errorf("503: %d, retry after %q", resp.StatusCode, resp.Header.Get("Retry-After"))
 	}
+	s.SetFaults(Faults{TooManyRequests: 1, OnlyLow: true})
+	if resp, _ := post(t, url, hello); resp.StatusCode != 200 {
+		t.Errorf("a request without priority: %d while only low ones get faults", resp.StatusCode)
+	}
+	low, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(hello))
+	if err != nil {
+		t.Fatal(err)
+	}
+	low.Header.Set("X-Priority", "low")
+	resp, err := http.DefaultClient.Do(low)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != 429 {
+		t.Errorf("a request of low priority: %d, want 429", resp.StatusCode)
+	}
 	s.SetFaults(Faults{ServerError: 1})
 	if resp, body := post(t, url, hello); resp.StatusCode != 500 || !strings.Contains(body,
 		`"error":{`) {

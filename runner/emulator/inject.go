@@ -16,6 +16,10 @@ import (
 func (s *Server) injectFault(
 	w http.ResponseWriter, r *http.Request,
 ) (http.ResponseWriter, *failure) {
+	if s.injector.current().OnlyLow &&
+		r.Header.Get(runner.HeaderPriority) != string(runner.PriorityLow) {
+		return w, nil
+	}
 	fault, wait := s.injector.draw()
 	if wait > 0 && !sleep(r.Context(), wait) {
 		panic(http.ErrAbortHandler)

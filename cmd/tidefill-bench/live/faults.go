@@ -82,6 +82,16 @@ func (t *trial) runnerFault(f scenario.Fault) ([]event, error) {
 		begin = event{f.At, fmt.Sprintf("slow down runners %v %v times", affected, f.Factor),
 			slow(f.Factor)}
 		end = event{f.At + f.For, fmt.Sprintf("end the slowness of runners %v", affected), slow(0)}
+	case scenario.Shed:
+		shed := func(probability float64) func(context.Context) error {
+			return each(func(ctx context.Context, i int) error {
+				return t.runners.setFaults(ctx, i, emulator.Faults{TooManyRequests: probability,
+					OnlyLow: true})
+			})
+		}
+		begin = event{f.At, fmt.Sprintf("have runners %v shed batch lines", affected), shed(1)}
+		end = event{f.At + f.For, fmt.Sprintf("have runners %v take batch lines again", affected),
+			shed(0)}
 	default:
 		return nil, fmt.Errorf("faults: the kind %s can be simulated only", f.Kind)
 	}
