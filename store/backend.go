@@ -26,6 +26,7 @@ type Records interface {
 	Leads
 	LearnedStates
 	Keys
+	Notices
 	Status
 }
 

@@ -26,6 +26,8 @@ type Options struct {
 	OutputPerInput bool
 	OutputLife     time.Duration // of the result files; 0: until they are deleted
 	RetryOf        string        // the batch whose failed lines these are
+	// Strict refused the batch unless it could meet its deadline; also where the operator does not.
+	Strict bool `json:",omitempty"`
 }
 
 // Parameters holds the parts of a create request that may be large. It is stored beside the batch,

@@ -16,8 +16,10 @@ type Progress struct {
 	LinesPerSecond    float64
 	Waiting           string // why no more lines are started now; empty: lines are started
 	// Unranked is why the ordering policy can't rank the batch, which goes last; empty: it can
-	Unranked  string `json:",omitempty"`
-	Leads     bool   // the dispatcher leads a model of the batch, so its Waiting counts
+	Unranked string `json:",omitempty"`
+	// Forecast is that of the models of the batch that the dispatcher leads.
+	Forecast  Forecast `json:",omitzero"`
+	Leads     bool     // the dispatcher leads a model of the batch, so its Waiting counts
 	UpdatedAt time.Time
 }
 
@@ -29,6 +31,7 @@ func (p Progress) Add(q Progress) Progress {
 	p.Retrying += q.Retrying
 	p.Attempts += q.Attempts
 	p.LinesPerSecond += q.LinesPerSecond
+	p.Forecast = p.Forecast.Join(q.Forecast)
 	newer := q.UpdatedAt.After(p.UpdatedAt)
 	if q.Leads && !p.Leads || newer && q.Leads == p.Leads {
 		p.Waiting, p.Unranked, p.Leads = q.Waiting, q.Unranked, q.Leads
@@ -80,26 +83,12 @@ type ProgressBoard interface {
 func ReadProgress(
 	ctx context.Context, board progressReader, claims claimReader, batches []string,
 ) (map[string]Progress, error) {
-	// In this order: a chunk that leaves the posts is done by then, and counted.
-	posts, err := livePosts(ctx, board, claims, batches)
-	if err != nil {
-		return nil, err
-	}
-	posted := make(map[string][]int, len(batches))
-	for _, batch := range batches {
-		posted[batch] = nil
-		for _, post := range posts[batch] {
-			for _, c := range post.Chunks {
-				posted[batch] = append(posted[batch], c.Index)
-			}
-		}
-	}
-	done, err := claims.SumDone(ctx, posted)
+	posts, done, err := readPosts(ctx, board, claims, batches)
 	if err != nil {
 		return nil, err
 	}
 	progress := make(map[string]Progress, len(batches))
-	for batch := range posted {
+	for _, batch := range batches {
 		sum, hasDone := done[batch]
 		if !hasDone && len(posts[batch]) == 0 {
 			continue
@@ -114,20 +103,92 @@ func ReadProgress(
 	return progress, nil
 }
 
-// progressReader is the part of ProgressBoard that ReadProgress needs.
+// OpenResults returns what dispatchers whose lease lasts posted about chunks of these batches that
+// are not done, each by its newest claimant.
+func OpenResults(
+	ctx context.Context, board progressReader, claims claimReader, batches []string,
+) (map[string][]ChunkProgress, error) {
+	posts, done, err := readPosts(ctx, board, claims, batches)
+	if err != nil {
+		return nil, err
+	}
+	open := map[string][]ChunkProgress{}
+	for batch, ofBatch := range posts {
+		newest := newestClaims(ofBatch, done[batch].Done)
+		for _, post := range ofBatch {
+			for _, c := range post.Chunks {
+				if epoch, is := newest[c.Index]; is && epoch == c.Epoch {
+					open[batch] = append(open[batch], c)
+					delete(newest, c.Index)
+				}
+			}
+		}
+	}
+	return open, nil
+}
+
+// readPosts reads the live posts about the batches, and then which of their chunks are done. In
+// this order: a chunk that leaves the posts is done by then, and counted.
+func readPosts(
+	ctx context.Context, board progressReader, claims claimReader, batches []string,
+) (posts map[string][]ProgressPost, done map[string]DoneChunks, err error) {
+	if posts, err = livePosts(ctx, board, claims, batches); err != nil {
+		return nil, nil, err
+	}
+	posted := make(map[string][]int, len(batches))
+	for _, batch := range batches {
+		posted[batch] = nil
+		for _, post := range posts[batch] {
+			for _, c := range post.Chunks {
+				posted[batch] = append(posted[batch], c.Index)
+			}
+		}
+	}
+	done, err = claims.SumDone(ctx, posted)
+	return posts, done, err
+}
+
+// ReadForecasts returns the forecasts that dispatchers whose lease lasts posted about these
+// batches. Batches without one are absent.
+func ReadForecasts(
+	ctx context.Context, board progressReader, owners ownerReader, batches []string,
+) (map[string]Forecast, error) {
+	posts, err := livePosts(ctx, board, owners, batches)
+	if err != nil {
+		return nil, err
+	}
+	forecasts := map[string]Forecast{}
+	for batch, ofBatch := range posts {
+		var joined Forecast
+		for _, post := range ofBatch {
+			joined = joined.Join(post.Forecast)
+		}
+		if joined != (Forecast{}) {
+			forecasts[batch] = joined
+		}
+	}
+	return forecasts, nil
+}
+
+// progressReader is the part of ProgressBoard that the functions here need.
 type progressReader interface {
 	ProgressPosts(ctx context.Context, batches []string) (map[string][]ProgressPost, error)
 }
 
-// claimReader is the part of Owners and Tallies that ReadProgress needs.
+// claimReader is the part of Owners and Tallies that the functions here need.
 type claimReader interface {
-	LiveOwners(ctx context.Context, owners []Owner) ([]Owner, error)
+	ownerReader
 	SumDone(ctx context.Context, chunks map[string][]int) (map[string]DoneChunks, error)
+}
+
+// ownerReader is the part of Owners that reports whose lease lasts.
+type ownerReader interface {
+	LiveOwners(ctx context.Context, owners []Owner) ([]Owner, error)
 }
 
 // livePosts reads the posts of the owners whose lease lasts.
 func livePosts(
-	ctx context.Context, board progressReader, claims claimReader, batches []string,
+	ctx context.Context, board progressReader, claims ownerReader, batches []string,
 ) (map[string][]ProgressPost, error) {
 	posts, err := board.ProgressPosts(ctx, batches)
 	if err != nil || len(posts) == 0 {

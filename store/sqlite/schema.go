@@ -19,11 +19,14 @@ var (
 	schema5 string
 	//go:embed schema_6_learned.sql
 	schema6 string
+	//go:embed schema_7_notices.sql
+	schema7 string
 )
 
 // migrations lead from one schema version to the next. The file's user_version is the number of
 // those that were applied.
-var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6}
+var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6,
+	schema7}
 
 // migrate applies the missing migrations. Processes that open a new file together do so in turn. If
 // none is missing it does not write, so that a process can start while another one, which may be

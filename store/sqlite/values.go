@@ -23,6 +23,14 @@ func microsOrNever(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
+// microsOrNull is micros for times whose zero value is none.
+func microsOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
 // truncate rounds the times down to microseconds in UTC, as the contract requires.
 func truncate(times ...*time.Time) {
 	for _, t := range times {

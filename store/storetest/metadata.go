@@ -27,6 +27,7 @@ type Store struct {
 	store.LearnedStates
 	store.ProgressBoard
 	store.Keys
+	store.Notices
 	store.Status
 }
 
@@ -37,7 +38,7 @@ type Backend interface {
 }
 
 // StoreOf returns the Store whose every field is b.
-func StoreOf(b Backend) Store { return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b} }
+func StoreOf(b Backend) Store { return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b} }
 
 // Open returns a new, empty store that reads the time from now, and closes it when the test ends.
 type Open func(t *testing.T, now func() time.Time) Store
@@ -54,6 +55,7 @@ func TestMetadata(t *testing.T, open Open) {
 	t.Run("Learned", func(t *testing.T) { TestLearned(t, open) })
 	t.Run("Progress", func(t *testing.T) { TestProgress(t, open) })
 	t.Run("Keys", func(t *testing.T) { TestKeys(t, open) })
+	t.Run("Notices", func(t *testing.T) { TestNotices(t, open) })
 	t.Run("Status", func(t *testing.T) { TestStatus(t, open) })
 }
 
@@ -146,6 +148,7 @@ func TestLocks(t *testing.T, open Open) {
 func TestProgress(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"progress is summed", progressIsSummed},
+		{"forecasts of processes are joined", forecastsAreJoined},
 		{"progress is that of a node's newest owner", progressOfNewestOwner},
 		{"a finished chunk counts once", finishedChunkCountsOnce},
 	})

@@ -121,6 +121,46 @@ func progressOfNewestOwner(t *testing.T, m Store, _ *clock) {
 		map[string]store.Progress{"b": {Completed: 2}})
 }
 
+// forecastsAreJoined checks that the processes that lead different models of a batch make one
+// forecast of it.
+func forecastsAreJoined(t *testing.T, m Store, c *clock) {
+	ctx := t.Context()
+	addBatch(t, m, "b", 2)
+	at := func(minutes int) time.Time {
+		return c.Now().Truncate(time.Second).Add(time.Duration(minutes) * time.Minute).UTC()
+	}
+	fine := store.Forecast{Verdict: store.VerdictOK, Finish: at(20), Earliest: at(10),
+		Latest: at(60)}
+	late := store.Forecast{Verdict: store.VerdictAtRisk, Finish: at(30), Earliest: at(9),
+		Latest: at(50)}
+	forecast := func(node string, f store.Forecast) store.Owner {
+		t.Helper()
+		o := got(m.Register(ctx, node, time.Minute))(t)
+		must(t, m.PostProgress(ctx, o, map[string]store.ProgressPost{
+			"b": post(store.Progress{Forecast: f, Leads: f != store.Forecast{}})}))
+		return o
+	}
+	read := func(what string, want store.Forecast) {
+		t.Helper()
+		wantEqual(t, what, readProgress(t, m, "b")["b"].Forecast, want)
+		wantEqual(t, what+" alone", got(store.ReadForecasts(ctx, m, m, []string{"b", "c"}))(t),
+			map[string]store.Forecast{"b": want})
+	}
+	forecast("n1", fine)
+	read("forecast of one process", fine)
+	forecast("n2", store.Forecast{})
+	read("beside a process that leads nothing", fine)
+	o := forecast("n3", late)
+	read("of two processes", store.Forecast{Verdict: store.VerdictAtRisk, Finish: at(30),
+		Earliest: at(10), Latest: at(60)})
+	forecast("n4", store.Forecast{Verdict: store.VerdictInfeasible})
+	read("with one whose end is unknown", store.Forecast{Verdict: store.VerdictInfeasible})
+	must(t, m.Unregister(ctx, o))
+	c.advance(time.Minute)
+	forecast("n1", fine)
+	read("after the others have ended", fine)
+}
+
 // post is the progress of a dispatcher that holds no chunks, or runs an older release.
 func post(p store.Progress) store.ProgressPost { return store.ProgressPost{Progress: p} }
 
