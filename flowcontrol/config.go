@@ -33,9 +33,10 @@ type Config struct {
 	// Shadow runs a second policy that observes the pool, and changes nothing. Below its policy's
 	// name it takes the same settings as flowcontrol does.
 	Shadow Shadow `yaml:"shadow" json:",omitzero" config:"policy"`
-	// Pools holds what differs in single pools, by the name of a model that the pool serves: the
-	// keys of flowcontrol, laid over the values above. If a pool serves several models, the first
-	// by name that has an entry counts. Example: {nightly-70b: {shared: false}}. Default: none.
+	// Pools holds what differs in single pools, by the name of the pool or of a model that it
+	// serves: the keys of flowcontrol, laid over the values above. The entry of the pool's name
+	// counts, or else that of the first of its models, by name, that has one. Example:
+	// {nightly-70b: {shared: false}}. Default: none.
 	Pools map[string]Config `yaml:"pools" config:"overlay"`
 }
 

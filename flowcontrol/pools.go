@@ -5,18 +5,23 @@ import (
 	"slices"
 )
 
-// For returns the configuration of the pool that serves these models: the entry of Pools of the
-// first of them, by name, that has one; c itself without Pools if none has.
-func (c Config) For(models []string) Config {
-	if own, found := c.Own(models); found {
+// For returns the configuration of the pool of this name that serves these models: the entry of
+// Pools of its name or of the first model, by name, that has one; c itself without Pools if none
+// has. The name is empty for pools without one.
+func (c Config) For(name string, models []string) Config {
+	if own, found := c.Own(name, models); found {
 		return own
 	}
 	c.Pools = nil
 	return c
 }
 
-// Own returns the entry of Pools for the pool that serves these models, if there is one.
-func (c Config) Own(models []string) (own Config, found bool) {
+// Own returns the entry of Pools for the pool of this name that serves these models, if there is
+// one.
+func (c Config) Own(name string, models []string) (own Config, found bool) {
+	if own, found = c.Pools[name]; found {
+		return own, true
+	}
 	for _, model := range slices.Sorted(slices.Values(models)) {
 		if own, found = c.Pools[model]; found {
 			return own, true

@@ -14,10 +14,10 @@ func TestPoolsHaveTheirOwn(t *testing.T) {
 	cfg := flowcontrol.DefaultConfig().Select(gradient.Name, gradient.DefaultConfig())
 	batch := cfg.Select(fixed.Name, fixed.Config{PerRunner: 7})
 	cfg.Pools = map[string]flowcontrol.Config{"batch": batch}
-	if got := cfg.For([]string{"chat"}); got.Policy != gradient.Name || got.Pools != nil {
+	if got := cfg.For("", []string{"chat"}); got.Policy != gradient.Name || got.Pools != nil {
 		t.Errorf("a pool without an entry: %q, pools %v", got.Policy, got.Pools)
 	}
-	if got := cfg.For([]string{"chat", "batch"}); got.Policy != fixed.Name ||
+	if got := cfg.For("", []string{"chat", "batch"}); got.Policy != fixed.Name ||
 		got.Settings[fixed.Name] != batch.Settings[fixed.Name] {
 		t.Errorf("a pool with an entry for one of its models: %q, %+v", got.Policy, got.Settings)
 	}
@@ -32,8 +32,12 @@ func TestPoolsHaveTheirOwn(t *testing.T) {
 	chat := cfg.With(gradient.Name, gradient.Config{})
 	chat.Policy, chat.Pools = saturation.Name, nil
 	cfg.Pools["chat"] = chat
-	if got := cfg.For([]string{"chat", "batch"}); got.Policy != fixed.Name {
+	if got := cfg.For("", []string{"chat", "batch"}); got.Policy != fixed.Name {
 		t.Errorf("a pool with entries for two of its models: %q, want that of the first",
+			got.Policy)
+	}
+	if got := cfg.For("chat", []string{"batch"}); got.Policy != saturation.Name {
+		t.Errorf("a pool with entries for its name and its model: %q, want that of its name",
 			got.Policy)
 	}
 	if !cfg.UsesReadings() {

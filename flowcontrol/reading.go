@@ -22,6 +22,8 @@ type Reading struct {
 
 	// The counters below only grow, unless the source restarts and they start again.
 
+	// Requests counts those that have been answered. A gateway counts interactive requests alone.
+	Requests float64
 	// PromptTokens counts those of requests that have begun to be answered, and CachedTokens those
 	// of them that were found in the prefix cache.
 	PromptTokens, CachedTokens float64
@@ -67,7 +69,7 @@ func NoReading(source Source, sampled time.Time) Reading {
 	unknown := Attainment{nan, nan}
 	return Reading{
 		Source: source, Sampled: sampled, Running: nan, Waiting: nan, KVUsed: nan, KVTokens: nan,
-		PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan, TokenGaps: nan,
-		TokenGapTime: nan, TTFT: unknown, TPOT: unknown,
+		Requests: nan, PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan,
+		TokenGaps: nan, TokenGapTime: nan, TTFT: unknown, TPOT: unknown,
 	}
 }

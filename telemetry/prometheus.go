@@ -72,6 +72,7 @@ func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
 			r.TPOT, r.TokenTimes = each.Attainment, each.buckets
 		}
 		r.PromptLengths, r.AnswerLengths = use(prompts).buckets, use(answers).buckets
+		r.Requests = counted(r.AnswerLengths, r.PromptLengths, first.buckets)
 		samples = append(samples,
 			Sample{Model: m, Reading: &r, TTFT: first.buckets, TPOT: each.buckets})
 	}
@@ -79,6 +80,16 @@ func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
 		return nil, fmt.Errorf("query %s: %w; check telemetry.prometheus", q.cfg.URL, errNoData)
 	}
 	return samples, nil
+}
+
+// counted returns how many observations the first histogram with buckets has; NaN: none has any.
+func counted(histograms ...[]flowcontrol.Bucket) float64 {
+	for _, h := range histograms {
+		if len(h) > 0 {
+			return h[len(h)-1].Count
+		}
+	}
+	return math.NaN()
 }
 
 // modelsOf returns the models of all maps, sorted.

@@ -77,6 +77,9 @@ vllm:prompt_tokens_total{engine="0"} 1.5e6
 vllm:prefix_cache_hits_total{engine="0"} 7
 vllm:generation_tokens_total{engine="0"} 11
 vllm:num_preemptions_total{engine="0"} 0
+vllm:request_success_total{engine="0",finished_reason="stop"} 30
+vllm:request_success_total{engine="0",finished_reason="length"} 4
+vllm:request_success_total{engine="1",finished_reason="stop"} 6
 vllm:time_to_first_token_seconds_bucket{le="+Inf"} 5
 # TYPE vllm:inter_token_latency_seconds histogram
 vllm:inter_token_latency_seconds_bucket{engine="0",le="0.1"} 15
@@ -107,6 +110,7 @@ vllm:request_generation_tokens_bucket{engine="0",le="+Inf"} 4
 			r.AnswerLengths = buckets(50, 3, math.Inf(1), 4)
 			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 7, 2, 0.5, 24_000
 			r.PromptTokens, r.CachedTokens, r.OutputTokens, r.Preemptions = 1.5e6, 7, 11, 0
+			r.Requests = 40
 		}},
 		"vllm under ray, an older one": {`
 ray_vllm_num_requests_running{} 3
@@ -126,6 +130,7 @@ sglang:num_running_reqs 5
 sglang:num_queue_reqs 6
 sglang:token_usage 0.4
 sglang:max_total_num_tokens 70000
+sglang:num_requests_total 12
 sglang:cached_tokens_total 1
 sglang:prompt_tokens_total 2
 sglang:generation_tokens_total 3
@@ -142,7 +147,7 @@ sglang:generation_tokens_histogram_bucket{le="+Inf"} 8
 			r.PromptLengths = buckets(100, 7, math.Inf(1), 8)
 			r.AnswerLengths = buckets(math.Inf(1), 8)
 			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 6, 0.4, 70_000
-			r.CachedTokens, r.PromptTokens, r.OutputTokens = 1, 2, 4
+			r.Requests, r.CachedTokens, r.PromptTokens, r.OutputTokens = 12, 1, 2, 4
 		}},
 		"sglang with priorities": {`
 sglang:num_running_reqs{model_name="m",priority=""} 5
@@ -164,6 +169,7 @@ trtllm_num_requests_waiting 0
 trtllm_kv_cache_utilization 0.5
 trtllm_kv_cache_max_blocks 100
 trtllm_kv_cache_tokens_per_block 64
+trtllm_request_success_total{finished_reason="stop"} 8
 trtllm_prompt_tokens_total 100
 trtllm_prompt_cached_tokens_total 40
 trtllm_prompt_cache_hit_tokens_total{cache_level="0",cache_tier="gpu"} 41
@@ -172,7 +178,7 @@ trtllm_time_per_output_token_seconds_sum 3
 trtllm_time_per_output_token_seconds_count 4
 `, "tensorrt-llm", func(r *flowcontrol.Reading) {
 			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 0, 0.5, 6400
-			r.PromptTokens, r.CachedTokens = 100, 40
+			r.Requests, r.PromptTokens, r.CachedTokens = 8, 100, 40
 		}},
 		"triton": {`
 nv_trt_llm_request_metrics{model="m",request_type="scheduled",version="1"} 2
@@ -186,6 +192,8 @@ nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per"} 32
 tgi_batch_current_size 2
 # TYPE tgi_queue_size gauge
 tgi_queue_size 1
+tgi_request_count 5
+tgi_request_success 3
 # TYPE tgi_request_generated_tokens histogram
 tgi_request_generated_tokens_bucket{le="10"} 1
 tgi_request_generated_tokens_bucket{le="+Inf"} 2
@@ -193,7 +201,7 @@ tgi_request_generated_tokens_sum 44
 tgi_request_generated_tokens_count 2
 tgi_request_input_length_bucket{le="+Inf"} 2
 `, "tgi", func(r *flowcontrol.Reading) {
-			r.Running, r.Waiting, r.OutputTokens = 2, 1, 44
+			r.Running, r.Waiting, r.Requests, r.OutputTokens = 2, 1, 3, 44
 			r.AnswerLengths = buckets(10, 1, math.Inf(1), 2)
 			r.PromptLengths = buckets(math.Inf(1), 2)
 		}},
@@ -574,7 +582,7 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	*want[0].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000079000) // the oldest of all histograms
 		r.PromptLengths = buckets(128, 5, math.Inf(1), 100)
-		r.AnswerLengths = buckets(16, 40, math.Inf(1), 90)
+		r.AnswerLengths, r.Requests = buckets(16, 40, math.Inf(1), 90), 90
 		// a third of 80 to 95 lies above 2 s
 		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 20}
 		r.TPOT = flowcontrol.Attainment{Requests: 60, Late: 10}
@@ -586,11 +594,11 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	*want[1].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000095000)
 		r.TTFT = flowcontrol.Attainment{Requests: 3, Late: 0}
-		r.FirstTokenTimes = buckets(2, 3, math.Inf(1), 3)
+		r.FirstTokenTimes, r.Requests = buckets(2, 3, math.Inf(1), 3), 3
 	})
 	*want[2].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000070000)
-		r.PromptLengths = buckets(math.Inf(1), 2)
+		r.PromptLengths, r.Requests = buckets(math.Inf(1), 2), 2
 	})
 	if len(got[0].TTFT) != 3 || len(got[0].TPOT) != 2 || len(got[1].TTFT) != 2 {
 		t.Errorf("histograms are %+v", got)
@@ -647,6 +655,7 @@ func TestHistogramsOfDynamo(t *testing.T) {
 		r.TPOT = flowcontrol.Attainment{Requests: 9, Late: 9}
 		r.FirstTokenTimes, r.TokenTimes = buckets(2, 3, math.Inf(1), 4), buckets(math.Inf(1), 9)
 		r.PromptLengths, r.AnswerLengths = buckets(math.Inf(1), 5), buckets(math.Inf(1), 6)
+		r.Requests = 6
 	})
 	got := seen.of(flowcontrol.Gateway)[0]
 	if diff := cmp.Diff(want, *got.Reading, equalReadings); diff != "" || got.Model != "m" {

@@ -32,6 +32,7 @@ var signals = []signal{
 	{"waiting", false, func(r *flowcontrol.Reading) *float64 { return &r.Waiting }},
 	{"kv_used", true, func(r *flowcontrol.Reading) *float64 { return &r.KVUsed }},
 	{"kv_tokens", false, func(r *flowcontrol.Reading) *float64 { return &r.KVTokens }},
+	{"requests", false, func(r *flowcontrol.Reading) *float64 { return &r.Requests }},
 	{"prompt_tokens", false, func(r *flowcontrol.Reading) *float64 { return &r.PromptTokens }},
 	{"cached_tokens", false, func(r *flowcontrol.Reading) *float64 { return &r.CachedTokens }},
 	{"output_tokens", false, func(r *flowcontrol.Reading) *float64 { return &r.OutputTokens }},

@@ -432,6 +432,22 @@ func TestExplainChangesNothing(t *testing.T) {
 	}
 }
 
+// A pool that is scaled to zero can be explained too.
+func TestExplainWithoutRunners(t *testing.T) {
+	s := newEngine(t, config())
+	for range 400 {
+		s.step()
+	}
+	for _, r := range s.Allowance(s.now).Runners {
+		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.Runner})
+	}
+	for _, term := range s.Controller.(flowcontrol.Explainer).Explain(s.now) {
+		if math.IsNaN(term.Value) {
+			t.Errorf("%s is %v", term.Name, term.Value)
+		}
+	}
+}
+
 // A job of long lines after one of prompts starts with what is known of long lines, though
 // iterations with prompts made nothing late.
 func TestAnotherKindOfJobStartsLow(t *testing.T) {

@@ -137,8 +137,11 @@ func (c *Controller) mayPack(now time.Time) bool {
 
 // bestPacked returns with how many packed runners the cost model expects the most tokens.
 func (c *Controller) bestPacked() int {
-	model, mix := c.fit.fitted(), c.LineMix()
 	n := len(c.roster.Members)
+	if n == 0 {
+		return 0
+	}
+	model, mix := c.fit.fitted(), c.LineMix()
 	best, most := c.packing.runners, c.harvestWith(model, mix, c.packing.runners)
 	if c.packing.runners == 0 {
 		most *= packGain
