@@ -12,6 +12,14 @@ type coldStarts struct {
 	took    []float64               // seconds, of the last starts
 }
 
+// newColdStarts returns the measurements of a pool, which may have an expected time of its own.
+func newColdStarts(cfg StartConfig, p *Pool) coldStarts {
+	if p.ColdStart > 0 {
+		cfg.Cold = p.ColdStart
+	}
+	return coldStarts{cfg: cfg}
+}
+
 type pendingStart struct {
 	since   time.Time
 	givenUp bool

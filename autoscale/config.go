@@ -9,7 +9,7 @@ import (
 // Config sets how many replicas are requested, and when. Start from DefaultConfig.
 type Config struct {
 	// Policy is slack (replicas for deadlines that the forecast harvest would miss), interactive
-	// (no replicas for deadlines), queue_length, separate or static. Default: slack.
+	// (no replicas for deadlines), queue_length, request_rate, separate or static. Default: slack.
 	Policy string `yaml:"policy"`
 	// Step is the interval between decisions while nothing happens. It limits how late a change of
 	// traffic is noticed. Default: 30s, the default polling interval of KEDA.
@@ -21,9 +21,11 @@ type Config struct {
 	// Down sets when replicas are removed.
 	Down DownConfig `yaml:"down"`
 	// QueueLength configures the policy queue_length.
-	QueueLength QueueLengthConfig `yaml:"queue_length"`
+	QueueLength QueueLengthConfig `yaml:"queue_length" config:"policy"`
+	// RequestRate configures the policy request_rate.
+	RequestRate RequestRateConfig `yaml:"request_rate" config:"policy"`
 	// Separate configures the policy separate.
-	Separate SeparateConfig `yaml:"separate"`
+	Separate SeparateConfig `yaml:"separate" config:"policy"`
 
 	Tuning `yaml:"tuning"`
 }
@@ -168,6 +170,10 @@ type DownConfig struct {
 type DownTuning struct {
 	// Share of a pool's replicas, at least one, may be removed in a minute. Default: 0.10.
 	Share float64 `yaml:"share"`
+	// Drain is how long lines in flight may keep a replica that shall go. After that it is no
+	// longer reported as wanted, and lines that it loses are sent again. Default: 10m, so that few
+	// answers that are paid for are lost.
+	Drain time.Duration `yaml:"drain"`
 }
 
 // DefaultConfig requests replicas by deadline.
@@ -182,8 +188,9 @@ func DefaultConfig() Config {
 			UnknownFactor: 6, Sample: 50, SpotSlack: 2, Horizon: 14 * 24 * time.Hour,
 		}},
 		Down: DownConfig{Hold: 10 * time.Minute, BatchHold: 5 * time.Minute,
-			DownTuning: DownTuning{Share: 0.10}},
+			DownTuning: DownTuning{Share: 0.10, Drain: 10 * time.Minute}},
 		QueueLength: QueueLengthConfig{LinesPerReplica: 10_000, Stabilization: 5 * time.Minute},
+		RequestRate: RequestRateConfig{PerReplica: 2.5, Margin: 0.1},
 		Separate:    SeparateConfig{Within: 2 * time.Hour},
 		Tuning: Tuning{
 			Forecast: ForecastConfig{
@@ -265,10 +272,13 @@ func (c Config) Validate() error {
 		"hold %v, batch_hold %v and dry %v must not be negative", c.Down.Hold, c.Down.BatchHold,
 		c.Down.Dry)
 	share("down.tuning.share", c.Down.Share)
+	check(c.Down.Drain >= 0, "down.tuning.drain", "is %v, must not be negative", c.Down.Drain)
 	check(c.QueueLength.LinesPerReplica >= 1, "queue_length.lines_per_replica",
 		"is %d, must be at least 1", c.QueueLength.LinesPerReplica)
 	check(c.QueueLength.Stabilization >= 0, "queue_length.stabilization",
 		"is %v, must not be negative", c.QueueLength.Stabilization)
+	within("request_rate.per_replica", c.RequestRate.PerReplica, 1e-3, 1e6)
+	within("request_rate.margin", c.RequestRate.Margin, 0, 10)
 	positive("separate.within", c.Separate.Within)
 	return errors.Join(faults...)
 }

@@ -16,7 +16,8 @@ func TestValidate(t *testing.T) {
 	}{
 		{
 			`policy: unknown policy "slak": did you mean "slack"? ` +
-				"there are interactive, queue_length, separate, slack, static", func(c *Config) {
+				"there are interactive, queue_length, request_rate, separate, slack, static",
+			func(c *Config) {
 				c.Policy = "slak"
 			}},
 		{"step: ", func(c *Config) { c.Step = 0 }},

@@ -27,15 +27,16 @@ func New(cfg Config) (Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(cfg), nil
+	return build(cfg, newTracker(cfg)), nil
 }
 
 // policies holds the builders of policies by name.
-var policies = registry.New[func(Config) Controller]("policy")
+var policies = registry.New[func(Config, *tracker) Controller]("policy")
 
 func init() {
 	policies.Register("interactive", newInteractive)
 	policies.Register("queue_length", newQueueLength)
+	policies.Register("request_rate", newRequestRate)
 	policies.Register("separate", newSeparate)
 	policies.Register("slack", newSlack)
 	policies.Register("static", newStatic)

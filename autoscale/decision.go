@@ -94,8 +94,9 @@ type Forecast struct {
 	Job     string
 	Verdict Verdict
 	// Finish is when the job will be done: with the planned replicas, or with all allowed replicas
-	// if that is too late. Zero: not within Config.Deadline.Horizon.
-	Finish time.Time
+	// if that is too late. Four of five jobs end between Earliest and Latest. A time is zero if it
+	// is not within Config.Deadline.Horizon.
+	Finish, Earliest, Latest time.Time
 }
 
 // Verdict says whether a job meets its deadline. It is shown to users.

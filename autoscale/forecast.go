@@ -23,12 +23,14 @@ type forecast struct {
 
 	last     time.Time // of observe; zero: none yet
 	informed bool      // a rate was observed
+	guessed  bool      // level is what an earlier forecast expects, until a rate is observed
 	level    float64   // smoothed requests per second now
 	slot     slotMean  // of the present slot
 	begun    time.Time // of the present slot
 
 	usual    [slots]float64 // by time of day
-	seen     int            // slots that were observed at least once
+	observed [slots]bool    // which of them are known
+	seen     int            // their number
 	recent   []float64      // means of the slots of the last day, the oldest first
 	near     []prediction   // of coming slots, made one slot before
 	far      []prediction   // of coming slots, made compareAhead slots before
@@ -110,8 +112,8 @@ func (f *forecast) update(at time.Time, mean float64) {
 	}
 	f.recent = lastOf(append(f.recent, mean), slots)
 	i := slotOf(at)
-	if f.seen < slots {
-		f.usual[i] = mean
+	if !f.observed[i] {
+		f.usual[i], f.observed[i] = mean, true
 		f.seen++
 		return
 	}
@@ -146,8 +148,8 @@ func slotOf(t time.Time) int {
 	return int(t.Sub(t.Truncate(day)) / slot)
 }
 
-// known reports whether any rate was observed.
-func (f *forecast) known() bool { return f.informed }
+// known reports whether a rate was observed, or is expected from an earlier day.
+func (f *forecast) known() bool { return f.informed || f.guessed }
 
 // useSeasonal reports whether the seasonal prediction has been the better one.
 func (f *forecast) useSeasonal() bool {

@@ -2,7 +2,6 @@ package autoscale
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
@@ -60,15 +59,14 @@ func job(id string, due time.Duration, work float64) Job {
 		Work: hours(work), Least: hours(work), Answered: 200}
 }
 
-func build(t testing.TB, change ...func(*Config)) Controller {
-	t.Helper()
+func build(t faulter, change ...func(*Config)) Controller {
 	cfg := DefaultConfig()
 	for _, f := range change {
 		f(&cfg)
 	}
 	c, err := New(cfg)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return c
 }

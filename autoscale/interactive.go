@@ -5,11 +5,11 @@ import "time"
 // interactive wants the replicas that the forecast traffic needs. Batches use their free capacity.
 type interactive struct{ tracker *tracker }
 
-func newInteractive(cfg Config) Controller { return &interactive{newTracker(cfg)} }
+func newInteractive(_ Config, t *tracker) Controller { return &interactive{t} }
 
 func (*interactive) Name() string { return "interactive" }
 
 func (c *interactive) Step(now time.Time, s State) Decision {
 	c.tracker.observe(now, s)
-	return c.tracker.decide(now, s, forTraffic, c.tracker.hold)
+	return c.tracker.decide(now, s, forTraffic, c.tracker.removal)
 }

@@ -15,6 +15,7 @@ type outlook struct {
 	cfg       *Config
 	now       time.Time
 	future    *future
+	jobs      []Job
 	tasks     []task
 	patience  float64 // until the next step at the latest
 	lineTime  float64 // of a line
@@ -35,10 +36,10 @@ type outlook struct {
 	latest   float64 // until a replica must be requested; 0: now, or not within the horizon
 }
 
-func (c *slack) predict(now time.Time, s State) *outlook {
-	o := &outlook{cfg: &c.cfg, now: now, tasks: tasks(now, s.Jobs),
+func (c *slack) predict(now time.Time, s State, least time.Duration) *outlook {
+	o := &outlook{cfg: &c.cfg, now: now, jobs: s.Jobs, tasks: tasks(now, s.Jobs),
 		patience: 2 * c.cfg.Step.Seconds()}
-	horizon := time.Hour.Seconds()
+	horizon := max(time.Hour, least).Seconds()
 	if n := len(o.tasks); n > 0 {
 		horizon = min(max(horizon, o.tasks[n-1].deadline), c.cfg.Deadline.Horizon.Seconds())
 	}
@@ -73,7 +74,7 @@ func (c *slack) predict(now time.Time, s State) *outlook {
 }
 
 // findLate marks the tasks that miss their deadlines, and builds the demand of the others.
-// infeasible holds the jobs that were reported as infeasible, and is updated.
+// infeasible holds the jobs that were reported as infeasible at the last step.
 func (o *outlook) findLate(infeasible map[string]bool) {
 	f := o.future
 	o.most = f.supply(f.total, f.total, 0, true)
@@ -81,12 +82,6 @@ func (o *outlook) findLate(infeasible map[string]bool) {
 	// the uncertainty the report is not withdrawn. Until a job is lost under the uncertainty too,
 	// it is not given up.
 	findLate(o.certain(infeasible), o.most, o.lineTime, 1, func(i int) { o.tasks[i].late = true })
-	clear(infeasible)
-	for _, t := range o.tasks {
-		if t.late {
-			infeasible[t.job.ID] = true
-		}
-	}
 	findLate(o.tasks, o.most, o.lineTime, 1+o.cfg.Deadline.Uncertainty,
 		func(i int) { o.tasks[i].lost = true })
 	lead := math.Inf(1)
@@ -104,6 +99,17 @@ func (o *outlook) findLate(infeasible map[string]bool) {
 		o.expected.markTight(o.most, tight)
 		o.uncertainDemand.markTight(o.most, tight)
 	}
+}
+
+// late returns the jobs that miss their deadlines.
+func (o *outlook) late() []string {
+	var ids []string
+	for _, t := range o.tasks {
+		if t.late {
+			ids = append(ids, t.job.ID)
+		}
+	}
+	return ids
 }
 
 // certain returns the tasks with their least work. That of jobs reported as infeasible is increased
@@ -144,7 +150,7 @@ func (o *outlook) buy() {
 		})
 		o.bought = o.target - 1
 		if o.bought == 0 {
-			o.latest = o.postpone()
+			o.latest = o.postponable(0)
 		}
 	}
 	surge := o.surge()
@@ -163,11 +169,12 @@ func (o *outlook) buy() {
 // surge returns the number of replicas that can be requested at once if necessary.
 func (o *outlook) surge() int { return int(float64(o.future.total) * (1 - o.cfg.Deadline.Reserve)) }
 
-// postpone returns for how many seconds the request of the target can be postponed.
-func (o *outlook) postpone() float64 {
+// postponable returns for how many seconds the request of the target can be postponed if a number
+// of replicas is requested now.
+func (o *outlook) postponable(now int) float64 {
 	low, high := 0.0, o.binding
 	for range 8 {
-		if middle := (low + high) / 2; o.expected.metBy(o.future, 0, o.target, middle) {
+		if middle := (low + high) / 2; o.expected.metBy(o.future, now, o.target, middle) {
 			low = middle
 		} else {
 			high = middle

@@ -219,7 +219,7 @@ func TestInfeasibleIfAllCannot(t *testing.T) {
 // the uncertainty, so that users do not see it change back and forth.
 func TestInfeasibleIsCertainAndStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newSlack(DefaultConfig())
+		c := build(t)
 		s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 20*time.Hour, 0), job(
 			"b", 20*time.Hour, 1)}}
 		least := rapid.Float64Range(60, 100).Draw(t, "least")
@@ -255,7 +255,7 @@ func TestNoFlapping(t *testing.T) {
 				rapid.IntRange(60, 600).Draw(t, "due"))*time.Minute, rapid.Float64Range(
 				0.2, 3).Draw(t, "work")))
 		}
-		l := &simulation{t: t, late: true, controller: newSlack(DefaultConfig()),
+		l := &simulation{t: t, late: true, controller: build(t),
 			cold:  150 * time.Second,
 			state: s}
 		turns, before, up := 0, 0, true

@@ -24,8 +24,8 @@ type queueLength struct {
 	wanted  map[string]*recentHighest // by pool
 }
 
-func newQueueLength(cfg Config) Controller {
-	return &queueLength{cfg: cfg.QueueLength, tracker: newTracker(cfg),
+func newQueueLength(cfg Config, t *tracker) Controller {
+	return &queueLength{cfg: cfg.QueueLength, tracker: t,
 		wanted: map[string]*recentHighest{}}
 }
 
@@ -57,14 +57,15 @@ func (c *queueLength) Step(now time.Time, s State) Decision {
 			return forTraffic(i, x)
 		}
 		return n, ReasonQueue
-	}, c.hold)
+	}, c.removal)
 }
 
-// hold returns the hold time of the interactive autoscaler. A pool for batches alone has only the
+// removal is that of the interactive autoscaler. A pool for batches alone has only the
 // stabilization of HPA, which Step has applied.
-func (c *queueLength) hold(p *Pool) time.Duration {
-	if p.Interactive.Served {
-		return c.tracker.cfg.Down.Hold
+func (c *queueLength) removal(p *Pool) removal {
+	r := c.tracker.removal(p)
+	if !p.Interactive.Served {
+		r.hold = 0
 	}
-	return 0
+	return r
 }

@@ -20,7 +20,7 @@ type separate struct {
 	tracker *tracker
 }
 
-func newSeparate(cfg Config) Controller { return &separate{cfg.Separate, newTracker(cfg)} }
+func newSeparate(cfg Config, t *tracker) Controller { return &separate{cfg.Separate, t} }
 
 func (*separate) Name() string { return "separate" }
 
@@ -44,7 +44,7 @@ func (c *separate) Step(now time.Time, s State) Decision {
 		work -= portable.Rounded(rate * float64(n))
 		work = max(work, 0)
 		return n, ReasonQueue
-	}, c.tracker.hold)
+	}, c.tracker.removal)
 	for i := range d.Pools {
 		d.Pools[i].Closed = s.Pools[i].Interactive.Served
 	}

@@ -9,35 +9,40 @@ import (
 // late as possible, but early enough that all replicas together could still make up for a forecast
 // that was too good.
 type slack struct {
-	cfg        Config
-	tracker    *tracker
-	infeasible map[string]bool // jobs reported as infeasible at the last step
+	cfg     Config
+	tracker *tracker
 }
 
-func newSlack(cfg Config) Controller {
-	return &slack{cfg: cfg, tracker: newTracker(cfg), infeasible: map[string]bool{}}
-}
+func newSlack(cfg Config, t *tracker) Controller { return &slack{cfg: cfg, tracker: t} }
 
 func (*slack) Name() string { return "slack" }
 
 // Step observes the state, predicts, finds the jobs that are late, buys replicas for the others,
 // retains running ones, and builds the decision.
 func (c *slack) Step(now time.Time, s State) Decision {
-	c.tracker.observe(now, s)
-	o := c.predict(now, s)
-	o.findLate(c.infeasible)
-	o.buy()
+	o := c.plan(now, s, 0)
+	c.tracker.setInfeasible(s, o.late())
 	o.retain(c.tracker)
 	dry := len(s.Jobs) == 0
-	d := c.tracker.decide(now, s, o.want, func(p *Pool) time.Duration {
+	d := c.tracker.decide(now, s, o.want, func(p *Pool) removal {
 		if dry && !p.Interactive.Served {
-			return c.cfg.Down.Dry
+			return removal{c.cfg.Down.Dry, 1} // none of them does anything
 		}
-		return c.tracker.hold(p)
+		return c.tracker.removal(p)
 	})
 	o.explain(&d)
 	d.Jobs = o.forecasts()
 	return d
+}
+
+// plan observes a state, predicts at least until a horizon, finds the jobs that are late, and buys
+// replicas for the others.
+func (c *slack) plan(now time.Time, s State, horizon time.Duration) *outlook {
+	c.tracker.observe(now, s)
+	o := c.predict(now, s, horizon)
+	o.findLate(c.tracker.infeasible(s))
+	o.buy()
+	return o
 }
 
 // want returns the number of replicas for a pool of the state, before its bounds.
@@ -86,37 +91,3 @@ func (o *outlook) explain(d *Decision) {
 // firstAnswers is the interval of steps while the first lines of a job are in flight, so that what
 // they show is used soon.
 const firstAnswers = 10 * time.Second
-
-// forecasts returns the expected end of each job: in the order of deadlines, and those that are
-// late after the others.
-func (o *outlook) forecasts() []Forecast {
-	planned := o.future.supply(o.bought, max(o.bought, o.target), o.patience, true)
-	list := make([]Forecast, 0, len(o.tasks))
-	inTime, late := 0.0, 0.0
-	for _, t := range o.tasks {
-		if !t.late {
-			late += t.job.Work
-		}
-	}
-	for _, t := range o.tasks {
-		f := Forecast{Job: t.job.ID, Verdict: OK}
-		var finish float64
-		if t.late {
-			late += t.job.Work
-			f.Verdict, finish = Infeasible, max(o.most.when(late)+o.lineTime, t.deadline)
-		} else {
-			inTime += t.job.Work
-			if finish = planned.when(inTime) + o.lineTime; finish > t.deadline {
-				finish = o.most.when(inTime) + o.lineTime
-			}
-			if inTime*(1+o.cfg.Deadline.Uncertainty) > o.most.until(t.deadline-o.lineTime) {
-				f.Verdict = AtRisk
-			}
-		}
-		if finish <= o.cfg.Deadline.Horizon.Seconds() {
-			f.Finish = o.now.Add(seconds(finish))
-		}
-		list = append(list, f)
-	}
-	return list
-}

@@ -269,14 +269,14 @@ func TestLongestLine(t *testing.T) {
 	}
 }
 
-// A pool that shrinks drains replicas that are not ready first, then those with the least progress.
-// Reported includes the draining ones.
+// A pool without work drains all replicas at once: first those that are not ready, then those with
+// the least progress. Reported includes the draining ones.
 func TestDrain(t *testing.T) {
 	p := with(batchPool(9), 3)
 	p.Replicas[0].Progress, p.Replicas[1].Progress, p.Replicas[2].Progress = 5, 0, 3
 	p.Replicas = append(p.Replicas, Replica{ID: "young", Phase: Starting, Since: noon},
 		Replica{ID: "leaving", Phase: Draining, Since: noon})
-	c := build(t, func(c *Config) { c.Down.Dry, c.Down.Share = 0, 1 })
+	c := build(t)
 	d := c.Step(noon, State{Pools: []Pool{p}})
 	if w := d.Pools[0]; w.Replicas != 0 || w.Reported != 1 ||
 		!slices.Equal(w.Drain, []string{"young", "batch-01", "batch-02", "batch-00"}) {

@@ -30,25 +30,28 @@ type stabilizer struct {
 	reduced time.Time // when the pool last shrank
 }
 
-// limit returns the number of replicas to have when a number is wanted and another exists. It is no
-// less than any number wanted within hold, and it decreases by at most a share of the existing
-// ones, at least one, per minute.
-func (s *stabilizer) limit(
-	now time.Time, wanted, existing int, hold time.Duration, share float64,
-) int {
+// removal is how replicas are removed: when fewer have sufficed for a time, and at most a share of
+// those that exist, at least one, per minute.
+type removal struct {
+	hold  time.Duration
+	share float64
+}
+
+// limit returns the number of replicas to have when a number is wanted and another exists.
+func (s *stabilizer) limit(now time.Time, wanted, existing int, r removal) int {
 	if s.begun.IsZero() {
 		s.begun = now
 	}
-	highest := s.wanted.add(now, wanted, hold)
+	highest := s.wanted.add(now, wanted, r.hold)
 	switch {
 	case wanted >= existing:
 		return wanted
-	case highest >= existing, now.Sub(s.begun) < hold,
-		!s.reduced.IsZero() && now.Sub(s.reduced) < time.Minute:
+	case highest >= existing, now.Sub(s.begun) < r.hold,
+		!s.reduced.IsZero() && now.Sub(s.reduced) < time.Minute && r.share < 1:
 		return existing
 	}
 	s.reduced = now
-	return max(highest, existing-max(1, int(math.Ceil(share*float64(existing)))))
+	return max(highest, existing-max(1, int(math.Ceil(r.share*float64(existing)))))
 }
 
 // active counts the replicas that are not draining.

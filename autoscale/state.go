@@ -20,7 +20,9 @@ type State struct {
 // Job is the lines of a batch for the model.
 type Job struct {
 	// ID is unique among the jobs. It orders jobs that are equal otherwise.
-	ID      string
+	ID string
+	// Model is what the pool must serve. Empty: every pool serves the job.
+	Model   string
 	Created time.Time
 	// StartBy is when the first line must have started. Zero: no such objective, or it has started.
 	StartBy time.Time
@@ -29,6 +31,8 @@ type Job struct {
 	Deadline time.Time
 	// Lines counts the lines left, those in flight included.
 	Lines int
+	// Prompt and Output are the mean tokens of a line; see Pool.Lines.
+	Prompt, Output float64
 	// Work is the expected engine time of the lines left, in milliseconds. Pool.Harvested and
 	// Lines.Work have the same unit.
 	Work float64
@@ -52,6 +56,8 @@ type Job struct {
 // serve any.
 type Pool struct {
 	ID string
+	// Models that the pool serves. Nil: it serves every job.
+	Models []string
 	// Min and Max bound the number of replicas. Min includes what others request, such as an
 	// autoscaler for interactive traffic.
 	Min, Max int
@@ -60,6 +66,8 @@ type Pool struct {
 	Price float64
 	// Reclaim is the share of replicas that the provider reclaims per hour, 0 to 1. 0: none.
 	Reclaim float64
+	// ColdStart is the expected time of a start before any was measured. 0: StartConfig.Cold.
+	ColdStart time.Duration
 	// Replicas lists the existing replicas, each once, in any order.
 	Replicas []Replica
 	// Interactive describes the traffic that has priority. Zero value: the pool serves batches
@@ -73,7 +81,7 @@ type Pool struct {
 	// BatchOnly says that flow control does not limit the time of iterations, because no
 	// interactive request reaches the pool. Batch lines fill the engine.
 	BatchOnly bool
-	// Lines describes the mean line of the jobs.
+	// Lines describes the mean line of the jobs. A Fleet computes it.
 	Lines Lines
 	// Harvested is the work of batch lines answered by this pool since any fixed moment, in
 	// milliseconds. It only grows.

@@ -5,7 +5,7 @@ import "time"
 // static keeps every pool at its maximum.
 type static struct{ step time.Duration }
 
-func newStatic(cfg Config) Controller { return static{cfg.Step} }
+func newStatic(cfg Config, _ *tracker) Controller { return static{cfg.Step} }
 
 func (static) Name() string { return "static" }
 

@@ -8,16 +8,19 @@ import (
 // tracker holds what every policy knows of the pools: the traffic forecast, how long starts take,
 // and the measured harvest.
 type tracker struct {
-	cfg   Config
-	pools map[string]*trackedPool
+	cfg      Config
+	pools    map[string]*trackedPool
+	recalled map[string]recalled // of pools that were not observed yet
 }
 
 // trackedPool is the history of a pool, and its values as of the last step.
 type trackedPool struct {
+	observed   time.Time
 	forecast   forecast
 	starts     coldStarts
 	harvest    harvest
 	stabilizer stabilizer
+	infeasible []string // jobs of the pool's group reported as infeasible at the last step
 
 	replica replica
 	lead    time.Duration // expected time of a start
@@ -28,7 +31,7 @@ type trackedPool struct {
 }
 
 func newTracker(cfg Config) *tracker {
-	return &tracker{cfg: cfg, pools: map[string]*trackedPool{}}
+	return &tracker{cfg: cfg, pools: map[string]*trackedPool{}, recalled: map[string]recalled{}}
 }
 
 // observe updates the pools from a state.
@@ -41,14 +44,8 @@ func (w *tracker) observe(now time.Time, s State) {
 	}
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		x := w.pools[p.ID]
-		if x == nil {
-			x = &trackedPool{
-				forecast: forecast{cfg: w.cfg.Forecast}, starts: coldStarts{cfg: w.cfg.Start},
-				harvest: harvest{cfg: w.cfg.Harvest},
-			}
-			w.pools[p.ID] = x
-		}
+		x := w.pool(now, p)
+		x.observed = now
 		x.replica = newReplica(p, &w.cfg.Harvest, w.cfg.Forecast.Burst)
 		x.giveUp = x.starts.observe(now, p.Replicas)
 		x.lead = x.starts.expected()
@@ -67,11 +64,47 @@ func (w *tracker) observe(now time.Time, s State) {
 	}
 }
 
+// pool returns the history of a pool, which begins with what was recalled of it.
+func (w *tracker) pool(now time.Time, p *Pool) *trackedPool {
+	if x := w.pools[p.ID]; x != nil {
+		return x
+	}
+	x := &trackedPool{
+		forecast: forecast{cfg: w.cfg.Forecast}, starts: newColdStarts(w.cfg.Start, p),
+		harvest: harvest{cfg: w.cfg.Harvest},
+	}
+	if r, ok := w.recalled[p.ID]; ok {
+		x.takeOver(now, r.PoolLearned, r.age(now))
+		delete(w.recalled, p.ID)
+	}
+	w.pools[p.ID] = x
+	return x
+}
+
+// infeasible returns the jobs that were reported as infeasible at the last step.
+func (w *tracker) infeasible(s State) map[string]bool {
+	jobs := map[string]bool{}
+	for i := range s.Pools {
+		for _, id := range w.pools[s.Pools[i].ID].infeasible {
+			jobs[id] = true
+		}
+	}
+	return jobs
+}
+
+// setInfeasible notes the jobs that are reported as infeasible at each pool of the state, so that
+// they are known however the pools are grouped next.
+func (w *tracker) setInfeasible(s State, jobs []string) {
+	for i := range s.Pools {
+		w.pools[s.Pools[i].ID].infeasible = jobs
+	}
+}
+
 // decide builds a decision from the number and the reason that want returns for each pool. It
-// applies the bounds of the pool, and delays removals by hold.
+// applies the bounds of the pool, and delays removals.
 func (w *tracker) decide(
 	now time.Time, s State, want func(i int, x *trackedPool) (int, Reason),
-	hold func(p *Pool) time.Duration,
+	removal func(p *Pool) removal,
 ) Decision {
 	d := Decision{Wake: now.Add(w.cfg.Step)}
 	for i := range s.Pools {
@@ -84,7 +117,7 @@ func (w *tracker) decide(
 			n, reason = p.Min, ReasonMinimum
 		}
 		existing := active(p)
-		stable := min(x.stabilizer.limit(now, n, existing, hold(p), w.cfg.Down.Share), p.Max)
+		stable := min(x.stabilizer.limit(now, n, existing, removal(p)), p.Max)
 		if stable > n || x.unknown && n == x.needed {
 			reason = ReasonHolding
 		}
@@ -101,12 +134,13 @@ func (w *tracker) decide(
 	return d
 }
 
-// hold returns how long fewer replicas must suffice before any is removed.
-func (w *tracker) hold(p *Pool) time.Duration {
+// removal returns how replicas of a pool are removed.
+func (w *tracker) removal(p *Pool) removal {
+	r := removal{w.cfg.Down.BatchHold, w.cfg.Down.Share}
 	if p.Interactive.Served {
-		return w.cfg.Down.Hold
+		r.hold = w.cfg.Down.Hold
 	}
-	return w.cfg.Down.BatchHold
+	return r
 }
 
 // forTraffic wants the replicas that the forecast traffic needs.

@@ -43,6 +43,10 @@ func (d *dispatcher) arrive(a *attempt) {
 		d.respond(a, 0, 0, &plan.Finished{Outcome: plan.Shed, Status: 503})
 		return
 	}
+	if sim.now.Before(r.shedUntil) {
+		d.respond(a, 0, 0, &plan.Finished{Outcome: plan.Shed, Status: 429})
+		return
+	}
 	content := a.job.Line(a.line)
 	req := &request{arrived: sim.now, sent: sim.now, input: content.Input, output: content.Output,
 		line: a}

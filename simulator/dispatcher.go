@@ -79,7 +79,7 @@ func (d *dispatcher) runnerUp(r *replica) {
 		d.runnerGone(known)
 	}
 	d.replicas[r.name] = r
-	d.step(plan.RunnerUp{Runner: r.name, Models: r.pool.models})
+	d.step(plan.RunnerUp{Runner: r.name, Pool: r.pool.planned, Models: models()})
 	d.startScraping(r)
 }
 

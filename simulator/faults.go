@@ -53,6 +53,8 @@ func (r *replica) applyFault(f scenario.Fault) {
 		r.advance()
 		r.engine.Stall(sim.now, f.For)
 		r.advance()
+	case scenario.Shed:
+		r.shedUntil = sim.now.Add(f.For)
 	case scenario.Flush:
 		r.advance()
 		r.engine.FlushCache(sim.now)

@@ -13,15 +13,15 @@ import (
 // interactive users come. A pool with an entry of its own keeps what the entry says of users.
 func (s Setup) flowConfig() flowcontrol.Config {
 	given := s.Policy.Flow
-	first := s.firstModels()
-	cfg := s.withPoolFacts(given.For(first), s.Engine().Profile)
-	if _, own := given.Own(first); !own && s.Scenario.Interactive.Generator == scenario.None {
+	first := s.firstPool()
+	cfg := s.withPoolFacts(given.For(first, models()), s.Engine().Profile)
+	if _, own := given.Own(first, models()); !own &&
+		s.Scenario.Interactive.Generator == scenario.None {
 		cfg.Shared = false
 	}
 	for _, b := range s.Scenario.BatchPools {
-		models := batchModels(b)
-		flow := s.withPoolFacts(given.For(models), s.BatchEngine(b).Profile)
-		if _, own := given.Own(models); !own {
+		flow := s.withPoolFacts(given.For(b.Name, models()), s.BatchEngine(b).Profile)
+		if _, own := given.Own(b.Name, models()); !own {
 			flow.Shared = false
 		}
 		if cfg.Pools == nil {

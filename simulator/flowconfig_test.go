@@ -103,7 +103,7 @@ func TestPoliciesRunWithoutObjectives(t *testing.T) {
 func TestFlowConfigOfPoolsWithoutUsers(t *testing.T) {
 	s := bundled(t, "s10-two-pools.yaml")
 	cfg := s.flowConfig()
-	spot, first := cfg.For([]string{"model", "spot"}), cfg.For([]string{"chat", "model"})
+	spot, first := cfg.For("spot", models()), cfg.For("chat", models())
 	if spot.Shared || !first.Shared {
 		t.Errorf("shared: the spot pool %v, the first %v", spot.Shared, first.Shared)
 	}
@@ -113,12 +113,12 @@ func TestFlowConfigOfPoolsWithoutUsers(t *testing.T) {
 	}
 	own := s.Policy.Flow.With(fixedpolicy.Name, fixedpolicy.Config{PerRunner: 3})
 	s.Policy.Flow.Pools = map[string]flowcontrol.Config{"spot": own}
-	if got := s.flowConfig().For([]string{"model", "spot"}); !got.Shared ||
+	if got := s.flowConfig().For("spot", models()); !got.Shared ||
 		got.Settings[fixedpolicy.Name] != own.Settings[fixedpolicy.Name] {
 		t.Errorf("got %+v, want what the pool's entry sets", got)
 	}
 	alone := bundled(t, "s11-from-zero.yaml")
-	if alone.flowConfig().For([]string{"model"}).Shared {
+	if alone.flowConfig().For("", []string{"model"}).Shared {
 		t.Error("a pool without users is shared")
 	}
 }

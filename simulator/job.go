@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
@@ -25,8 +26,9 @@ type job struct {
 	attempts               map[int]*attempt // lines in flight, by number
 	done, failed, inFlight int
 	input, output          int64
-	closed                 bool          // no more lines start
-	finished               time.Duration // when the last line was answered; 0: not yet
+	closed                 bool                 // no more lines start
+	finished               time.Duration        // when the last line was answered; 0: not yet
+	preview                autoscale.JobPreview // when it was submitted
 }
 
 type lineState uint8
@@ -43,6 +45,7 @@ func (d *dispatcher) submit(j *job) {
 		d.sim.queue.add(epoch.Add(deadline), func() { d.close(j) })
 	}
 	d.put(j, d.sim.now)
+	d.sim.scaling.preview(j)
 	d.sim.scaling.stepNow()
 }
 
@@ -127,6 +130,7 @@ func (d *dispatcher) report() (Batch, []Job) {
 			result.Lines = 0
 		}
 		deadline, due := j.Deadline()
+		result.Forecast = forecastOf(j.preview)
 		result.Flagged = d.sim.scaling.flagged(j.Name).Seconds()
 		if due {
 			result.Deadline = deadline.Seconds()

@@ -193,6 +193,29 @@ func TestSlowAndStalled(t *testing.T) {
 	}
 }
 
+// A pool that sheds answers no line meanwhile, and loses none.
+func TestShed(t *testing.T) {
+	s := shortScenario()
+	s.Scenario.Jobs[0].Window = 2 * time.Minute
+	job := func() *job {
+		sim, _, err := simulate(s, true, silent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sim.dispatcher.jobs[0]
+	}
+	before := job()
+	// The job begins 10 seconds after the fault.
+	s.Scenario.Faults = []scenario.Fault{{At: 20 * time.Second, Kind: scenario.Shed,
+		For: 30 * time.Second}}
+	after := job()
+	if after.done != after.Lines || after.failed != 0 || after.finished < before.finished+
+		15*time.Second {
+		t.Errorf("%d of %d lines done, %d failed, at %v; %v without the fault", after.done,
+			after.Lines, after.failed, after.finished, before.finished)
+	}
+}
+
 // A cold start is the same for every policy, lies within its bounds, and takes
 // about its median.
 func TestColdStart(t *testing.T) {

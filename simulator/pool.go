@@ -10,12 +10,10 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Runners that serve different models belong to different pools of the planner, each with a flow
-// control of its own.
 const (
 	// model is served by all pools, and all jobs ask for it.
 	model = "model"
-	// chat is served only by the pool with interactive traffic, if there are other pools.
+	// chat is the name of the pool with interactive traffic in the planner, if there are others.
 	chat = "chat"
 )
 
@@ -24,7 +22,7 @@ const (
 type pool struct {
 	sim     *simulation
 	name    string // empty: the first
-	models  []string
+	planned string // its name in the planner
 	engine  engine.Config
 	scaling scenario.Scaling
 
@@ -42,10 +40,10 @@ type pool struct {
 // newPools builds the scenario's pools with the replicas that they begin with, which are ready.
 func newPools(sim *simulation) error {
 	s := sim.setup.Scenario
-	sim.pools = []*pool{{models: sim.setup.firstModels(), engine: sim.setup.Engine(),
+	sim.pools = []*pool{{planned: sim.setup.firstPool(), engine: sim.setup.Engine(),
 		scaling: s.Pool.Scaling, wanted: s.Pool.Replicas}}
 	for _, b := range s.BatchPools {
-		sim.pools = append(sim.pools, &pool{name: b.Name, models: batchModels(b),
+		sim.pools = append(sim.pools, &pool{name: b.Name, planned: b.Name,
 			engine: sim.setup.BatchEngine(b), scaling: b.Scaling, wanted: b.Replicas})
 	}
 	for _, x := range sim.pools {
@@ -61,16 +59,16 @@ func newPools(sim *simulation) error {
 	return nil
 }
 
-// firstModels returns the models that the first pool serves.
-func (s Setup) firstModels() []string {
+// firstPool returns the name of the first pool in the planner.
+func (s Setup) firstPool() string {
 	if len(s.Scenario.BatchPools) > 0 {
-		return []string{chat, model}
+		return chat
 	}
-	return []string{model}
+	return ""
 }
 
-// batchModels returns the models that a further pool serves.
-func batchModels(b scenario.BatchPool) []string { return []string{model, b.Name} }
+// models returns the models that every pool serves.
+func models() []string { return []string{model} }
 
 // build returns a new replica with an empty engine. A replica that is lost and restarted is built
 // again with a random sequence of its own.

@@ -20,6 +20,7 @@ type replica struct {
 	inside     int       // requests in the engine
 	routerLoad float64   // its load as the router last saw it
 	engine     *engine.Engine
+	shedUntil  time.Time // batch lines are answered 429 until then
 	nextEnd    time.Time // end of the iteration in progress, as scheduled
 	tokenGaps  tokenGaps
 	// requests aborted while they waited and an iteration ran, which may report that it had

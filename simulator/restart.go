@@ -16,14 +16,19 @@ const saveEvery = time.Minute
 type saved struct {
 	learned []plan.Learned
 	at      time.Time
+	scaling []byte // JSON of autoscale.PoolLearned
+	scaled  time.Time
 }
 
-// keepSaving saves again and again what the planner has learned.
+// keepSaving saves again and again what the planner and the fleet have learned.
 func (d *dispatcher) keepSaving() {
 	sim := d.sim
 	sim.queue.add(sim.now.Add(saveEvery), func() {
 		if learned := d.planner.Learned(sim.now); !d.down && len(learned) > 0 {
-			d.saved = saved{learned, sim.now}
+			d.saved.learned, d.saved.at = learned, sim.now
+		}
+		if !d.down {
+			d.saved.scaling, d.saved.scaled = sim.scaling.learned(), sim.now
 		}
 		d.keepSaving()
 	})
@@ -38,6 +43,7 @@ func (d *dispatcher) restart(f scenario.Fault) {
 	}
 	d.down, d.wake = true, time.Time{}
 	d.lives++
+	sim.scaling.stop()
 	clear(d.replicas)
 	for _, j := range d.jobs {
 		for _, line := range slices.Sorted(maps.Keys(j.attempts)) {
@@ -78,6 +84,7 @@ func (d *dispatcher) startAgain(forget bool) {
 		}
 		d.step(recall)
 	}
+	sim.scaling.startAgain(d.saved, forget)
 	for _, r := range sim.replicas {
 		if r.phase == ready {
 			d.runnerUp(r)

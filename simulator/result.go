@@ -138,6 +138,17 @@ type Job struct {
 	Deadline  float64    `json:"deadline_s,omitempty"`
 	// Flagged is when it was first reported infeasible; 0: never.
 	Flagged float64 `json:"flagged_s,omitempty"`
+	// Forecast was made when it was submitted; nil: none.
+	Forecast *JobForecast `json:"forecast,omitempty"`
+}
+
+// JobForecast is when a job was expected to end: four of five end between Earliest and Latest. 0:
+// not foreseen.
+type JobForecast struct {
+	Verdict  string  `json:"verdict"`
+	Finish   float64 `json:"finish_s,omitempty"`
+	Earliest float64 `json:"earliest_s,omitempty"`
+	Latest   float64 `json:"latest_s,omitempty"`
 }
 
 // LateByMinute returns how many interactive requests missed an objective or were refused, by the

@@ -16,8 +16,9 @@ import (
 // A run without batch work has the interactive policy with the same constants, so every policy is
 // compared with the replicas that the traffic needs.
 type scaling struct {
-	sim        *simulation
-	controller autoscale.Controller
+	sim   *simulation
+	cfg   autoscale.Config
+	fleet *autoscale.Fleet // nil: nothing is decided, or the daemon is down
 	// flow control's configuration, by pool
 	flow      flowcontrol.Config
 	nextStep  time.Time // zero: none is scheduled
@@ -58,7 +59,8 @@ func (s *scaling) begin() error {
 		cfg.Policy = "interactive"
 	}
 	var err error
-	s.controller, err = autoscale.New(cfg)
+	s.cfg = cfg
+	s.fleet, err = autoscale.NewFleet(cfg)
 	s.flow = sim.setup.flowConfig()
 	s.counts = []count{{at: sim.now}}
 	s.stepNow()
@@ -69,7 +71,7 @@ func (s *scaling) begin() error {
 func (s *scaling) stepNow() { s.wake(s.sim.now) }
 
 func (s *scaling) wake(at time.Time) {
-	if s.controller == nil || !s.nextStep.IsZero() && !s.nextStep.After(at) {
+	if s.fleet == nil || !s.nextStep.IsZero() && !s.nextStep.After(at) {
 		return
 	}
 	s.nextStep = at
@@ -82,7 +84,7 @@ func (s *scaling) wake(at time.Time) {
 
 func (s *scaling) step() {
 	now := s.sim.now
-	decision := s.controller.Step(now, s.state())
+	decision := s.fleet.Step(now, s.state())
 	s.nextStep = time.Time{}
 	s.forecasts = decision.Jobs
 	if d := s.sim.dispatcher; d != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -34,35 +33,24 @@ func (m *meanMix) add(prompt, output int) {
 // state returns the state of the pools and jobs as the daemon knows it.
 func (s *scaling) state() autoscale.State {
 	var state autoscale.State
-	lines := autoscale.Lines{}
 	if d := s.sim.dispatcher; d != nil {
-		left := 0.0
 		for _, d := range d.planner.Demand() {
 			state.Jobs = append(state.Jobs, autoscale.Job{
 				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline,
-				Lines: d.Lines, Work: d.Work, Least: d.Least, Paused: d.Paused,
-				Most: d.Most, MostOutput: d.MostOutput,
+				Lines: d.Lines, Prompt: d.Prompt, Output: d.Output, Work: d.Work, Least: d.Least,
+				Paused: d.Paused, Most: d.Most, MostOutput: d.MostOutput,
 				Longest: d.Longest, Answered: d.Answered, InFlight: d.InFlight,
 			})
-			n := float64(d.Lines)
-			left += n
-			lines.Mix.Prompt += portable.Rounded(n * d.Prompt)
-			lines.Mix.Output += portable.Rounded(n * d.Output)
-			lines.Work += d.Work
-		}
-		if left > 0 {
-			lines.Mix.Prompt, lines.Mix.Output, lines.Work = lines.Mix.Prompt/left,
-				lines.Mix.Output/left, lines.Work/left
 		}
 	}
 	progress := s.sim.progress()
 	for i, x := range s.sim.pools {
-		flow := s.flow.For(x.models)
+		flow := s.flow.For(x.planned, models())
 		p := autoscale.Pool{
 			ID: x.name, Min: x.scaling.Min, Max: x.scaling.Max, Price: x.scaling.Price,
 			Reclaim: x.scaling.Reclaim,
 			Engine:  flow.Engine, SLO: flow.SLO, BatchOnly: flow.UnsharedIterations(),
-			Lines: lines, Harvested: x.work,
+			Harvested: x.work,
 		}
 		if x.scaling.Max == 0 {
 			p.Min, p.Max = x.wanted, x.wanted

@@ -101,7 +101,7 @@ func (s *scrapeTarget) scrape() {
 	if r == nil {
 		return
 	}
-	reading := plan.Reading{Model: sim.pools[0].models[0], Reading: r} // what no other pool serves
+	reading := plan.Reading{Pool: sim.pools[0].planned, Model: model, Reading: r}
 	if s.replica != nil {
 		reading = plan.Reading{Runner: s.replica.name, Reading: r}
 	}

@@ -28,24 +28,28 @@ func (c Configuration) with(texts ...string) (Configuration, error) {
 	return c, nil
 }
 
-func (c Configuration) loadExactly(settings ...string) (config.Simulation, error) {
+func (c Configuration) loadExactly(settings ...string) (config.Config, error) {
 	all, err := c.with(settings...)
 	if err != nil {
-		return config.Simulation{}, err
+		return config.Config{}, err
 	}
-	return config.LoadSimulation(all.File, all.Settings...)
+	return config.Load(all.File, all.Settings...)
 }
 
 // load reads the configuration with further settings. The simulator gives policies the cost model
 // of the scenario unless the configuration has one, so a policy that requires a cost model is valid
 // without one here.
-func (c Configuration) load(settings ...string) (config.Simulation, error) {
+func (c Configuration) load(settings ...string) (config.Config, error) {
 	given, err := c.loadExactly("flowcontrol.policy=fixed")
 	if err != nil || given.FlowControl.Engine.CostModel.Known() {
 		return c.loadExactly(settings...)
 	}
 	cfg, err := c.loadExactly(append(settings, "flowcontrol.engine.cost_model={c0: 1}")...)
 	cfg.FlowControl.Engine.CostModel = costmodel.Model{}
+	for name, own := range cfg.FlowControl.Pools { // they have inherited it
+		own.Engine.CostModel = given.FlowControl.Pools[name].Engine.CostModel
+		cfg.FlowControl.Pools[name] = own
+	}
 	return cfg, err
 }
 
@@ -56,7 +60,7 @@ func (c Configuration) policy(settings ...string) (simulator.Policy, error) {
 }
 
 // policyOf returns the part of a configuration that the simulator uses.
-func policyOf(cfg config.Simulation) simulator.Policy {
+func policyOf(cfg config.Config) simulator.Policy {
 	return simulator.Policy{
 		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl, Plan: cfg.Dispatch.PlanConfig(),
 		ChunkLines: cfg.Dispatch.ChunkLines,

@@ -53,11 +53,11 @@ func changedSettings(p *simulator.Policy) (map[string]any, error) {
 	if p == nil {
 		return nil, nil
 	}
-	cfg := config.DefaultSimulation()
+	cfg := config.Default()
 	cfg.Scheduler, cfg.FlowControl, cfg.Autoscale = p.Scheduler, p.Flow, p.Scale
 	cfg.Dispatch.Retry, cfg.Dispatch.Plan = p.Plan.Retry, p.Plan.Tuning
 	cfg.Dispatch.ChunkLines = p.ChunkLines
-	defaults, err := settingsTree(config.DefaultSimulation())
+	defaults, err := settingsTree(config.Default())
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func changedSettings(p *simulator.Policy) (map[string]any, error) {
 	return changes(own, defaults), nil
 }
 
-func settingsTree(cfg config.Simulation) (tree map[string]any, err error) {
+func settingsTree(cfg config.Config) (tree map[string]any, err error) {
 	text, err := cfg.YAML()
 	if err == nil {
 		err = yaml.Unmarshal(text, &tree)

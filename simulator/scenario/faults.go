@@ -37,11 +37,12 @@ const (
 	Slow  FaultKind = "slow"
 	Stall FaultKind = "stall"
 	Flush FaultKind = "flush" // the prefix cache drops what is not in use
+	Shed  FaultKind = "shed"  // batch lines are answered 429
 	// Restart is of the daemon, not of a replica: it is killed and starts again.
 	Restart FaultKind = "restart"
 )
 
-var faultKinds = []FaultKind{Crash, Slow, Stall, Flush, Restart}
+var faultKinds = []FaultKind{Crash, Slow, Stall, Flush, Shed, Restart}
 
 // Restarts reports whether the daemon is restarted.
 func (s Scenario) Restarts() bool {
@@ -66,7 +67,7 @@ func (s Scenario) validateFaults() error {
 		all.check(known, "%s.kind is %q, want one of %q", path, f.Kind, faultKinds)
 		all.check(f.For >= 0 && f.For <= maxHorizon, "%s.for is %s, want 0 to %s", path, f.For,
 			maxHorizon)
-		all.check(f.Kind != Slow && f.Kind != Stall || f.For > 0,
+		all.check(f.Kind != Slow && f.Kind != Stall && f.Kind != Shed || f.For > 0,
 			"%s.for is 0; say how long it lasts", path)
 		all.check(f.Kind != Flush || f.For == 0,
 			"%s.for is %s, but a cache is flushed in no time; remove it", path, f.For)

@@ -156,7 +156,7 @@ func TestFaultsAreNamed(t *testing.T) {
 				"slow}\n- {kind: crash, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- " +
 				"{kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
 				"x.yaml:5: faults[0].at is 1h0m0s, want 0 to below the horizon, 1h0m0s",
-				`x.yaml:6: faults[1].kind is "explode", want one of ["crash" "slow" "stall" "flush" "restart"]`,
+				`x.yaml:6: faults[1].kind is "explode", want one of ["crash" "slow" "stall" "flush" "shed" "restart"]`,
 				"faults[2].for is 0; say how long it lasts", "faults[2].factor is 0",
 				"x.yaml:8: faults[3].factor is of the kind slow",
 				`x.yaml:8: faults[3].lost is "found"`, `x.yaml:8: faults[3].pool is "spot"`,

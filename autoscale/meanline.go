@@ -1,0 +1,40 @@
+package autoscale
+
+import (
+	"slices"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// Serves reports whether the pool can do lines of a model.
+func (p *Pool) Serves(model string) bool {
+	return p.Models == nil || model == "" || slices.Contains(p.Models, model)
+}
+
+// shares reports whether there is a model that both pools serve.
+func (p *Pool) shares(q *Pool) bool {
+	return p.Models == nil || q.Models == nil || slices.ContainsFunc(p.Models, func(m string) bool {
+		return slices.Contains(q.Models, m)
+	})
+}
+
+// meanLine describes the mean of the lines left that a pool can do.
+func meanLine(jobs []Job, p *Pool) (mean Lines) {
+	left := 0.0
+	for i := range jobs {
+		j := &jobs[i]
+		if !p.Serves(j.Model) {
+			continue
+		}
+		n := float64(j.Lines)
+		left += n
+		mean.Mix.Prompt += portable.Rounded(n * j.Prompt)
+		mean.Mix.Output += portable.Rounded(n * j.Output)
+		mean.Work += j.Work
+	}
+	if left > 0 {
+		mean.Mix.Prompt, mean.Mix.Output, mean.Work = mean.Mix.Prompt/left, mean.Mix.Output/left,
+			mean.Work/left
+	}
+	return mean
+}
