@@ -1,0 +1,16 @@
+package keda
+
+import (
+	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
+
+	"github.com/tidefill/tidefill/autoscale"
+)
+
+// CheckMetadata returns the error of a ScaledObject.
+func CheckMetadata(ref *externalscaler.ScaledObjectRef, pools []autoscale.PoolConfig) error {
+	_, err := parse(ref, pools)
+	return err
+}
+
+// MetricName returns the name of the metric of a ScaledObject.
+var MetricName = metricName
