@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// gauges holds the Cluster's own metrics.
+type gauges struct {
+	restarts *prometheus.CounterVec
+	errors   *prometheus.CounterVec
+	leader   prometheus.Gauge
+}
+
+func newGauges(registerer prometheus.Registerer, ages func() map[string]time.Duration) *gauges {
+	g := &gauges{
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_kubernetes_watch_restarts_total",
+			Help: "Watches of a pool's objects that were opened again, by resource. API servers " +
+				"end watches every few minutes, so a low rate is normal.",
+		}, []string{"pool", "resource"}),
+		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_kubernetes_errors_total",
+			Help: "Requests to the API server that failed, by resource and kind: unreachable; " +
+				"forbidden or unauthorized (see docs/kubernetes.md for the permissions); " +
+				"not_found; conflict; throttled; refused, with another status; other. The log " +
+				"has the error.",
+		}, []string{"pool", "resource", "kind"}),
+		leader: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tidefill_kubernetes_leader",
+			Help: "1 while this daemon decides on replicas, because it holds the Lease " +
+				"kubernetes.lease or needs none.",
+		}),
+	}
+	if registerer != nil {
+		g.restarts = registered(registerer, g.restarts)
+		g.errors = registered(registerer, g.errors)
+		g.leader = registered(registerer, g.leader)
+		registerer.Unregister(&ageCollector{}) // of an earlier Cluster
+		registered(registerer, &ageCollector{ages})
+	}
+	return g
+}
+
+// registered registers a collector, or returns the one of an earlier Cluster in its place.
+func registered[C prometheus.Collector](registerer prometheus.Registerer, c C) C {
+	err := registerer.Register(c)
+	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
+		return before.ExistingCollector.(C)
+	}
+	if err != nil {
+		panic(err) // as MustRegister
+	}
+	return c
+}
+
+// ageCollector exports the ages of states, which grow between two scrapes.
+type ageCollector struct {
+	ages func() map[string]time.Duration
+}
+
+var ageDescription = prometheus.NewDesc("tidefill_kubernetes_state_age_seconds",
+	"How long ago the API server was last heard of by the watches of a pool, whose last state is "+
+		"held; 0: they are open.", []string{"pool"}, nil)
+
+// Describe implements prometheus.Collector.
+func (c *ageCollector) Describe(ch chan<- *prometheus.Desc) { ch <- ageDescription }
+
+// Collect implements prometheus.Collector.
+func (c *ageCollector) Collect(ch chan<- prometheus.Metric) {
+	for pool, age := range c.ages() {
+		ch <- prometheus.MustNewConstMetric(ageDescription, prometheus.GaugeValue, age.Seconds(),
+			pool)
+	}
+}

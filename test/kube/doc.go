@@ -1,0 +1,8 @@
+// Package kube tests autoscale/kube against a real control plane: the API server of
+// k8s.io/kubernetes with etcd, and the controllers that make pods and EndpointSlices. It is a
+// module of its own, because the API server has many dependencies.
+//
+// The API server is a process of the test binary itself, so that it can be stopped and started. Its
+// clients come through proxies that can cut their connections. Nodes do not exist: tests set the
+// status of pods as a kubelet would.
+package kube
