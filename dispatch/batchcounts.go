@@ -8,8 +8,9 @@ import (
 
 // batchCounts counts the batches that have not ended, for metrics.
 type batchCounts struct {
-	states map[string]int
-	atRisk int
+	states   map[string]int
+	verdicts map[store.Verdict]int
+	atRisk   int
 }
 
 // pausedState is the state that metrics show for batches in progress that are paused.
@@ -19,29 +20,35 @@ const pausedState = "paused"
 var livingStates = []string{string(store.Validating), string(store.InProgress), pausedState,
 	string(store.Finalizing), string(store.Cancelling)}
 
-// add counts a run.
-func (c *batchCounts) add(r *run, now time.Time) {
+// add counts a run with the verdict of its forecast; empty: there is none.
+func (c *batchCounts) add(r *run, now time.Time, verdict store.Verdict) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.states == nil {
-		c.states = map[string]int{}
+		c.states, c.verdicts = map[string]int{}, map[store.Verdict]int{}
 	}
 	state := string(r.batch.State)
 	if r.batch.Paused && r.batch.State == store.InProgress {
 		state = pausedState
 	}
 	c.states[state]++
-	if state == string(store.InProgress) && r.atRisk(now) {
+	if verdict != "" {
+		c.verdicts[verdict]++
+	}
+	if state == string(store.InProgress) && r.atRisk(now, verdict) {
 		c.atRisk++
 	}
 }
 
-// atRisk reports whether the run, which is in progress, will probably miss its deadline: its lines
-// would end later at the mean rate since they began, and at the present rate too. Without a result
-// half of the time may pass. A process that does not lead the batch does not judge it. r.mu is
-// held.
-func (r *run) atRisk(now time.Time) bool {
+// atRisk reports whether the run, which is in progress, will probably miss its deadline: by its
+// forecast or, without one, because its lines would end later at the mean rate since they began,
+// and at the present rate too. Without a result half of the time may pass. A process that does not
+// lead the batch does not judge it. r.mu is held.
+func (r *run) atRisk(now time.Time, verdict store.Verdict) bool {
 	b := &r.batch
+	if verdict != "" {
+		return verdict != store.VerdictOK
+	}
 	if b.Deadline.IsZero() || b.InProgressAt.IsZero() || !r.counted {
 		return false
 	}

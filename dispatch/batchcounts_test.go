@@ -18,18 +18,25 @@ func TestBatchesAtRisk(t *testing.T) {
 		took, deadline time.Duration // since its lines began; deadline 0: none
 		done           int           // of 100 lines
 		recent         float64       // lines per second
+		verdict        store.Verdict // empty: no forecast
 		want           bool
 	}{
-		"in time":               {store.InProgress, false, true, hour, 10 * hour, 20, 0, false},
-		"late":                  {store.InProgress, false, true, hour, 10 * hour, 5, 0, true},
-		"late, but faster now":  {store.InProgress, false, true, hour, 10 * hour, 5, 1, false},
-		"no result yet":         {store.InProgress, false, true, hour, 10 * hour, 0, 0, false},
-		"no result, half gone":  {store.InProgress, false, true, 6 * hour, 10 * hour, 0, 0, true},
-		"deadline has passed":   {store.InProgress, false, true, 11 * hour, 10 * hour, 99, 0, true},
-		"best effort":           {store.InProgress, false, true, hour, 0, 0, 0, false},
-		"paused":                {store.InProgress, true, true, hour, 10 * hour, 5, 0, false},
-		"ending":                {store.Finalizing, false, true, hour, 10 * hour, 5, 0, false},
-		"another process leads": {store.InProgress, false, false, hour, 10 * hour, 5, 0, false},
+		"in time":              {store.InProgress, false, true, hour, 10 * hour, 20, 0, "", false},
+		"late":                 {store.InProgress, false, true, hour, 10 * hour, 5, 0, "", true},
+		"late, but faster now": {store.InProgress, false, true, hour, 10 * hour, 5, 1, "", false},
+		"no result yet":        {store.InProgress, false, true, hour, 10 * hour, 0, 0, "", false},
+		"no result, half gone": {store.InProgress, false, true, 6 * hour, 10 * hour, 0, 0, "",
+			true},
+		"deadline has passed": {store.InProgress, false, true, 11 * hour, 10 * hour, 99, 0, "",
+			true},
+		"best effort": {store.InProgress, false, true, hour, 0, 0, 0, "", false},
+		"paused":      {store.InProgress, true, true, hour, 10 * hour, 5, 0, "", false},
+		"ending":      {store.Finalizing, false, true, hour, 10 * hour, 5, 0, "", false},
+		"late, but replicas come": {store.InProgress, false, true, hour, 10 * hour, 5, 0,
+			store.VerdictOK, false},
+		"in time, but others come first": {store.InProgress, false, true, hour, 10 * hour, 20, 0,
+			store.VerdictAtRisk, true},
+		"another process leads": {store.InProgress, false, false, hour, 10 * hour, 5, 0, "", false},
 	} {
 		now := start.Add(test.took)
 		b := store.Batch{State: test.state, Paused: test.paused, InProgressAt: start,
@@ -43,7 +50,7 @@ func TestBatchesAtRisk(t *testing.T) {
 			givenBack: map[int]store.Chunk{1: {Tally: store.Tally{
 				Completed: test.done - test.done/2 - test.done/4}}}}
 		var counts batchCounts
-		if counts.add(r, now); counts.atRisk == 1 != test.want {
+		if counts.add(r, now, test.verdict); counts.atRisk == 1 != test.want {
 			t.Errorf("%s: at risk is %v, want %v", name, counts.atRisk == 1, test.want)
 		}
 	}

@@ -57,10 +57,18 @@ func TestCancelEndsLinesInFlight(t *testing.T) {
 func TestCancelMayLetLinesInFlightFinish(t *testing.T) {
 	up, open, ended := held(t)
 	w := newWorld(t)
-	w.dispatcher("a", patient, up.URL)
+	d, _ := w.dispatcher("a", patient, up.URL)
 	id := w.submit(chatLines(50, "m"), nil)
 	w.await(id, "in flight", func(store.Batch) bool { return w.progress(id).InFlight == 16 })
 	w.modify(id, cancelling(true))
+	// The planner starts no more of its lines. Before that, an answer would let another one start.
+	until(t, "the batch is stopped", func() bool { return len(survey(t, d).Jobs) == 0 })
+	w.await(id, "shown to start no more", func(store.Batch) bool {
+		return w.progress(id).LinesPerSecond == 0
+	})
+	if n := w.progress(id).InFlight; n != 16 {
+		t.Errorf("%d lines are shown in flight, want 16", n)
+	}
 	w.touch(id) // reconciled again, it still waits
 	open()
 	b := w.awaitEnd(id)

@@ -42,6 +42,13 @@ func (c *catalog) served() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// offered lists the models that the runners list now, and those of pools that are scaled.
+func (c *catalog) offered() []string {
+	names := slices.AppendSeq(c.served(), maps.Keys(c.settings().ScaledModels))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // unserved returns a sentence for each of the models that no runner serves and that none is
 // expected to serve: none has listed it since the start of the process, no configuration of a pool
 // names it, and no other process leads it. It returns none while that can't be known.
@@ -49,13 +56,15 @@ func (c *catalog) unserved(
 	ctx context.Context, models []string,
 ) (sentences map[string]string, err error) {
 	now := c.settings()
-	if now.WaitForModels || len(now.runners) == 0 || !c.complete() {
+	if now.WaitForModels || len(now.runners)+len(now.ScaledModels) == 0 || !c.complete() {
 		return nil, nil
 	}
 	var names []string
 	for _, m := range models {
 		// A configured pool may have no runner now.
-		if _, expected := now.Flow.Pools[m]; !expected && !c.known(m) {
+		_, expected := now.Flow.Pools[m]
+		_, scaled := now.ScaledModels[m]
+		if !expected && !scaled && !c.known(m) {
 			names = append(names, modelName(m))
 		}
 	}
@@ -66,11 +75,11 @@ func (c *catalog) unserved(
 	if err != nil {
 		return nil, err
 	}
-	served := c.served()
+	offered := c.offered()
 	sentences = map[string]string{}
 	for _, m := range models {
 		if name := modelName(m); slices.Contains(names, name) && leaders[name] == "" {
-			sentences[m] = notServed(m, served)
+			sentences[m] = notServed(m, offered)
 		}
 	}
 	return sentences, nil
@@ -145,6 +154,9 @@ func (c *catalog) whyWaiting(model string, served, unasked []string) string {
 		return "model " + shown(model) + " is not loaded by the runners that have it."
 	case lists, len(unasked) == 0 && c.takesAny():
 		return "no process has taken the lead of model " + shown(model) + " yet."
+	case c.settings().ScaledModels[model] != "":
+		return "no replica of pool " + c.settings().ScaledModels[model] + " is ready. One is " +
+			"started when deadlines need it."
 	case len(unasked) == 0:
 		return notServed(model, served)
 	default:

@@ -59,7 +59,7 @@ func (cl *claimer) load(ctx context.Context, job *plan.JobKey) {
 	if r := cl.runs.get(job.Batch); r != nil {
 		var err error
 		if answer, err = cl.claimNext(ctx, r, *job); err != nil {
-			answer = loadedChunk{Loaded: plan.Loaded{Key: *job, More: true, Wait: retryEvery}}
+			answer.More, answer.Wait = true, retryEvery
 			cl.loadFailed(ctx, r, job, err)
 		} else {
 			r.setLoading(plan.Flowing)
@@ -98,7 +98,7 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 			return none, err
 		}
 		if !ok {
-			return cl.nothingToClaim(ctx, r, job)
+			return cl.nothingToClaim(ctx, r, none)
 		}
 		if claimed.First >= below { // another process claimed the canaries meanwhile
 			below = 0
@@ -110,9 +110,10 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 			cl.abandon(r, claimed)
 			return none, err
 		}
+		none.Done += claimed.Count - len(lines)
 		if len(lines) > 0 {
 			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines,
-				More: true}, chunk: c}, nil
+				Done: none.Done, More: true}, chunk: c}, nil
 		}
 		// A crash came between the last result and FinishChunk.
 		cl.finishLater(c)
@@ -158,9 +159,9 @@ func (cl *claimer) abandon(r *run, c store.Chunk) {
 
 // nothingToClaim distinguishes a job that is done from one whose chunks are all claimed.
 func (cl *claimer) nothingToClaim(
-	ctx context.Context, r *run, job plan.JobKey,
+	ctx context.Context, r *run, none loadedChunk,
 ) (loadedChunk, error) {
-	none := loadedChunk{Loaded: plan.Loaded{Key: job}}
+	job := none.Key
 	chunks, err := cl.metadata.Chunks(ctx, r.id)
 	if err != nil {
 		return none, err

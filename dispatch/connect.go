@@ -46,12 +46,15 @@ func (d *Dispatcher) newSession(
 		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
 			expiry: d.deps.Expiry, log: lease.log},
 	}
+	s.follower = &follower{metadata: d.deps.Metadata, board: d.deps.Progress,
+		leading: lease.leading, runs: with.runs, remaining: s.reconciler.remaining,
+		notify: inbox.put, log: lease.log}
 	recorder := d.newRecorder(with)
 	s.claimer = d.newClaimer(with, lease.leading, recorder, s.reconciler)
 	recorder.finishChunk, recorder.stopIfOver = s.claimer.finishLater, s.reconciler.stopIfOver
 	s.transport = d.newTransport(with, recorder)
 	s.loop = newLoop(planner, inbox, with.memory, d.deps.Watcher)
-	s.loop.decisions = decision.NewRecorder(d.decisions, planner, poolLabel)
+	s.loop.decisions = decision.NewRecorder(d.decisions, planner)
 	s.loop.expired, s.loop.recordFailure = lease.expired, recorder.recordFailure
 	s.loop.send, s.loop.load, s.loop.release = s.transport.submit, s.claimer.enqueue,
 		s.claimer.releaseLater
@@ -65,6 +68,7 @@ func (d *Dispatcher) newSession(
 	lease.recall = learning.recall
 	lease.lose = lose
 	lease.recount, lease.held = s.reconciler.recount, with.runs.heldModels
+	lease.giveBack = func(names map[string]bool) { inbox.put(unservedModels{names}) }
 	lease.demanded = with.runs.models
 	lease.maxModels = func() int { return d.settings.Load().MaxModels }
 	s.reconciler.newDemand = lease.leading.newDemand
@@ -72,7 +76,7 @@ func (d *Dispatcher) newSession(
 	s.modelsFound = func(u *runner, list modelList) {
 		lease.leading.served(u, list)
 		if list.first && d.catalog.complete() {
-			s.reconcileAll()
+			s.reconcileUnserved()
 		}
 	}
 	return s, nil
@@ -122,6 +126,7 @@ func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
 		store: d.deps.Progress, timeout: with.cfg.LeaseTTL, metrics: d.metrics, leading: leading,
 		owner: with.owner, log: with.log, runs: with.runs, tasks: with.tasks,
 		catalog: d.catalog, takeovers: takeovers{}, onPools: d.deps.OnPools,
+		forecasts: &d.forecasts,
 	}
 }
 

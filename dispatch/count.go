@@ -9,22 +9,31 @@ import (
 
 // recount counts the lines left of every batch and gives the planner the new counts, but not of
 // stopped batches: the planner would take them for new ones. Each run counts its results again
-// before its next claim.
+// before its next claim. Those that hold chunks do so now, chunk by chunk.
 func (rc *reconciler) recount(ctx context.Context) error {
 	if err := rc.remaining.count(ctx); err != nil {
 		return err
 	}
+	var holding []*run
 	rc.runs.each(func(r *run) {
 		r.mu.Lock()
 		defer r.mu.Unlock() // after the notification: that of a stop comes later
 		r.counted = false
-		if r.stopped {
-			return
+		switch {
+		case r.stopped:
+		case len(r.chunks)+len(r.reading) > 0:
+			holding = append(holding, r)
+		default:
+			put := planBatch(&r.batch)
+			put.Models = planModels(&r.batch, rc.remaining.of(&r.batch))
+			rc.notify(plan.BatchPut{Batch: put})
 		}
-		put := planBatch(&r.batch)
-		put.Models = planModels(&r.batch, rc.remaining.of(&r.batch))
-		rc.notify(plan.BatchPut{Batch: put})
 	})
+	for _, r := range holding {
+		if err := rc.count(ctx, r); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -51,26 +60,25 @@ func (rc *reconciler) count(ctx context.Context, r *run) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := map[string]int{}
 	r.done = store.Tally{}
 	for _, c := range chunks {
+		if back, was := r.givenBack[c.Index]; was && !c.Done && c.Epoch == back.Epoch {
+			delete(behind, c.Index) // its results are among the live ones
+		} else if was {
+			r.live = minus(r.live, back.Tally)
+			delete(r.givenBack, c.Index)
+		}
 		switch {
 		case c.Done:
 			r.done = plus(r.done, c.Tally)
 		case r.chunks[c.Index] != nil: // its results are counted as they come
 			delete(behind, c.Index)
-			left[c.Model] += c.Count
-		default:
-			left[c.Model] += c.Count
 		}
 	}
 	r.behind, r.counted = behind, true
-	if r.stopped {
-		return nil
+	if !r.stopped {
+		rc.notify(countedChunks{r.batch, chunks})
 	}
-	put := planBatch(&r.batch)
-	put.Models = planModels(&r.batch, func(model string) int { return left[model] })
-	rc.notify(plan.BatchPut{Batch: put})
 	return nil
 }
 

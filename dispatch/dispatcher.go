@@ -54,6 +54,10 @@ type Dispatcher struct {
 
 	decisions *decision.History
 	shown     *shownBatches
+	totals    *plan.Totals
+	draining  closings // runners
+	closed    closings // pools
+	forecasts forecasts
 }
 
 // New returns a dispatcher. Run starts it.
@@ -68,6 +72,8 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 		deps: deps, log: deps.Logger.With("component", "dispatch"),
 		metrics:   newMetrics(deps.Registerer),
 		decisions: decision.NewHistory(), shown: newShownBatches(),
+		totals:   plan.NewTotals(),
+		draining: closings{event: runnerDrain}, closed: closings{event: poolClosed},
 	}
 	made, err := newSettings(Settings{Config: cfg, Upstreams: deps.Upstreams,
 		Scheduler: deps.Scheduler, Flow: deps.Flow}, &settings{}, deps.Store)
@@ -83,7 +89,7 @@ func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
 	now := d.settings.Load()
 	return plan.New(now.PlanConfig(), plan.Deps{
 		Scheduler: now.Scheduler, Flow: now.Flow,
-		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Totals: d.totals,
 	})
 }
 

@@ -2,9 +2,11 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
 )
 
 // followSettings applies the settings, and all that replace them, until ctx is done: it configures
@@ -33,7 +35,7 @@ func (s *session) followSettings(ctx context.Context) {
 				watchers.Go(func() { u.watchModels(watching, now.Config, s.log, s.modelsFound) })
 			}
 		}
-		s.reconcileAll() // a model may be served by no runner any more, or by one
+		s.reconcileUnserved()
 		select {
 		case <-ctx.Done():
 			return
@@ -42,7 +44,19 @@ func (s *session) followSettings(ctx context.Context) {
 	}
 }
 
-// reconcileAll has all batches looked at again.
-func (s *session) reconcileAll() {
-	s.runs.each(func(r *run) { s.reconciler.enqueue(r.id) })
+// reconcileUnserved has the batches looked at again of which a model has no runner: nothing may be
+// expected to serve it any more. Runners come and go often, and most batches have theirs.
+func (s *session) reconcileUnserved() {
+	served := s.reconciler.catalog.served()
+	s.runs.each(func(r *run) {
+		r.mu.Lock()
+		models := r.batch.Models
+		r.mu.Unlock()
+		if slices.ContainsFunc(models, func(m store.ModelLines) bool {
+			_, found := slices.BinarySearch(served, m.Model)
+			return !found
+		}) {
+			s.reconciler.enqueue(r.id)
+		}
+	})
 }

@@ -273,3 +273,45 @@ func TestLeadershipIsResignedOnceTheStoreWorks(t *testing.T) {
 		t.Errorf("got %s, %+v", b.State, b.Counts)
 	}
 }
+
+// A process whose runners no longer serve a model gives back what it has claimed of it, so that
+// another process can go on.
+func TestChunksOfModelsThatMoveAreGivenBack(t *testing.T) {
+	w := newWorld(t)
+	var moved atomic.Bool
+	steps := make(stepwise)
+	from := serve(t, steps.answer, "m")
+	serving := from.Config.Handler
+	from.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && moved.Load() {
+			io.WriteString(w, `{"data":[{"id":"n"}]}`)
+			return
+		}
+		serving.ServeHTTP(w, r)
+	})
+	quick := func(cfg *dispatch.Config, _ *dispatch.Deps) {
+		cfg.ModelsEvery, cfg.LeaseTTL, cfg.ChunkLines = 50*time.Millisecond, 3*time.Second, 40
+		cfg.WaitForModels = true
+	}
+	a, _ := w.dispatcher("a", quick, from.URL)
+	id := w.submit(chatLines(100, "m"), nil)
+	steps.permit(5)
+	w.await(id, "begun", func(store.Batch) bool { return w.progress(id).Completed == 5 })
+	other := serve(t, nil, "m")
+	w.dispatcher("b", quick, other.URL)
+	moved.Store(true)
+	until(t, "the runner serves another model", func() bool {
+		all := survey(t, a).Runners
+		return len(all) == 1 && all[0].Models[0] == "n"
+	})
+	close(steps) // what is in flight ends
+	if b := w.awaitEnd(id); b.Counts.Completed != 100 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
+	w.results(id)
+	if from.requests() != 5+16 || other.requests() != 100-5-16 {
+		t.Errorf("%d requests to the first runner, which had 5 and then 16 lines, and %d to the "+
+			"other for the rest of 100", from.requests(), other.requests())
+	}
+	until(t, "nothing is left", func() bool { return len(survey(t, a).Jobs) == 0 })
+}

@@ -30,7 +30,7 @@ type leadership struct {
 	unlisted map[*runner]bool     // runners without a list, to which assign gives models
 	engines  map[*runner]string   // as their lists identify them
 	led      map[string]bool      // names of runners and models
-	up       map[string][]string  // models by planned runner, as announced to the planner
+	up       map[string]announced // by planned runner, as announced to the planner
 	planned  map[*runner][]string // runners that stand for an upstream, as announced
 	others   map[string]string    // other leaders of wanted names, as of the last try
 	free     map[string]time.Time // since when wanted names have no leader
@@ -41,10 +41,20 @@ type leadership struct {
 func newLeadership(now time.Time) *leadership {
 	return &leadership{
 		seen: map[*runner][]string{}, asked: map[*runner]bool{},
-		unlisted: map[*runner]bool{}, led: map[string]bool{}, up: map[string][]string{},
+		unlisted: map[*runner]bool{}, led: map[string]bool{}, up: map[string]announced{},
 		planned: map[*runner][]string{}, engines: map[*runner]string{},
 		free: map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
 	}
+}
+
+// announced is what the planner knows of a runner.
+type announced struct {
+	pool   string
+	models []string
+}
+
+func (a announced) equal(b announced) bool {
+	return a.pool == b.pool && slices.Equal(a.models, b.models)
 }
 
 // firstAnswers limits how long a process that starts waits for its runners to list their models
@@ -74,12 +84,13 @@ func (l *leadership) configure(runners map[string]*runner) (gone []plan.Event) {
 			continue
 		}
 		models, listed := l.seen[earlier]
-		asked, unlisted := l.asked[earlier], l.unlisted[earlier]
+		asked, unlisted, engine := l.asked[earlier], l.unlisted[earlier], l.engines[earlier]
 		planned := l.planned[earlier]
 		delete(l.seen, earlier)
 		delete(l.asked, earlier)
 		delete(l.unlisted, earlier)
 		delete(l.planned, earlier)
+		delete(l.engines, earlier)
 		if now != nil && now.continues(earlier) {
 			if listed {
 				l.seen[now] = models
@@ -89,6 +100,9 @@ func (l *leadership) configure(runners map[string]*runner) (gone []plan.Event) {
 			}
 			if unlisted {
 				l.unlisted[now] = true
+			}
+			if engine != "" {
+				l.engines[now] = engine
 			}
 			if now.IsGateway() == earlier.IsGateway() {
 				l.planned[now] = planned
@@ -185,6 +199,16 @@ func (l *leadership) leadsAny(r *run) bool {
 	})
 }
 
+// leadsAll reports whether this process leads all models of the run's batch.
+func (l *leadership) leadsAll(r *run) bool {
+	r.mu.Lock()
+	models := r.batch.Models
+	r.mu.Unlock()
+	return !slices.ContainsFunc(models, func(m store.ModelLines) bool {
+		return !l.leadsModel(m.Model)
+	})
+}
+
 // standsBy reports whether other processes lead all that this one could.
 func (l *leadership) standsBy() bool {
 	l.mu.Lock()
@@ -267,9 +291,9 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 			names, access = u.planned(now)
 		}
 		for _, name := range names {
-			if !slices.Equal(l.up[name], usable) {
-				l.up[name] = usable
-				events = append(events, plan.RunnerUp{Runner: name, Models: usable,
+			if is := (announced{u.Pool, usable}); !l.up[name].equal(is) {
+				l.up[name] = is
+				events = append(events, plan.RunnerUp{Runner: name, Pool: u.Pool, Models: usable,
 					Unlisted: l.unlisted[u], Access: access, Engine: l.engine(u, name)})
 			}
 		}

@@ -68,7 +68,7 @@ func (l *learning) save(now time.Time, planner *plan.Planner) {
 	for _, learned := range planner.Learned(now) {
 		data, err := json.Marshal(learnedState{learnedVersion, learned})
 		if err == nil && len(data) <= store.MostLearnedBytes {
-			states = append(states, store.LearnedState{Pool: poolLabel(learned.Models),
+			states = append(states, store.LearnedState{Pool: learned.ID,
 				Kind: learnedKind, Data: data})
 		}
 	}
@@ -152,7 +152,7 @@ func (t takeovers) log(log *slog.Logger, pools []plan.PoolStatus) {
 		if p.TakenOver == nil {
 			continue
 		}
-		pool, reason := poolLabel(p.Models), "none"
+		pool, reason := p.ID, "none"
 		if err := p.TakenOver.Refused; err != nil {
 			reason = err.Error()
 		}
@@ -177,10 +177,10 @@ func (t takeovers) log(log *slog.Logger, pools []plan.PoolStatus) {
 func (d *Dispatcher) Forget(ctx context.Context, pool string) error {
 	s := d.current.Load()
 	i := slices.IndexFunc(d.Pools(), func(p plan.PoolStatus) bool {
-		return poolLabel(p.Models) == pool && len(p.Runners) > 0
+		return p.ID == pool && len(p.Runners) > 0
 	})
 	if s != nil && i >= 0 {
-		s.loop.inbox.put(plan.Forget{Models: d.Pools()[i].Models})
+		s.loop.inbox.put(plan.Forget{Pool: pool})
 	} else if err := d.ledElsewhere(ctx, pool); err != nil {
 		return err
 	}

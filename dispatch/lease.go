@@ -29,6 +29,8 @@ type lease struct {
 	recount func(ctx context.Context) error       // corrects the counts of lines left
 	recall  func(ctx context.Context) plan.Recall // reads what was learned of pools
 	held    func() map[string]bool                // models of which this process has chunks
+	// giveBack gives back chunks of models, by their names in held
+	giveBack func(names map[string]bool)
 	// demanded returns the models of all batches. Runners without a list get at most maxModels.
 	demanded  func() map[string]bool
 	maxModels func() int
@@ -195,7 +197,7 @@ func (l *lease) takeOver(ctx context.Context, epoch int64, names []string) error
 }
 
 // resign gives up models that no runner serves any more, unless this process still has chunks of
-// them.
+// them, which are given back for the next time.
 func (l *lease) resign(ctx context.Context, wanted []string) error {
 	var unwanted []string
 	for _, name := range l.leading.names() {
@@ -208,8 +210,12 @@ func (l *lease) resign(ctx context.Context, wanted []string) error {
 	}
 	l.leading.claims.Lock()
 	defer l.leading.claims.Unlock()
-	held := l.held()
-	unwanted = slices.DeleteFunc(unwanted, func(name string) bool { return held[name] })
+	held, left := l.held(), map[string]bool{}
+	unwanted = slices.DeleteFunc(unwanted, func(name string) bool {
+		left[name] = held[name]
+		return held[name]
+	})
+	l.giveBack(left)
 	l.leading.lose(unwanted) // first, or confirm could find that another process leads them
 	if err := l.store.Resign(ctx, l.owner, unwanted); err != nil {
 		l.leading.gain(unwanted) // for the next try

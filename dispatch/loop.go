@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
 )
 
 // loop owns the planner, and which lines of which chunk are in flight. Its goroutine is the only
@@ -54,6 +55,15 @@ type (
 		run   *run
 		grace time.Duration
 	}
+	// countedChunks are the chunks of a batch as the store has them. No chunk of the batch was
+	// finished between the reading and the sending.
+	countedChunks struct {
+		batch  store.Batch
+		chunks []store.Chunk
+	}
+	// unservedModels gives back the chunks of models, by modelName, that no runner of this process
+	// serves any more. Those with lines in flight stay.
+	unservedModels struct{ names map[string]bool }
 	// chunkDone reports a chunk that the store knows to be done.
 	chunkDone struct{ chunk *chunk }
 	// drainLoop starts no more lines. The loop ends when none is in flight.
@@ -131,6 +141,12 @@ func (l *loop) handle(message any) {
 		l.stopRun(m)
 	case chunkDone:
 		delete(l.chunks, chunkKey{m.chunk.Batch, m.chunk.Index})
+	case countedChunks:
+		l.counted(m)
+	case unservedModels:
+		l.giveBack(m)
+	case askPlanner:
+		m(time.Now(), l.planner)
 	case drainLoop:
 		l.draining = true
 		l.beforeDrain(time.Now(), l.planner)
@@ -245,6 +261,29 @@ func (l *loop) stopRun(m stopRun) {
 	m.run.evictAfter(m.grace)
 	for _, c := range m.run.heldChunks() {
 		l.releaseIdle(c)
+	}
+}
+
+// counted corrects the lines left of a batch. Only the loop knows which chunks were loaded by now.
+func (l *loop) counted(m countedChunks) {
+	left := map[string]int{}
+	for _, c := range m.chunks {
+		if !c.Done && l.chunks[chunkKey{c.Batch, c.Index}] == nil {
+			left[c.Model] += c.Count
+		}
+	}
+	put := planBatch(&m.batch)
+	put.Models = planModels(&m.batch, func(model string) int { return left[model] })
+	l.step(plan.BatchPut{Batch: put})
+}
+
+func (l *loop) giveBack(m unservedModels) {
+	for key, c := range l.chunks {
+		if m.names[modelName(c.Model)] && c.inFlight == 0 && !c.run.isStopped() {
+			delete(l.chunks, key)
+			l.step(plan.Unloaded{Key: plan.JobKey{Batch: c.Batch, Model: c.Model}, Chunk: c.Index})
+			l.release(c)
+		}
 	}
 }
 

@@ -1,11 +1,7 @@
 package dispatch
 
 import (
-	"fmt"
-	"hash/fnv"
-	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +30,9 @@ type metrics struct {
 	status       *statusMetrics
 
 	runners sync.Map // *runnerMetrics by name
+	// removed holds when runners were removed whose series are still there, by name; used by
+	// Prepare alone
+	removed map[string]time.Time
 }
 
 // runnerMetrics holds the metrics of one runner, since a lookup by labels takes longer than
@@ -134,6 +133,42 @@ func (m *metrics) of(runner string) *runnerMetrics {
 	return known.(*runnerMetrics)
 }
 
+// keepSeries is how long the series of a removed runner are kept, so that its last lines end and
+// are scraped.
+const keepSeries = 30 * time.Minute
+
+// prune notes which runners were removed, and removes the series of those that have been gone for
+// long. Pods have names of their own, so otherwise their series would become more and more.
+func (m *metrics) prune(now time.Time, runners, before map[string]*runner) {
+	if m.removed == nil {
+		m.removed = map[string]time.Time{}
+	}
+	for name := range before {
+		m.removed[name] = now
+	}
+	for name, at := range m.removed {
+		switch {
+		case runners[name] != nil:
+			delete(m.removed, name)
+		case now.Sub(at) >= keepSeries:
+			delete(m.removed, name)
+			m.forget(name)
+		}
+	}
+}
+
+// forget removes the series of a runner.
+func (m *metrics) forget(runner string) {
+	of := prometheus.Labels{"runner": runner}
+	m.runners.Delete(runner)
+	for _, c := range []*prometheus.CounterVec{m.requests, m.gpuTime, m.streams, m.dropped} {
+		c.DeletePartialMatch(of)
+	}
+	for _, h := range []*prometheus.HistogramVec{m.duration, m.first, m.queueWait} {
+		h.DeletePartialMatch(of)
+	}
+}
+
 func (m *metrics) committed(c store.Commit) {
 	m.lines.WithLabelValues("completed").Add(float64(c.Completed))
 	m.lines.WithLabelValues("failed").Add(float64(c.Failed))
@@ -142,23 +177,3 @@ func (m *metrics) committed(c store.Commit) {
 }
 
 func (m *metrics) ended(state store.State) { m.ends.WithLabelValues(string(state)).Inc() }
-
-// longestLabel limits the label of a pool, in bytes.
-const longestLabel = 300
-
-// poolLabel returns the label of a pool: its models or, if they are too many, the first ones and a
-// digest of all.
-func poolLabel(models []string) string {
-	size := 0
-	for i, m := range models {
-		if size += len(m) + 1; size > longestLabel {
-			digest := fnv.New32a()
-			for _, m := range models {
-				io.WriteString(digest, m+",")
-			}
-			return fmt.Sprintf("%s (%d of %d, %08x)", strings.Join(models[:i], ","), i, len(models),
-				digest.Sum32())
-		}
-	}
-	return strings.Join(models, ",")
-}

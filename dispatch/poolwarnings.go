@@ -16,7 +16,7 @@ type poolWarning struct{ pool, code string }
 func (w *poolWarnings) log(log *slog.Logger, pools []plan.PoolStatus) {
 	hold := poolWarnings{}
 	for _, p := range pools {
-		label := poolLabel(p.Models)
+		label := p.ID
 		for _, warning := range p.Warnings {
 			key := poolWarning{label, warning.Code}
 			if !(*w)[key] && !hold[key] {

@@ -17,7 +17,7 @@ func TestWarningsAreLoggedWhenTheyChange(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	pool := func(model string, texts ...string) plan.PoolStatus {
-		p := plan.PoolStatus{Models: []string{model}}
+		p := plan.PoolStatus{ID: model}
 		for _, text := range texts {
 			code, _, _ := strings.Cut(text, " ")
 			p.Warnings = append(p.Warnings, flowcontrol.Warning{Code: code, Text: text})
@@ -68,12 +68,12 @@ func TestWarningsAreAMetric(t *testing.T) {
 		}
 		return all
 	}
-	m.status.setPools([]plan.PoolStatus{{Models: []string{"m"},
+	m.status.setPools([]plan.PoolStatus{{ID: "m",
 		Warnings: []flowcontrol.Warning{{Code: "slow"}}}}, make([][]flowcontrol.Term, 1))
 	if got := gauges(); len(got) != 1 || got[0] != "m slow" {
 		t.Errorf("gauges of %q, want m slow", got)
 	}
-	m.status.setPools([]plan.PoolStatus{{Models: []string{"m"}}}, make([][]flowcontrol.Term, 1))
+	m.status.setPools([]plan.PoolStatus{{ID: "m"}}, make([][]flowcontrol.Term, 1))
 	if got := gauges(); len(got) != 0 {
 		t.Errorf("gauges of %q remain", got)
 	}

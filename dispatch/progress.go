@@ -28,8 +28,9 @@ type progress struct {
 	posting atomic.Bool                       // a post is being written
 	failing atomic.Bool                       // the last post failed
 
-	catalog *catalog
-	onPools func(now time.Time, pools []plan.PoolStatus) // nil: nobody
+	catalog   *catalog
+	forecasts *forecasts
+	onPools   func(now time.Time, pools []plan.PoolStatus) // nil: nobody
 
 	// Owned by the loop.
 	warnings    poolWarnings
@@ -71,17 +72,21 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	batches, noRunner := batchCounts{}, p.catalog.waiting()
 	p.unranked.count = 0
 	p.runs.each(func(r *run) {
-		batches.add(r, now)
 		status, known := planner.Status(now, r.id)
-		why := whyWaiting(status, noRunner)
-		fault := p.unranked.note(p.log, r, status)
-		if post, ok := r.progress(now, status, known, p.leading.leadsAny(r), why, fault); ok {
+		said := reported{why: whyWaiting(status, noRunner),
+			unranked: p.unranked.note(p.log, r, status), leads: p.leading.leadsAny(r),
+			forecast: p.forecasts.of(r.id)}
+		batches.add(r, now, said.forecast.Verdict)
+		if post, ok := r.progress(now, status, known, said); ok {
 			changed = append(changed, post)
 		}
 	})
 	p.metrics.unranked.Set(float64(p.unranked.count))
 	p.metrics.status.setBatches(batches, len(p.leading.names()))
-	if len(changed) == 0 || p.leading.standsBy() { // then the leader posts
+	if p.leading.standsBy() { // then the leader posts, except what only this process knows
+		changed = slices.DeleteFunc(changed, func(c changedProgress) bool { return !c.own })
+	}
+	if len(changed) == 0 {
 		p.posting.Store(false)
 		return
 	}
@@ -114,12 +119,22 @@ func (p *progress) write(ctx context.Context, changed []changedProgress) {
 type changedProgress struct {
 	run  *run
 	post store.ProgressPost
+	// own says that no other process posts what has changed: this one led a model of the batch and
+	// leads none now, or has another forecast
+	own bool
 }
 
-// progress returns the run's progress, and whether it differs from what was posted last. why says
-// why no more lines start, unranked why the ordering policy can't rank the batch.
+// reported is what the parts of the dispatcher say about a run.
+type reported struct {
+	leads    bool           // this process leads a model of the batch
+	why      string         // no more lines start
+	unranked string         // why the ordering policy can't rank the batch
+	forecast store.Forecast // zero: none
+}
+
+// progress returns the run's progress, and whether it differs from what was posted last.
 func (r *run) progress(
-	now time.Time, status plan.BatchStatus, known, leads bool, why, unranked string,
+	now time.Time, status plan.BatchStatus, known bool, of reported,
 ) (changedProgress, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,15 +145,17 @@ func (r *run) progress(
 	p := store.Progress{
 		InFlight: status.InFlight, Retrying: status.Retrying,
 		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now),
-		Waiting: why, Unranked: unranked,
-		Leads: leads,
+		Waiting: of.why, Unranked: of.unranked, Forecast: of.forecast, Leads: of.leads,
 	}
 	for _, c := range chunks {
 		p.Completed += c.Completed
 		p.Failed += c.Failed
 	}
-	if !known {
+	if !known { // it starts no more lines
 		p.Waiting, p.LinesPerSecond = "", 0
+		for _, c := range r.chunks {
+			p.InFlight += c.inFlight
+		}
 	}
 	// also of a batch that starts no more lines and can't be brought to its end
 	switch {
@@ -150,9 +167,11 @@ func (r *run) progress(
 	if p == r.lastPost.Progress && slices.Equal(chunks, r.lastPost.Chunks) {
 		return changedProgress{}, false
 	}
+	own := r.lastPost.Leads && !of.leads || r.lastPost.Forecast != of.forecast
 	r.lastPost = store.ProgressPost{Progress: p, Chunks: chunks}
 	p.UpdatedAt = now
-	return changedProgress{run: r, post: store.ProgressPost{Progress: p, Chunks: chunks}}, true
+	return changedProgress{run: r, post: store.ProgressPost{Progress: p, Chunks: chunks},
+		own: own}, true
 }
 
 // chunkProgress counts the durable results of the held chunks, and of those that were given back

@@ -33,8 +33,9 @@ type reconciler struct {
 	remaining *remaining
 	catalog   *catalog
 	queue     *queue[string] // batches to reconcile
-	admitter  *admitter      // its first step
-	finalizer *finalizer     // its last step
+	loading   loading
+	admitter  *admitter  // its first step
+	finalizer *finalizer // its last step
 }
 
 // poll enqueues batches that are new or changed: all of them first, then those that changed since.
@@ -61,12 +62,14 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 			}
 		} else {
 			cursor = next
+			rc.loading.add(ids)
 			for _, id := range ids {
 				rc.queue.add(id)
 			}
 			if len(ids) == page {
 				continue
 			}
+			rc.loading.all()
 			ready()
 		}
 		select {
@@ -86,10 +89,14 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	if errors.Is(err, store.ErrNotFound) {
 		rc.shown.forget(id)
 		rc.dismiss(id)
+		rc.loading.done(id)
 		return
 	}
 	if err == nil {
 		rc.shown.see(&b)
+		if b.State != store.Validating && b.State != store.InProgress {
+			rc.loading.done(id) // it starts no more lines
+		}
 		switch {
 		case b.State == store.Validating:
 			var failed bool
@@ -108,6 +115,9 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 				rc.setBlocked(id, plan.Flowing)
 			}
 		}
+	}
+	if err == nil {
+		rc.loading.done(id)
 	}
 	if err != nil && ctx.Err() == nil {
 		rc.setBlocked(id, reasonOf(err))
@@ -144,6 +154,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 		put.Models = planModels(&b, rc.remaining.of(&b))
 	}
 	rc.notify(plan.BatchPut{Batch: put})
+	rc.loading.done(b.ID)
 	if isNew {
 		rc.newDemand()
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// remaining holds how many lines of each batch and model are left. They are counted when this
-// process starts or begins to lead, not as lines are done.
+// remaining holds how many lines of each batch and model are left in chunks that are not done. They
+// are counted when this process starts or begins to lead and, for models that others lead, again
+// and again.
 type remaining struct {
 	store Claims
 	lines atomic.Pointer[map[string]map[string]int] // by batch and model
@@ -40,6 +41,11 @@ func (rm *remaining) of(b *store.Batch) func(model string) int {
 			return func(model string) int { return left[model] }
 		}
 	}
+	return linesOf(b)
+}
+
+// linesOf returns how many lines a batch has of a model.
+func linesOf(b *store.Batch) func(model string) int {
 	return func(model string) int {
 		for _, m := range b.Models {
 			if m.Model == model {

@@ -40,6 +40,7 @@ type run struct {
 	// results in journals of chunks that other processes left, until the chunks are claimed; kept
 	// only for limits
 	behind    map[int]store.Tally
+	modelOf   map[int]string // by chunk; nil: not read yet
 	reading   map[int]string // models of the chunks that are claimed and being read
 	chunks    map[int]*chunk
 	live      store.Tally // durable results of held chunks

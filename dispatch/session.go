@@ -31,6 +31,7 @@ type session struct {
 	loop       *loop
 	progress   *progress
 	sweeper    *sweeper
+	follower   *follower
 	tasks      *tasks
 	ready      func(bool)
 	// modelsFound takes what a runner answered when it was asked for its models.
@@ -48,6 +49,9 @@ func (d *Dispatcher) session(ctx context.Context) error {
 		return err
 	}
 	d.current.Store(s)
+	// after the session is the current one: changes meanwhile are sent twice, not lost
+	d.draining.repeat(d.send)
+	d.closed.repeat(d.send)
 	defer d.current.CompareAndSwap(s, nil)
 	s.run(taking)
 	lost := context.Cause(taking)
@@ -74,6 +78,7 @@ func (s *session) run(taking context.Context) {
 	}
 	takers.Go(func() { s.reconciler.poll(taking, func() { s.ready(true) }) })
 	takers.Go(func() { s.sweeper.run(taking) })
+	takers.Go(func() { s.follower.run(taking) })
 	takers.Go(func() { s.followSettings(taking) })
 	<-taking.Done()
 	s.ready(false)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -102,6 +103,7 @@ func (d *Dispatcher) Prepare(to Settings) (apply func(), err error) {
 				u.client.Close()
 			}
 		}
+		d.metrics.prune(time.Now(), next.runners, before.runners)
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/store"
 )
 
 // statusMetrics shows the state of pools, runners and batches as gauges. A scrape reads what was
@@ -48,9 +49,13 @@ var (
 	livingBatches = gauge("tidefill_batches",
 		"Batches that have not ended, by state; paused ones count as paused.", "state")
 	batchesAtRisk = gauge("tidefill_batches_at_risk", "Batches in progress that will probably "+
-		"miss the deadline of their completion window: neither at their mean rate so far nor at "+
-		"the present rate are they done by then. Of batches without a result, those that have "+
-		"used half of the time.")
+		"miss the deadline of their completion window: their verdict is at_risk or infeasible "+
+		"or, without a verdict, neither at their mean rate so far nor at the present rate are "+
+		"they done by then. Of batches without a result, those that have used half of the time.")
+	batchVerdicts = gauge("tidefill_batches_by_verdict", "Batches that have not ended, by "+
+		"whether they will meet their deadline: ok; at_risk, if nothing goes worse than "+
+		"expected; infeasible, not even with every allowed replica. Batches without a forecast "+
+		"are in none.", "verdict")
 	leadCount = gauge("tidefill_leads",
 		"Runners and models that this process leads; 0 while it stands by.")
 
@@ -63,7 +68,8 @@ var (
 		"lines, or more than five times that; streams_buffered, streams_in_intervals: streams "+
 		"are not trusted.", "pool", "warning")
 	poolInFlight = gauge("tidefill_pool_in_flight_lines", "Batch lines in flight on all runners "+
-		"of the pool.", "pool")
+		"of the pool. An autoscaler for interactive traffic should subtract them from the "+
+		"requests that it counts.", "pool")
 	poolAllowance = gauge("tidefill_pool_allowance_lines", "Batch lines that may be in flight on "+
 		"all runners of the pool.", "pool")
 
@@ -154,11 +160,14 @@ func (b *batchStates) show(show showGauge) {
 		show(livingBatches, float64(b.counts.states[state]), state)
 	}
 	show(batchesAtRisk, float64(b.counts.atRisk))
+	for _, verdict := range store.Verdicts {
+		show(batchVerdicts, float64(b.counts.verdicts[verdict]), string(verdict))
+	}
 	show(leadCount, float64(b.leads))
 }
 
 func showPool(p *plan.PoolStatus, terms []flowcontrol.Term, show showGauge) {
-	pool := poolLabel(p.Models)
+	pool := p.ID
 	why := string(p.Reason)
 	if p.Reason == plan.Flowing {
 		why = "flowing"

@@ -14,6 +14,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	_ "github.com/tidefill/tidefill/flowcontrol/headroom"
+	"github.com/tidefill/tidefill/store"
 )
 
 // gathered returns the gauges of m whose names begin with a prefix, as "name label… value".
@@ -49,7 +50,7 @@ func gathered(t *testing.T, m *statusMetrics, prefix string) []string {
 func TestStatusIsShownAsMetrics(t *testing.T) {
 	var m statusMetrics
 	pools := []plan.PoolStatus{{
-		Models: []string{"m", "n"}, InFlight: 7, Limit: 9, Reason: plan.AtLimit,
+		ID: "m,n", InFlight: 7, Limit: 9, Reason: plan.AtLimit,
 		Runners: []plan.RunnerStatus{
 			{ID: "a", InFlight: 5, Limit: 6, Prefilling: 300, Granted: flowcontrol.ReasonLearning},
 			{ID: "b", InFlight: 2, Limit: 3, Open: true},
@@ -86,9 +87,12 @@ func TestStatusIsShownAsMetrics(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	m.setPools(nil, nil)
-	m.setBatches(batchCounts{states: map[string]int{"paused": 2}, atRisk: 1}, 3)
+	m.setBatches(batchCounts{states: map[string]int{"paused": 2}, atRisk: 1,
+		verdicts: map[store.Verdict]int{store.VerdictAtRisk: 2}}, 3)
 	want = []string{"batches cancelling 0", "batches finalizing 0", "batches in_progress 0",
-		"batches paused 2", "batches validating 0", "batches_at_risk  1", "leads  3"}
+		"batches paused 2", "batches validating 0", "batches_at_risk  1",
+		"batches_by_verdict at_risk 2", "batches_by_verdict infeasible 0",
+		"batches_by_verdict ok 0", "leads  3"}
 	if diff := cmp.Diff(want, gathered(t, &m, "tidefill_")); diff != "" {
 		t.Errorf("without pools: -want +got:\n%s", diff)
 	}

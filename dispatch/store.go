@@ -30,6 +30,7 @@ type Metadata interface {
 	References
 	Owners
 	Claims
+	Tallies
 	Locks
 	Leads
 	LearnedStates
@@ -60,6 +61,12 @@ type Owners interface {
 	Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error)
 	Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
 	Unregister(ctx context.Context, o store.Owner) error
+	LiveOwners(ctx context.Context, owners []store.Owner) ([]store.Owner, error)
+}
+
+// Tallies sums up what is done.
+type Tallies interface {
+	SumDone(ctx context.Context, chunks map[string][]int) (map[string]store.DoneChunks, error)
 }
 
 // Claims hands out chunks.
@@ -97,9 +104,10 @@ type LearnedStates interface {
 	ForgetLearned(ctx context.Context, pool string) (int, error)
 }
 
-// ProgressBoard receives the progress of running batches.
+// ProgressBoard holds the progress of running batches.
 type ProgressBoard interface {
 	PostProgress(ctx context.Context, o store.Owner, posts map[string]store.ProgressPost) error
+	ProgressPosts(ctx context.Context, batches []string) (map[string][]store.ProgressPost, error)
 }
 
 // Blobs holds the bytes of files.

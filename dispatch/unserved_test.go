@@ -113,6 +113,9 @@ func TestBatchWaitsForExpectedModels(t *testing.T) {
 		"of a configured pool": {change: func(_ *dispatch.Config, d *dispatch.Deps) {
 			d.Flow.Pools = map[string]flowcontrol.Config{"smal": d.Flow}
 		}},
+		"of a scaled pool": {change: func(c *dispatch.Config, _ *dispatch.Deps) {
+			c.ScaledModels = map[string]string{"smal": "gpus"}
+		}},
 		"of another process": {others: []string{"smal"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +138,7 @@ func TestBatchWaitsForExpectedModels(t *testing.T) {
 				return
 			}
 			w.await(id, "waiting", func(b store.Batch) bool {
-				return strings.HasPrefix(w.progress(id).Waiting, "no_runner: model")
+				return strings.HasPrefix(w.progress(id).Waiting, "no_runner: ")
 			})
 		})
 	}

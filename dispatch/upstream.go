@@ -16,6 +16,9 @@ type Upstream struct {
 	URL string `yaml:"url"`
 	// Name identifies the upstream in metrics and logs. Default: host and port of the URL.
 	Name string `yaml:"name"`
+	// Pool names the entry of pools that the upstream is a replica of. Empty: the upstream belongs
+	// to no pool that is scaled. Default: empty.
+	Pool string `yaml:"pool"`
 	// Mode is gateway if several engines are behind the address: a load balancer, an endpoint
 	// picker, a Kubernetes Service. Empty: it is one engine. Default: empty.
 	Mode string `yaml:"mode"`

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func (f *fakePlanner) Warnings(time.Time) [][]flowcontrol.Warning {
 
 // newFake returns a pool of n runners whose policy explains itself.
 func newFake(n int) *fakePlanner {
-	f := &fakePlanner{pool: plan.PoolStatus{Models: []string{"m"}, Policy: "headroom",
+	f := &fakePlanner{pool: plan.PoolStatus{ID: "m", Models: []string{"m"}, Policy: "headroom",
 		Reason: "token_time", Granted: "token_time", InFlight: 3, Limit: 4}}
 	f.terms = []flowcontrol.Term{{Name: flowcontrol.TermObjective, Value: 50, Unit: "ms"},
 		{Name: flowcontrol.TermAlone, Value: 0, Unit: "ms"}}
@@ -59,7 +58,7 @@ func newFake(n int) *fakePlanner {
 
 func newRecorder(p Planner) (*Recorder, *History) {
 	h := NewHistory()
-	return NewRecorder(h, p, func(models []string) string { return strings.Join(models, ",") }), h
+	return NewRecorder(h, p), h
 }
 
 func decisionsOf(t *testing.T, h *History, q Query) []Decision {
@@ -198,7 +197,7 @@ func TestPoolsThatAreGoneAreForgotten(t *testing.T) {
 	fake := newFake(1)
 	r, h := newRecorder(fake)
 	for i := range 100 {
-		fake.pool.Models = []string{fmt.Sprint("m", i)}
+		fake.pool.ID = fmt.Sprint("m", i)
 		r.Tick(start.Add(time.Duration(i) * time.Second))
 	}
 	names := h.Names()

@@ -24,6 +24,7 @@ func NewHistory() *History { return &History{pools: map[string]*timeline{}} }
 // Pool is a pool as of its last sample.
 type Pool struct {
 	Name     string
+	Group    string // the name of the pool in the configuration; empty: it has none
 	Models   []string
 	Policy   string
 	Warnings []flowcontrol.Warning

@@ -18,7 +18,6 @@ type Planner interface {
 type Recorder struct {
 	history  *History
 	planner  Planner
-	nameOf   func(models []string) string
 	shapes   map[string]*shape // by pool
 	readings map[string]reading
 	gateways map[string]*gateway // by model; "": of all pools
@@ -45,19 +44,22 @@ const (
 	metricsFor = 15 * time.Second
 )
 
-// NewRecorder returns a Recorder of a planner that adds to a history. nameOf returns the name of
-// the pool that serves these models.
-func NewRecorder(h *History, planner Planner, nameOf func(models []string) string) *Recorder {
-	return &Recorder{history: h, planner: planner, nameOf: nameOf,
-		shapes: map[string]*shape{}, readings: map[string]reading{},
-		gateways: map[string]*gateway{}, evicted: map[string]float64{}}
+// NewRecorder returns a Recorder of a planner that adds to a history.
+func NewRecorder(h *History, planner Planner) *Recorder {
+	return &Recorder{history: h, planner: planner, shapes: map[string]*shape{},
+		readings: map[string]reading{}, gateways: map[string]*gateway{},
+		evicted: map[string]float64{}}
 }
 
 // Step takes over an event of the planner and what it led to. It is called for every line that
 // ends, so it does next to nothing for most events.
 func (r *Recorder) Step(now time.Time, ev plan.Event, did *plan.Actions) {
-	if read, ok := ev.(plan.Reading); ok {
-		r.read(now, read)
+	switch ev := ev.(type) {
+	case plan.Reading:
+		r.read(now, ev)
+	case plan.RunnerGone:
+		delete(r.readings, ev.Runner)
+		delete(r.evicted, ev.Runner)
 	}
 	for i := range did.Evict {
 		r.evicted[did.Evict[i].Runner]++
@@ -105,8 +107,9 @@ func (r *Recorder) sample(now time.Time) {
 	shapes := make(map[string]*shape, len(status))
 	for i := range status {
 		p := &status[i]
-		name := r.nameOf(p.Models)
-		pools[i] = Pool{Name: name, Models: p.Models, Policy: p.Policy, Warnings: warnings[i]}
+		name := p.ID
+		pools[i] = Pool{Name: name, Group: p.Name, Models: p.Models, Policy: p.Policy,
+			Warnings: warnings[i]}
 		s := r.shapes[name]
 		if !s.fits(p, terms[i]) {
 			s = newShape(p, terms[i])

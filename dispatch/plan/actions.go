@@ -72,8 +72,10 @@ const (
 	BatchLimit     Reason = "max_concurrency" // the limit of the batch
 	Queued         Reason = "queued"          // other batches have the capacity
 	// lines are being read, or another dispatcher holds them
-	Loading  Reason = "loading"
+	Loading Reason = "loading"
+	// the process is stopping, or the runner takes no more lines
 	Draining Reason = "draining"
+	Closed   Reason = "closed" // the pool, by PoolClosed
 	// What runners say of themselves; see RunnerState.
 	Unhealthy      Reason = "unhealthy"
 	Starting       Reason = "starting"

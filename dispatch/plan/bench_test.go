@@ -204,3 +204,16 @@ func TestStepsDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations per line, want next to none", allocations)
 	}
 }
+
+// BenchmarkSurvey is what the loop does for one survey.
+func BenchmarkSurvey(b *testing.B) {
+	for _, jobs := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(jobs), func(b *testing.B) {
+			c := newManyJobs(b, jobs)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.planner.Survey(c.now)
+			}
+		})
+	}
+}

@@ -35,28 +35,56 @@ type Demand struct {
 
 // Demand lists the jobs that have lines left, the earliest deadline first, those without one last.
 func (p *Planner) Demand() []Demand {
+	all := p.demand()
+	SortDemand(all)
+	return all
+}
+
+// demand lists the jobs that have lines left, in any order.
+func (p *Planner) demand() []Demand {
 	p.updateLengths()
-	var all []Demand
+	all := make([]Demand, 0, len(p.jobs))
 	for _, j := range p.jobs {
 		if j.lines == 0 {
 			continue
 		}
-		b := &j.batch.Batch
-		most := p.mostOutput(j)
-		d := Demand{
-			Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy,
-			Deadline: b.Deadline, Paused: b.Paused,
-			Lines: j.lines, Work: p.workLeft(j), Least: p.leastWork(j), Prompt: j.promptMean,
-			Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen,
-			InFlight: j.inFlight, MostOutput: most,
-			Most: float64(j.lines) * p.cfg.Cost.Work(j.promptMean, most),
-		}
-		if j.batch.begun {
-			d.StartBy = time.Time{}
-		}
-		all = append(all, d)
+		all = append(all, p.demandOf(j))
 	}
-	slices.SortFunc(all, func(a, b Demand) int {
+	return all
+}
+
+func (p *Planner) demandOf(j *job) Demand {
+	b := &j.batch.Batch
+	most := p.mostOutput(j)
+	d := Demand{
+		Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy,
+		Deadline: b.Deadline, Paused: b.Paused,
+		Lines: j.lines, Work: p.workLeft(j), Least: p.leastWork(j), Prompt: j.promptMean,
+		Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen,
+		InFlight: j.inFlight, MostOutput: most,
+		Most: float64(j.lines) * p.cfg.Cost.Work(j.promptMean, most),
+	}
+	if j.batch.begun {
+		d.StartBy = time.Time{}
+	}
+	return d
+}
+
+// Estimate returns the demand that a batch would have if it were added now, in the order of its
+// models. It changes nothing.
+func (p *Planner) Estimate(b Batch) (all []Demand) {
+	state := &batchState{Batch: b}
+	for _, m := range b.Models {
+		if m.Lines > 0 {
+			all = append(all, p.demandOf(p.newJob(state, m)))
+		}
+	}
+	return all
+}
+
+// SortDemand puts jobs in the order of Planner.Demand.
+func SortDemand(jobs []Demand) {
+	slices.SortFunc(jobs, func(a, b Demand) int {
 		if a.Deadline.IsZero() != b.Deadline.IsZero() {
 			if a.Deadline.IsZero() {
 				return 1
@@ -66,5 +94,4 @@ func (p *Planner) Demand() []Demand {
 		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.Key.Batch, b.Key.Batch),
 			cmp.Compare(a.Key.Model, b.Key.Model))
 	})
-	return all
 }

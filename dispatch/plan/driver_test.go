@@ -667,7 +667,7 @@ func (w *testDriver) alone(r *fakeRunner, models []string) bool {
 			return false
 		}
 	}
-	_, taken := w.planner.findPool(poolKey(models))
+	_, taken := w.planner.findPool(poolKey("", models))
 	return r.models != nil && containsAll(models, r.models) && !taken
 }
 
@@ -915,7 +915,7 @@ func (w *testDriver) reconfigure() {
 	shadows := map[*pool]*shadow.Shadow{}
 	for _, pool := range w.planner.pools {
 		before[pool], shadows[pool] = pool.flow, pool.shadow
-		if old.For(pool.models).Equal(w.deps.Flow.For(pool.models)) {
+		if old.For(pool.name, pool.models).Equal(w.deps.Flow.For(pool.name, pool.models)) {
 			continue
 		}
 		for _, x := range pool.runners {
@@ -928,13 +928,13 @@ func (w *testDriver) reconfigure() {
 	}
 	w.step(Reconfigure{Config: w.cfg, Scheduler: w.deps.Scheduler, Flow: w.deps.Flow})
 	for pool, flow := range before {
-		same := old.For(pool.models).Equal(w.deps.Flow.For(pool.models))
+		same := old.For(pool.name, pool.models).Equal(w.deps.Flow.For(pool.name, pool.models))
 		if kept := pool.flow == flow; kept != same {
 			w.t.Fatalf("pool %v: the controller was kept: %v; its configuration is the same: %v",
 				pool.models, kept, same)
 		}
-		one, _ := old.For(pool.models).ForShadow()
-		other, shadowed := w.deps.Flow.For(pool.models).ForShadow()
+		one, _ := old.For(pool.name, pool.models).ForShadow()
+		other, shadowed := w.deps.Flow.For(pool.name, pool.models).ForShadow()
 		if (pool.shadow != nil) != shadowed {
 			w.t.Fatalf("pool %v: there is a shadow: %v, want %v", pool.models, pool.shadow != nil,
 				shadowed)

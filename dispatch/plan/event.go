@@ -14,6 +14,10 @@ type Event interface{ isEvent() }
 // RunnerUp adds a runner, or changes the models that it serves.
 type RunnerUp struct {
 	Runner string
+	// Pool is the name of the runner's pool. Runners of the same pool that serve the same models
+	// share a flow control. Empty: it shares one with the other runners without a pool that serve
+	// its models.
+	Pool   string
 	Models []string
 	// Unlisted says that the runner has no list of models: they come from batches. More models do
 	// not make it another runner, so what was measured of its pool still holds.
@@ -37,6 +41,20 @@ type RunnerState struct {
 	Until time.Time
 }
 
+// RunnerDrain closes a runner for new lines, or opens it again. What was measured of it remains,
+// and its lines in flight go on. It holds for a runner that comes later, too.
+type RunnerDrain struct {
+	Runner   string
+	Draining bool
+}
+
+// PoolClosed closes the pools of a name for new lines, or opens them again. It holds for pools that
+// come later, too.
+type PoolClosed struct {
+	Pool   string
+	Closed bool
+}
+
 // RunnerGone removes a runner from the deployment. Its lines in flight still end with Finished.
 type RunnerGone struct{ Runner string }
 
@@ -58,11 +76,20 @@ type Loaded struct {
 	Key   JobKey
 	Chunk int
 	Lines []Line
+	// Done counts the chunk's other lines, which have a result already.
+	Done int
 	// More says that there may be further chunks to claim.
 	More bool
 	// Wait is how long to wait before the next claim of the job, because the store did not answer
 	// or canary lines are in flight. 0: no wait.
 	Wait time.Duration
+}
+
+// Unloaded takes back the lines of a chunk that have no result, none of which is in flight. They
+// are left, for whoever claims the chunk.
+type Unloaded struct {
+	Key   JobKey
+	Chunk int
 }
 
 // MoreChunks says that chunks of a job can be claimed now: another dispatcher has released them, or
@@ -108,9 +135,10 @@ type TokenGaps struct {
 const GapsInterval = 250 * time.Millisecond
 
 // Reading is a sample of a runner's metrics. If Runner is empty, it is a sample of the gateway in
-// front of the pools of Model, or of all pools if Model is empty too.
+// front of the pools of Model, or of all pools if Model is empty too. Of named pools, only those
+// get it to which interactive requests come and, unless Pool is empty, that have this name.
 type Reading struct {
-	Runner, Model string
+	Runner, Pool, Model string
 	*flowcontrol.Reading
 }
 
@@ -137,10 +165,13 @@ type Tick struct{}
 func (RunnerUp) isEvent()    {}
 func (RunnerGone) isEvent()  {}
 func (RunnerState) isEvent() {}
+func (RunnerDrain) isEvent() {}
+func (PoolClosed) isEvent()  {}
 func (BatchPut) isEvent()    {}
 func (BatchGone) isEvent()   {}
 func (Feasibility) isEvent() {}
 func (Loaded) isEvent()      {}
+func (Unloaded) isEvent()    {}
 func (MoreChunks) isEvent()  {}
 func (*Finished) isEvent()   {}
 func (*FirstToken) isEvent() {}

@@ -13,7 +13,9 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	j.inFlight--
 	j.batch.inFlight--
 	r.inFlight--
+	r.countServed(f)
 	if f.Outcome == Succeeded {
+		p.harvest(f)
 		r.lines.succeeded(now, s.number)
 		if s.life == r.life {
 			j.cached.computedOn(r)

@@ -9,12 +9,12 @@ import (
 // changes nothing if another pool has these models, if the pool would lose a model, or if the
 // configuration has an entry for the pool before or after.
 func (p *Planner) grow(grown *pool, models []string) bool {
-	_, before := p.flow.Own(grown.models)
-	_, after := p.flow.Own(models)
+	_, before := p.flow.Own(grown.name, grown.models)
+	_, after := p.flow.Own(grown.name, models)
 	if before || after || len(grown.runners) != 1 || !containsAll(models, grown.models) {
 		return false
 	}
-	key := poolKey(models)
+	key := poolKey(grown.name, models)
 	if _, taken := p.findPool(key); taken {
 		return false
 	}
@@ -30,6 +30,7 @@ func (p *Planner) grow(grown *pool, models []string) bool {
 			p.join(j, grown)
 		}
 	}
+	p.identify()
 	return true
 }
 
@@ -37,8 +38,10 @@ func containsAll(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(x string) bool { return !slices.Contains(all, x) })
 }
 
-// poolKey returns the key of the pool of these models, which are sorted.
-func poolKey(models []string) string { return strings.Join(models, "\x00") }
+// poolKey returns the key of the pool of this name and these models, which are sorted.
+func poolKey(name string, models []string) string {
+	return name + "\x00" + strings.Join(models, "\x00")
+}
 
 // findPool returns the place of the pool with a key, and whether there is one.
 func (p *Planner) findPool(key string) (at int, found bool) {

@@ -22,11 +22,11 @@ type Batch struct {
 	Models                     []ModelLines
 }
 
-// ModelLines is the work left of a batch's model, claimed or not. A later BatchPut may leave it
-// out. If it does not, it corrects the work left: after a restart the first claim shows what was
-// done before.
+// ModelLines is the work left of a batch's model. A later BatchPut may leave it out. If it does
+// not, it corrects the work left: other processes may do some of it.
 type ModelLines struct {
-	Model                   string
+	Model string
+	// Lines counts those left, without those that were loaded.
 	Lines                   int
 	PromptTokens, MaxTokens int64 // sums over the lines; MaxTokens 0: the lines have no limits
 }
@@ -119,10 +119,13 @@ func (j *job) startable() bool { return j.ready.len() > 0 && j.batch.mayStart() 
 // claimable reports whether a chunk may be claimed: not once all lines left were loaded or are
 // being read. If the planner holds none, one more claim verifies that none is left.
 func (j *job) claimable(now time.Time) bool {
-	held := j.ready.len() + j.inFlight + j.retrying + j.expecting
+	held := j.loaded() + j.expecting
 	return j.more && (j.lines > held || held == 0) && len(j.claims) < maxClaims &&
 		!j.batch.Paused && !j.claimAfter.After(now)
 }
+
+// loaded counts the lines left that were loaded.
+func (j *job) loaded() int { return j.ready.len() + j.inFlight + j.retrying }
 
 // enough returns how many ready lines the job can use: the look-ahead of its pool, or the
 // concurrency limit of its batch.
@@ -189,6 +192,20 @@ func (q *lineQueue) pushFront(l line) {
 	}
 	q.head--
 	q.lines[q.head] = l
+}
+
+// remove removes and returns the lines of a chunk.
+func (q *lineQueue) remove(chunk int32) (removed []line) {
+	var kept []line
+	for _, l := range q.lines[q.head:] {
+		if l.chunk == chunk {
+			removed = append(removed, l)
+		} else {
+			kept = append(kept, l)
+		}
+	}
+	q.lines, q.head = kept, 0
+	return removed
 }
 
 func (q *lineQueue) pop() line {

@@ -12,6 +12,8 @@ import (
 
 // Learned is what was learned of a pool, for the planner that takes the place of this one.
 type Learned struct {
+	ID     string   `json:"-"` // of the pool, as in PoolStatus
+	Name   string   `json:",omitempty"`
 	Models []string // of the pool, sorted
 	// Engines are those of the pool's runners, as in RunnerUp, sorted. What was learned of them is
 	// of no use for others.
@@ -52,8 +54,8 @@ type Recall struct{ Pools []Recalled }
 
 func (Recall) isEvent() {}
 
-// Forget drops what was learned of the pool of these models, which is measured anew.
-type Forget struct{ Models []string }
+// Forget drops what was learned of the pool with this ID, which is measured anew.
+type Forget struct{ Pool string }
 
 func (Forget) isEvent() {}
 
@@ -87,8 +89,8 @@ func (p *Planner) Learned(now time.Time) []Learned {
 		if flow == nil {
 			continue
 		}
-		l := Learned{Models: pool.models, Policy: pool.flow.Name(), Flow: flow,
-			Answers: map[string]AnswerLengths{}}
+		l := Learned{ID: pool.id, Name: pool.name, Models: pool.models, Policy: pool.flow.Name(),
+			Flow: flow, Answers: map[string]AnswerLengths{}}
 		for _, r := range pool.runners {
 			l.Engines = append(l.Engines, r.engine)
 		}
@@ -146,16 +148,18 @@ func (p *Planner) recall(now time.Time, ev Recall) {
 	}
 }
 
-// recalledOf returns what was learned of the pool of these models; nil: nothing. A runner without a
-// list has the models that batches named, which may be fewer than before.
+// recalledOf returns what was learned of the pool of the runner's name and these models; nil:
+// nothing. A runner without a list has the models that batches named, which may be fewer than
+// before.
 func (p *Planner) recalledOf(models []string, ev RunnerUp) *recalled {
 	i := slices.IndexFunc(p.recalled, func(r *recalled) bool {
-		return slices.Equal(r.Models, models)
+		return r.Name == ev.Pool && slices.Equal(r.Models, models)
 	})
 	if i < 0 && ev.Unlisted {
 		engines := []string{ev.engine()}
 		i = slices.IndexFunc(p.recalled, func(r *recalled) bool {
-			return containsAll(r.Models, models) && slices.Equal(r.Engines, engines)
+			return r.Name == ev.Pool && containsAll(r.Models, models) &&
+				slices.Equal(r.Engines, engines)
 		})
 	}
 	if i < 0 {
@@ -208,18 +212,18 @@ func (p *Planner) takeOverAnswers(pool *pool, answers map[string]AnswerLengths, 
 
 // forget replaces the controller of a pool by a new one.
 func (p *Planner) forget(now time.Time, ev Forget) {
-	i, found := p.findPool(poolKey(ev.Models))
-	if !found {
+	i := slices.IndexFunc(p.pools, func(x *pool) bool { return x.id == ev.Pool })
+	if i < 0 {
 		return
 	}
 	pool := p.pools[i]
 	p.recalled = slices.DeleteFunc(p.recalled, func(r *recalled) bool {
-		return slices.Equal(r.Models, pool.models)
+		return r.Name == pool.name && slices.Equal(r.Models, pool.models)
 	})
 	pool.recalled, pool.takenOver = nil, nil
 	for _, m := range pool.models {
 		delete(p.outputs, m)
 	}
-	pool.control(p.flow.For(pool.models))
+	pool.control(p.flow.For(pool.name, pool.models))
 	pool.rejoin(now, pool.observe)
 }

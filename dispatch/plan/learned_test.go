@@ -155,9 +155,9 @@ func TestForget(t *testing.T) {
 	p.Step(noon, RunnerUp{Runner: "r", Models: []string{"m"}})
 	p.Step(noon, BatchPut{Batch{ID: "b", Models: []ModelLines{{Model: "m", Lines: 3}}}})
 	a := p.Step(noon, Loaded{Key: JobKey{"b", "m"}, Lines: []Line{{Slot: 0}, {Slot: 1}}})
-	p.Step(noon, Forget{Models: []string{"other"}})
+	p.Step(noon, Forget{Pool: "other"})
 	old := p.pools[0].flow
-	p.Step(noon, Forget{Models: []string{"m"}})
+	p.Step(noon, Forget{Pool: "m"})
 	if p.pools[0].flow == old || p.pools[0].flow.(*noting).text != nil ||
 		p.Pools()[0].TakenOver != nil || len(p.outputs) > 0 {
 		t.Errorf("not forgotten: %+v, %v", p.Pools()[0].TakenOver, p.outputs)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"time"
 )
 
@@ -8,7 +9,7 @@ import (
 // lines have LookAheadTokens prompt tokens, only a job without lines may claim, once for each free
 // slot. So an urgent new job can still start, and the memory grows no faster than lines start.
 func (p *Planner) claimAhead(now time.Time, pool *pool, slots int) {
-	for pool.limit > 0 && pool.expected < 2*p.lookAhead(pool) {
+	for pool.claims() && pool.expected < 2*p.lookAhead(pool) {
 		id, ok := pool.loads.Next(now)
 		if !ok {
 			return
@@ -28,14 +29,16 @@ func (p *Planner) claimAhead(now time.Time, pool *pool, slots int) {
 	}
 }
 
+// claims reports whether chunks are claimed for the pool.
+func (p *pool) claims() bool { return p.limit > 0 && !p.closed }
+
 // lookAhead returns how many lines should be ready: at least as many as are in flight, which may
 // all end at once.
 func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.inFlight) }
 
 // claim requests a chunk of the job. The number of its lines is an estimate until it is loaded.
 func (p *Planner) claim(now time.Time, pool *pool, j *job) {
-	expecting := max(1, min(j.lines-j.ready.len()-j.inFlight-j.retrying-j.expecting,
-		p.cfg.LookAhead/2))
+	expecting := max(1, min(j.lines-j.loaded()-j.expecting, p.cfg.LookAhead/2))
 	c := pendingClaim{pool: pool, lines: expecting, tokens: int(float64(expecting) * j.promptMean)}
 	j.claims = append(j.claims, c)
 	j.expecting += c.lines
@@ -59,6 +62,11 @@ func (p *Planner) loaded(now time.Time, ev Loaded) {
 		return
 	}
 	j.claimDone()
+	if ev.Done > 0 {
+		j.lines = max(j.loaded()+len(ev.Lines), j.lines-ev.Done)
+		j.work = p.workLeft(j)
+		p.rankIfChanged(j)
+	}
 	for _, l := range ev.Lines {
 		j.ready.push(line{chunk: int32(ev.Chunk), slot: int32(l.Slot),
 			prompt: int32(l.PromptTokens), max: int32(l.MaxTokens)})
@@ -70,5 +78,21 @@ func (p *Planner) loaded(now time.Time, ev Loaded) {
 		j.claimAfter = now.Add(ev.Wait)
 		p.timers.set(timer{at: j.claimAfter, job: j})
 	}
+	p.offer(now, j)
+}
+
+func (p *Planner) unloaded(now time.Time, ev Unloaded) {
+	j := p.job(ev.Key)
+	if j == nil {
+		return
+	}
+	for _, l := range j.ready.remove(int32(ev.Chunk)) {
+		p.countReady(j, -int(l.prompt))
+	}
+	j.retrying -= p.timers.dropRetries(j, int32(ev.Chunk))
+	maps.DeleteFunc(j.sheds, func(at lineAt, _ shedRecord) bool {
+		return at.chunk == int32(ev.Chunk)
+	})
+	j.more = true
 	p.offer(now, j)
 }

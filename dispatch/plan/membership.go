@@ -12,21 +12,30 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 	r := p.runners[ev.Runner]
 	switch {
 	case r == nil:
-		r = &runner{id: ev.Runner}
+		r = &runner{id: ev.Runner, draining: p.drains[ev.Runner]}
 		p.runners[r.id] = r
-	case r.pool != nil && r.access == ev.Access && slices.Equal(r.models, models):
+	case r.in(ev) && slices.Equal(r.models, models):
 		return
-	case r.pool != nil && r.access == ev.Access && ev.Unlisted && p.grow(r.pool, models):
+	case r.in(ev) && ev.Unlisted && p.grow(r.pool, models):
 		r.models = models
 		return
 	case r.pool != nil:
 		r.pool.remove(now, r)
+	}
+	if r.since.IsZero() {
+		r.since = now
 	}
 	r.models, r.access, r.engine = models, ev.Access, ev.engine()
 	pool := p.poolOf(models, ev)
 	p.takeOver(now, pool, r)
 	pool.add(now, r)
 	p.dropEmptyPools()
+	p.identify()
+}
+
+// in reports whether the runner is in the pool of this name already, and is reached in this way.
+func (r *runner) in(ev RunnerUp) bool {
+	return r.pool != nil && r.pool.name == ev.Pool && r.access == ev.Access
 }
 
 func (p *Planner) runnerGone(now time.Time, id string) {
@@ -35,13 +44,14 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 		return
 	}
 	r.pool.remove(now, r)
-	r.life, r.breaker = r.life+1, breaker{}
+	r.life, r.breaker, r.since = r.life+1, breaker{}, time.Time{}
 	r.lines.detach()
 	if r.inFlight == 0 {
 		delete(p.runners, id)
 		p.dropTallies(r)
 	}
 	p.dropEmptyPools()
+	p.identify()
 }
 
 // maxEmptyPools limits the number of pools without a runner. Such pools are kept, with what was
@@ -101,17 +111,18 @@ func (p *Planner) dropOutputs(model string) {
 	delete(p.outputs, model)
 }
 
-// poolOf returns the pool of the runners that serve these models, a new one if there is none. ev
-// brings one of them.
+// poolOf returns the pool of the runners of a name that serve these models, a new one if there is
+// none. ev brings one of them.
 func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
-	key := poolKey(models)
+	key := poolKey(ev.Pool, models)
 	i, found := p.findPool(key)
 	if found {
 		return p.pools[i]
 	}
-	made := &pool{key: key, models: models, starts: p.newQueue(), loads: p.newQueue()}
+	made := &pool{key: key, name: ev.Pool, models: models, closed: p.closed[ev.Pool],
+		starts: p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool)}
 	made.recalled = p.recalledOf(models, ev)
-	made.control(p.flow.For(models))
+	made.control(p.flow.For(made.name, models))
 	p.pools = slices.Insert(p.pools, i, made)
 	for _, id := range p.jobIDs() {
 		if j := p.jobs[id]; slices.Contains(models, j.key.Model) {

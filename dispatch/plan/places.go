@@ -21,7 +21,7 @@ const placesPerSecond = 1000
 // place returns the batch of the job's tenant that has most lines in flight in its pool, and when
 // the job's first line is expected to start. Empty and 0: there is none; unknown.
 func (p *Planner) place(now time.Time, j *job) (behind string, in time.Duration) {
-	pool := j.pools[0]
+	pool := j.mainPool()
 	if !now.Before(pool.places.until) {
 		pool.places = p.placesOf(now, pool)
 		pool.places.until = now.Add(max(time.Second,

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -26,6 +27,9 @@ type Planner struct {
 	timers  timers
 
 	recalled []*recalled // what was learned of pools before
+	totals   *Totals
+	drains   marks // runners that drain
+	closed   marks // names of closed pools
 
 	starts       uint64    // number of starts so far
 	nextRequired time.Time // when to report next how many lines deadlines require
@@ -39,6 +43,8 @@ type Deps struct {
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
 	Random    *rand.Rand
+	// Totals are counters to continue. Nil: they begin at 0.
+	Totals *Totals
 }
 
 // New builds a planner. It returns an error if the configuration names an unknown policy.
@@ -56,6 +62,7 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		jobs:    map[string]*job{},
 		outputs: map[string]*outputMean{},
 		tallies: map[string]*modelTally{},
+		totals:  cmp.Or(deps.Totals, NewTotals()),
 	}
 	return p, nil
 }
@@ -70,6 +77,10 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.runnerGone(now, ev.Runner)
 	case RunnerState:
 		p.runnerState(now, ev)
+	case RunnerDrain:
+		p.runnerDrain(ev)
+	case PoolClosed:
+		p.poolClosed(ev)
 	case BatchPut:
 		p.batchPut(now, ev.Batch)
 	case BatchGone:
@@ -78,6 +89,8 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.setFeasibility(ev)
 	case Loaded:
 		p.loaded(now, ev)
+	case Unloaded:
+		p.unloaded(now, ev)
 	case MoreChunks:
 		if j := p.job(ev.Key); j != nil {
 			j.more, j.claimAfter = true, time.Time{}
@@ -303,18 +316,23 @@ func (p *Planner) addBatch(now time.Time, b Batch) {
 	state := &batchState{Batch: b}
 	p.batches[b.ID] = state
 	for _, m := range b.Models {
-		key := JobKey{Batch: b.ID, Model: m.Model}
-		j := &job{key: key, id: b.ID + "/" + m.Model, batch: state, lines: m.Lines,
-			more: m.Lines > 0}
-		j.setMeans(m)
-		p.recallAnswers(j)
+		j := p.newJob(state, m)
 		p.openTally(j)
-		j.work = p.workLeft(j)
-		j.ranked = j.work
 		state.jobs = append(state.jobs, j)
 		p.jobs[j.id] = j
 		p.assign(now, j)
 	}
+}
+
+// newJob returns the job of a model of a batch, with what is known of its answers.
+func (p *Planner) newJob(state *batchState, m ModelLines) *job {
+	j := &job{key: JobKey{Batch: state.ID, Model: m.Model}, id: state.ID + "/" + m.Model,
+		batch: state, lines: m.Lines, more: m.Lines > 0}
+	j.setMeans(m)
+	p.recallAnswers(j)
+	j.work = p.workLeft(j)
+	j.ranked = j.work
+	return j
 }
 
 // updateBatch changes the properties of a batch. b.Models corrects the work left of the models that
@@ -327,7 +345,7 @@ func (p *Planner) updateBatch(now time.Time, state *batchState, b Batch) {
 		if i := slices.IndexFunc(changed, func(m ModelLines) bool {
 			return m.Model == j.key.Model
 		}); i >= 0 {
-			j.lines = changed[i].Lines
+			j.lines = changed[i].Lines + j.loaded()
 			j.setMeans(changed[i])
 			j.work = p.workLeft(j)
 		}

@@ -15,7 +15,9 @@ import (
 // claim, and decides whose lines are read next. So a job whose lines are not loaded does not delay
 // one whose lines are.
 type pool struct {
-	key        string    // its models, joined
+	key        string    // its name and its models, joined
+	name       string    // as configured; empty: it has none
+	id         string    // in metrics and pages; no other pool has it
 	models     []string  // sorted
 	runners    []*runner // by ID
 	emptySince time.Time // when the last runner was removed
@@ -28,10 +30,11 @@ type pool struct {
 	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
 	takenOver  *TakenOver // what it took over; nil: nothing was known of it
 
-	inFlight int // of its runners
-	limit    int // sum of the lines granted to its runners
-	ceiling  int // lines granted to the pool
-	streams  int // lines to stream per runner, as requested by flow control
+	closed   bool // by PoolClosed
+	inFlight int  // of its runners
+	limit    int  // sum of the lines granted to its runners that do not drain
+	ceiling  int  // lines granted to the pool
+	streams  int  // lines to stream per runner, as requested by flow control
 	reason   flowcontrol.Reason
 	until    time.Time // when to get the allowance again
 	stale    bool      // the allowance may have changed
@@ -40,6 +43,7 @@ type pool struct {
 	expected       int // estimated lines of claims without an answer
 	expectedTokens int // of their prompts
 	rate           rate
+	harvested      *float64 // work of answered lines
 	// doneBy holds, by job ID, when jobs must be done for those due later; absent: their deadline
 	doneBy     map[string]time.Time
 	waitReason Reason // what limited the last fill
@@ -88,7 +92,9 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 		if len(granted) > 0 && granted[0].Runner == r.id {
 			r.granted = granted[0]
 		}
-		p.limit += r.granted.Lines
+		if !r.draining {
+			p.limit += r.granted.Lines
+		}
 		if r.granted.Evict {
 			out.Evict = r.lines.evict(r.id, r.granted.Lines, out.Evict)
 		}
@@ -102,7 +108,7 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 // has any. It scans, because pools have tens of runners and every change of an allowance would
 // change a heap. A runner with more lines than its limit takes no slots from the others.
 func (p *pool) mostFree(now time.Time) *runner {
-	if p.inFlight >= p.ceiling {
+	if p.closed || p.inFlight >= p.ceiling {
 		return nil
 	}
 	var best *runner
@@ -119,6 +125,9 @@ func (p *pool) mostFree(now time.Time) *runner {
 func (p *pool) limitReason(now time.Time) Reason {
 	if len(p.runners) == 0 {
 		return NoRunner
+	}
+	if p.closed {
+		return Closed
 	}
 	if stop := p.stopped(); stop != Flowing {
 		return stop
@@ -140,10 +149,12 @@ func (p *pool) stopped() (why Reason) {
 	for _, r := range p.runners {
 		switch {
 		case r.breaker.open:
+		case r.draining:
+			why = cmp.Or(why, Draining)
 		case r.stop == Flowing:
 			return Flowing
-		case why == Flowing:
-			why = r.stop
+		default:
+			why = cmp.Or(why, r.stop)
 		}
 	}
 	return why
@@ -154,7 +165,7 @@ func (p *pool) add(now time.Time, r *runner) {
 		return cmp.Compare(x.id, id)
 	})
 	p.runners = slices.Insert(p.runners, i, r)
-	r.pool, r.lines.prefill = p, p.prefill
+	r.pool, r.lines.prefill, r.harvested = p, p.prefill, p.harvested
 	p.inFlight += r.inFlight
 	p.observe(now, r.joined())
 	p.stale = true

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -64,8 +63,14 @@ func (p *Planner) reading(now time.Time, ev Reading) {
 		return
 	}
 	for _, pool := range p.pools {
-		if ev.Model == "" || slices.Contains(pool.models, ev.Model) {
+		if (ev.Model == "" || pool.serves(ev.Model)) && pool.isBehindGateway(ev.Pool) {
 			pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: ev.Reading})
 		}
 	}
+}
+
+// isBehindGateway reports whether the gateway of the pools of a name is in front of this one;
+// empty: that of all pools.
+func (p *pool) isBehindGateway(name string) bool {
+	return p.name == "" || p.controlled.Shared && (name == "" || name == p.name)
 }

@@ -68,7 +68,9 @@ func Explanations() []Explanation {
 		{DiskFull, "The disk is full, so the store accepts no writes.",
 			"Free space, or enlarge the disk."},
 		{StoreDown, "The store accepts no writes.", "Check the store, and the log."},
-		{Draining, "The process is stopping.", "Wait for its restart."},
+		{Closed, "The scaling policy keeps batch lines from the pool.", wait},
+		{Draining, "The process is stopping, or the runner is about to be removed.",
+			"Wait for the restart, or for another runner."},
 	}
 }
 

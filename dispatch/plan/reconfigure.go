@@ -49,7 +49,7 @@ func (p *Planner) reconfigure(now time.Time, ev Reconfigure) {
 	}
 	p.flow = ev.Flow
 	for _, pool := range p.pools {
-		if pool.reconfigure(now, p.flow.For(pool.models)) {
+		if pool.reconfigure(now, p.flow.For(pool.name, pool.models)) {
 			p.nextRequired = time.Time{} // a new controller does not know what deadlines require
 		}
 	}

@@ -23,13 +23,17 @@ type runner struct {
 	// stop is why no line may start until stopUntil, as the runner says. Flowing: none of that.
 	stop      Reason
 	stopUntil time.Time
+	draining  bool // by RunnerDrain
+	since     time.Time
+	served    Served   // without lines in flight
+	harvested *float64 // that of its pool, or of the last one
 	// heldUntil is the end of the longest pause that the runner has asked for
 	heldUntil time.Time
 }
 
 // free returns how many more lines may start on the runner now.
 func (r *runner) free(now time.Time) int {
-	if r.stop != Flowing {
+	if r.stop != Flowing || r.draining {
 		return 0
 	}
 	return min(r.lines.free(r.granted, r.inFlight), r.breaker.admits(now))

@@ -28,10 +28,14 @@ func (r *runner) endStop(now time.Time) {
 
 // status returns the state of the runner.
 func (r *runner) status() RunnerStatus {
-	s := RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines, Open: r.breaker.open,
+	s := RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines,
+		Open: r.breaker.open, Draining: r.draining,
 		Prefilling: r.lines.prefilling, Prompt: r.granted.Prompt,
 		Evict: r.granted.Evict, Granted: r.granted.Reason}
-	if r.stop != Flowing {
+	switch {
+	case r.draining:
+		s.Limit, s.Granted = 0, flowcontrol.Reason(Draining)
+	case r.stop != Flowing:
 		s.Limit, s.Granted = 0, flowcontrol.Reason(r.stop)
 	}
 	return s

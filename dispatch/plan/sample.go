@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -12,11 +13,18 @@ type sample struct {
 	at                            time.Time
 	prompt, output, gaps, gapTime float64
 	waiting                       float64 // requests, no counter
+	requests                      float64 // that run or wait, no counter; 0: unknown
 }
 
 func sampleOf(m *flowcontrol.Reading) sample {
-	return sample{at: m.Sampled, prompt: m.PromptTokens, output: m.OutputTokens, gaps: m.TokenGaps,
+	s := sample{at: m.Sampled, prompt: m.PromptTokens, output: m.OutputTokens, gaps: m.TokenGaps,
 		gapTime: m.TokenGapTime, waiting: m.Waiting}
+	for _, n := range [...]float64{m.Running, m.Waiting} {
+		if !math.IsNaN(n) {
+			s.requests += n
+		}
+	}
+	return s
 }
 
 // progress says how a sample compares with an earlier one.

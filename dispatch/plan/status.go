@@ -93,6 +93,8 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 			return WaitingToRetry
 		case queued:
 			return Queued // lines are read ahead for batches whose turn comes before
+		case !slices.ContainsFunc(j.pools, (*pool).claims):
+			return j.mainPool().limitReason(now)
 		default:
 			return Loading
 		}
@@ -105,15 +107,31 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 	if s.InFlight > 0 {
 		return Flowing // the batch has its share of the slots
 	}
-	limit := j.pools[0].limitReason(now)
+	limit := j.mainPool().limitReason(now)
 	if queued && limit != RunnersDown {
 		return Queued
 	}
 	return limit
 }
 
+// mainPool returns the pool that says why no line of the job starts, which has at least one pool:
+// the first that is open and has a runner, or else the first.
+func (j *job) mainPool() *pool {
+	for _, pool := range j.pools {
+		if !pool.closed && len(pool.runners) > 0 {
+			return pool
+		}
+	}
+	return j.pools[0]
+}
+
 // PoolStatus is the state of a pool.
 type PoolStatus struct {
+	// ID identifies the pool in metrics and pages: its name or, if it has none, its models. No
+	// other pool has it.
+	ID string
+	// Name is as in RunnerUp.
+	Name     string
 	Models   []string
 	Runners  []RunnerStatus
 	InFlight int
@@ -138,6 +156,7 @@ type RunnerStatus struct {
 	ID              string
 	InFlight, Limit int
 	Open            bool // the breaker is open; only trials are sent
+	Draining        bool // it gets no new lines
 	// Prefilling is how many prompt tokens of lines wait to be computed, as far as is known. Prompt
 	// is how many may wait when another line starts.
 	Prefilling, Prompt int
@@ -152,7 +171,8 @@ func (p *Planner) Pools() []PoolStatus {
 	all := make([]PoolStatus, 0, len(p.pools))
 	for _, pool := range p.pools {
 		s := PoolStatus{
-			Models: pool.models, InFlight: pool.inFlight, Limit: min(pool.limit, pool.ceiling),
+			ID: pool.id, Name: pool.name, Models: pool.models,
+			InFlight: pool.inFlight, Limit: min(pool.limit, pool.ceiling),
 			Jobs: pool.starts.Len(), Reason: pool.waitReason, Policy: pool.flow.Name(),
 			Granted: pool.reason, TakenOver: pool.takenOver,
 		}

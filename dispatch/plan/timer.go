@@ -2,6 +2,7 @@ package plan
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -42,6 +43,16 @@ func (t *timers) due(now time.Time) (timer, bool) {
 		return timer{}, false
 	}
 	return heap.Pop(&t.heap).(timer), true
+}
+
+// dropRetries removes the timers of a job's lines of a chunk and returns how many there were.
+func (t *timers) dropRetries(j *job, chunk int32) int {
+	before := len(t.heap)
+	t.heap = slices.DeleteFunc(t.heap, func(x timer) bool {
+		return x.retry && x.job == j && x.line.chunk == chunk
+	})
+	heap.Init(&t.heap)
+	return before - len(t.heap)
 }
 
 type timerHeap []timer

@@ -1,0 +1,144 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
+)
+
+// follower corrects the lines left of models that this process does not lead: others work on them.
+// So every process knows the same work, and one that takes over begins with it.
+type follower struct {
+	metadata  Metadata
+	board     ProgressBoard
+	leading   *leadership
+	runs      *runs
+	remaining *remaining
+	notify    func(message any) // sends to the loop
+	log       *slog.Logger
+
+	sent map[*run]map[string]int // lines left, by model, as last sent
+}
+
+const (
+	// followEvery is the time between two rounds.
+	followEvery = 2 * time.Second
+	// followShare is the greatest share of the time that rounds take.
+	followShare = 0.05
+)
+
+// run follows other processes until ctx is done.
+func (f *follower) run(ctx context.Context) {
+	for failing := false; ; {
+		began := time.Now()
+		err := f.follow(ctx)
+		if failed := err != nil && ctx.Err() == nil; failed != failing {
+			if failing = failed; failed {
+				f.log.WarnContext(ctx, "could not read what other processes have done, trying "+
+					"again", "error", err)
+			}
+		}
+		wait := max(followEvery, time.Duration(float64(time.Since(began))/followShare))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// follow reads what is left once, and sends what has changed to the loop.
+func (f *follower) follow(ctx context.Context) error {
+	followed := map[string]*run{}
+	var batches []string
+	f.runs.each(func(r *run) {
+		if !r.isStopped() && !f.leading.leadsAll(r) {
+			followed[r.id] = r
+			batches = append(batches, r.id)
+		}
+	})
+	sent := f.sent
+	f.sent = make(map[*run]map[string]int, len(followed))
+	if len(followed) == 0 {
+		return nil
+	}
+	// In this order: a chunk that is finished meanwhile counts as left until the next round. More
+	// work than there is does less harm than less.
+	if err := f.remaining.count(ctx); err != nil {
+		return err
+	}
+	open, err := store.OpenResults(ctx, f.board, f.metadata, batches)
+	if err != nil {
+		return err
+	}
+	for id, r := range followed {
+		left, err := f.left(ctx, r, open[id])
+		if err != nil {
+			return err
+		}
+		f.send(r, left, sent[r])
+		f.sent[r] = left
+	}
+	return nil
+}
+
+// left returns how many lines are left of each model that this process does not lead. open counts
+// the results in chunks that are not done.
+func (f *follower) left(
+	ctx context.Context, r *run, open []store.ChunkProgress,
+) (map[string]int, error) {
+	r.mu.Lock()
+	b, modelOf := r.batch, r.modelOf
+	r.mu.Unlock()
+	if len(b.Models) > 1 && len(open) > 0 && modelOf == nil {
+		chunks, err := f.metadata.Chunks(ctx, r.id)
+		if err != nil {
+			return nil, err
+		}
+		modelOf = make(map[int]string, len(chunks))
+		for _, c := range chunks {
+			modelOf[c.Index] = c.Model
+		}
+		r.mu.Lock()
+		r.modelOf = modelOf
+		r.mu.Unlock()
+	}
+	of, left := f.remaining.of(&b), map[string]int{}
+	for _, m := range b.Models {
+		if !f.leading.leadsModel(m.Model) {
+			left[m.Model] = of(m.Model)
+		}
+	}
+	for _, c := range open {
+		model := b.Models[0].Model
+		if len(b.Models) > 1 {
+			model = modelOf[c.Index]
+		}
+		if n, follows := left[model]; follows {
+			left[model] = max(0, n-c.Completed-c.Failed)
+		}
+	}
+	return left, nil
+}
+
+// send sends the counts that differ from those sent before to the loop.
+func (f *follower) send(r *run, left, before map[string]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock() // after the notification: that of a stop comes later
+	if r.stopped {
+		return
+	}
+	put := planBatch(&r.batch)
+	for _, m := range planModels(&r.batch, func(model string) int { return left[model] }) {
+		n, follows := left[m.Model]
+		if was, known := before[m.Model]; follows && (!known || was != n) {
+			put.Models = append(put.Models, m)
+		}
+	}
+	if len(put.Models) > 0 {
+		f.notify(plan.BatchPut{Batch: put})
+	}
+}

@@ -1,0 +1,163 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// ofPools returns a planner that lets a runner of each pool carry so many lines, with a batch of
+// 100 lines of m that are loaded.
+func ofPools(t *testing.T, linesOf map[string]int) *Planner {
+	t.Helper()
+	limit := func(lines int) flowcontrol.Config {
+		return flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: lines})
+	}
+	flow := limit(1)
+	flow.Pools = map[string]flowcontrol.Config{}
+	for pool, lines := range linesOf {
+		flow.Pools[pool] = limit(lines)
+	}
+	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow,
+		Random: rand.New(rand.NewPCG(1, 2))})
+	p.Step(noon, BatchPut{Batch{ID: "b", Tenant: "t", Created: noon,
+		Models: []ModelLines{{Model: "m", Lines: 100, PromptTokens: 1000}}}})
+	lines := make([]Line, 100)
+	for i := range lines {
+		lines[i] = Line{Slot: i, PromptTokens: 10}
+	}
+	p.Step(noon, Loaded{Key: JobKey{"b", "m"}, Lines: lines})
+	return p
+}
+
+// runnersOf lists the runners of the lines.
+func runnersOf(starts []Start) (ids []string) {
+	for _, s := range starts {
+		ids = append(ids, s.Runner)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func idsOf(p *Planner) (ids []string) {
+	for _, s := range p.Pools() {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+// Pools of different names that serve the same models have a flow control each.
+func TestPoolsOfOneModelAreSeparate(t *testing.T) {
+	p := ofPools(t, map[string]int{"shared": 2, "batch": 5})
+	for _, up := range []struct {
+		runner, pool string
+		want         int
+	}{{"s", "shared", 2}, {"b", "batch", 5}, {"free", "", 1}} {
+		if got := len(p.Step(noon, RunnerUp{Runner: up.runner, Pool: up.pool,
+			Models: []string{"m"}}).Start); got != up.want {
+			t.Errorf("%d lines start in the pool %q, want %d", got, up.pool, up.want)
+		}
+	}
+	if diff := cmp.Diff([]string{"m", "batch", "shared"}, idsOf(p)); diff != "" {
+		t.Errorf("the pools are (-want +got)\n%s", diff)
+	}
+	moved := p.Step(noon, RunnerUp{Runner: "free", Pool: "batch", Models: []string{"m"}})
+	if got := runnersOf(moved.Start); len(got) != 4 {
+		t.Errorf("%v start when a runner with a line moves to the batch pool, want 4 there", got)
+	}
+}
+
+// A gateway's readings of a model are for the named pools that interactive requests come to.
+func TestPoolsWithoutInteractiveRequestsGetNoReadingsOfGateways(t *testing.T) {
+	batch := flowcontrol.DefaultConfig()
+	batch.Shared = false
+	flow := flowcontrol.DefaultConfig()
+	flow.Pools = map[string]flowcontrol.Config{"batch": batch}
+	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow})
+	for _, pool := range []string{"", "a", "b", "batch"} {
+		p.Step(noon, RunnerUp{Runner: "in " + pool, Pool: pool, Models: []string{"m"}})
+	}
+	read := func(ev Reading) (by []string) {
+		reading := flowcontrol.NoReading(flowcontrol.Gateway, noon)
+		ev.Reading = &reading
+		for _, pool := range p.pools {
+			before := pool.flow
+			spy := &spyController{Controller: before}
+			pool.flow = spy
+			defer func() { pool.flow = before }()
+			defer func() {
+				if spy.reads > 0 {
+					by = append(by, pool.name)
+				}
+			}()
+		}
+		p.Step(noon, ev)
+		return by
+	}
+	for _, test := range []struct {
+		ev   Reading
+		want []string
+	}{
+		{Reading{}, []string{"b", "a", ""}},
+		{Reading{Model: "m"}, []string{"b", "a", ""}},
+		{Reading{Pool: "a", Model: "m"}, []string{"a", ""}},
+		{Reading{Model: "n"}, nil},
+	} {
+		if diff := cmp.Diff(test.want, read(test.ev)); diff != "" {
+			t.Errorf("%+v is read by (-want +got)\n%s", test.ev, diff)
+		}
+	}
+}
+
+// spyController counts the readings that a controller gets.
+type spyController struct {
+	flowcontrol.Controller
+	reads int
+}
+
+// While runners of a pool serve different models, each pool has an ID of its own, and the one with
+// runners has the name.
+func TestPoolsOfOneNameHaveTheirOwnIDs(t *testing.T) {
+	p := ofPools(t, nil)
+	up := func(runner, pool string, models ...string) {
+		p.Step(noon, RunnerUp{Runner: runner, Pool: pool, Models: models})
+	}
+	up("one", "m", "m")
+	up("two", "m", "m", "n")
+	up("three", "", "m")
+	if diff := cmp.Diff([]string{"m (m)", "m", "m (m,n)"}, idsOf(p)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	up("one", "m", "m", "n") // the upgrade is complete
+	if diff := cmp.Diff([]string{"m (m)", "m (m, 2)", "m"}, idsOf(p)); diff != "" {
+		t.Errorf("after all runners have changed (-want +got)\n%s", diff)
+	}
+}
+
+// What was learned of a pool is not used for another one of the same models and runners.
+func TestWhatWasLearnedBelongsToANamedPool(t *testing.T) {
+	known := Learned{Name: "batch", Models: []string{"m"}, Engines: []string{"r"}, Policy: "x",
+		Answers: map[string]AnswerLengths{"m": {Mean: 700, Answers: 100}}}
+	for _, pool := range []string{"", "shared", "batch"} {
+		p := ofPools(t, nil)
+		p.Step(noon, Recall{Pools: []Recalled{{Learned: known}}})
+		p.Step(noon, RunnerUp{Runner: "r", Pool: pool, Models: []string{"m"}})
+		if took := p.MeanOutput("m") == 700; took != (pool == "batch") {
+			t.Errorf("the pool %q took over what was learned: %t", pool, took)
+		}
+	}
+}
+
+func (c *spyController) Observe(now time.Time, o flowcontrol.Observation) bool {
+	if o.Kind == flowcontrol.Read {
+		c.reads++
+	}
+	return c.Controller.Observe(now, o)
+}
