@@ -1,0 +1,102 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/autoscale"
+)
+
+// decide gathers the state, steps the fleet, has the decision carried out, and publishes it. It
+// returns when the next decision is due at the latest.
+func (d *Driver) decide(ctx context.Context) (wake time.Time, err error) {
+	if err := d.memory.load(ctx, d.fleet); err != nil {
+		return wake, err
+	}
+	g, err := d.gather(ctx)
+	if err != nil {
+		return wake, err
+	}
+	decision := d.fleet.Step(g.at, g.state)
+	for i := range decision.Pools {
+		d.apply(g, &decision.Pools[i], &g.state.Pools[i])
+	}
+	d.deps.Dispatcher.SetDraining(d.closedRunners(g))
+	d.deps.Dispatcher.SetClosed(closedPools(decision))
+	d.deps.Dispatcher.SetForecasts(ofBatches(g.batches, decision.Jobs))
+	d.remove(ctx, g) // before a smaller number is published
+	snapshot := g.snapshot(decision)
+	for i := range snapshot.Pools {
+		d.metrics.decided(&snapshot.Pools[i])
+	}
+	d.published.set(snapshot)
+	if err := d.memory.save(ctx, g.at, d.fleet, snapshot); err != nil {
+		return wake, fmt.Errorf("keep what was decided for other processes: %w", err)
+	}
+	return decision.Wake, nil
+}
+
+// apply begins to close the replicas of a pool that shall go, or opens those that are wanted again.
+func (d *Driver) apply(g *gathered, w *autoscale.Wanted, p *autoscale.Pool) {
+	leaving := d.leavingOf(w.Pool)
+	existing := 0
+	for _, r := range p.Replicas {
+		if r.Phase != autoscale.Draining {
+			existing++
+		}
+	}
+	if missing := w.Replicas - existing; missing > 0 {
+		leaving.reopen(missing)
+		return
+	}
+	if g.removable[w.Pool] {
+		leaving.drain(g.at, w.Drain)
+	}
+}
+
+func (d *Driver) leavingOf(pool string) *leaving {
+	l := d.leaving[pool]
+	if l == nil {
+		l = newLeaving(d.cfg.Down.Drain)
+		d.leaving[pool] = l
+	}
+	return l
+}
+
+// closedRunners lists the runners that get no new lines, because they shall go or are going.
+func (d *Driver) closedRunners(g *gathered) []string {
+	closed := g.ending
+	for pool, l := range d.leaving {
+		for _, id := range l.ids() {
+			closed = append(closed, g.runners[pool][id]...)
+		}
+	}
+	slices.Sort(closed)
+	return slices.Compact(closed)
+}
+
+// remove has the replicas removed first that shall go.
+func (d *Driver) remove(ctx context.Context, g *gathered) {
+	for pool, l := range d.leaving {
+		if !g.removable[pool] {
+			continue
+		}
+		if err := d.deps.Replicas.Remove(ctx, pool, l.ids()); err != nil {
+			d.log.WarnContext(ctx, "could not choose the replicas that are removed first, trying "+
+				"again; others may be removed, whose lines are sent again", "pool", pool,
+				"error", err)
+		}
+	}
+}
+
+func closedPools(decision autoscale.Decision) []string {
+	var closed []string
+	for _, w := range decision.Pools {
+		if w.Closed {
+			closed = append(closed, w.Pool)
+		}
+	}
+	return closed
+}

@@ -1,0 +1,177 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/store"
+)
+
+// Dispatcher is the part of dispatch.Dispatcher that the driver uses.
+type Dispatcher interface {
+	Survey(ctx context.Context) (plan.Survey, error)
+	SetDraining(runners []string)
+	SetClosed(pools []string)
+	SetForecasts(by map[string]store.Forecast)
+
+	LeadScaling(ctx context.Context) (bool, error)
+	SaveStates(ctx context.Context, states []store.LearnedState) error
+	States(ctx context.Context, kind string) ([]store.LearnedState, error)
+}
+
+// Deps holds what a Driver works with.
+type Deps struct {
+	Pools      []autoscale.PoolConfig
+	Dispatcher Dispatcher
+	// Flow returns the configuration of a pool's flow control, which says what is known of its
+	// engine and what interactive users are promised.
+	Flow func(pool autoscale.PoolConfig) flowcontrol.Config
+	// Replicas lists the replicas of pools. Those of pools that it does not know are the
+	// upstreams that name the pool. Nil: it knows none.
+	Replicas   Replicas
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: metrics are not registered
+}
+
+// Driver decides how many replicas pools have. All methods may be called concurrently.
+type Driver struct {
+	cfg       autoscale.Config
+	deps      Deps
+	log       *slog.Logger
+	declared  *declarations
+	published *published
+	metrics   *metrics
+	traffic   *traffic
+	poked     chan struct{} // capacity 1: step now
+	questions chan question
+
+	// Owned by Run.
+	fleet   *autoscale.Fleet
+	leaving map[string]*leaving // by pool
+	memory  *memory
+}
+
+// New returns a driver. Run starts it.
+func New(cfg autoscale.Config, deps Deps) (*Driver, error) {
+	d := &Driver{cfg: cfg, deps: deps, log: deps.Logger.With("component", "scaling"),
+		published: newPublished(), traffic: newTraffic(), poked: make(chan struct{}, 1),
+		questions: make(chan question),
+		leaving:   map[string]*leaving{}}
+	d.declared = &declarations{byPool: map[string]autoscale.Declaration{}, changed: d.Poke}
+	d.memory = &memory{dispatcher: deps.Dispatcher, log: d.log}
+	var err error
+	if d.fleet, err = autoscale.NewFleet(cfg); err != nil {
+		return nil, err
+	}
+	d.metrics, err = newMetrics(deps.Registerer)
+	return d, err
+}
+
+// Poke brings the next decision forward, because something has changed.
+func (d *Driver) Poke() {
+	select {
+	case d.poked <- struct{}{}:
+	default:
+	}
+}
+
+// Declare replaces what a ScaledObject says of a pool.
+func (d *Driver) Declare(pool string, of autoscale.Declaration) { d.declared.set(pool, of) }
+
+// Snapshot returns what was decided last. It fails with ErrUnknown before the first decision.
+func (d *Driver) Snapshot() (*autoscale.Snapshot, error) {
+	s, _, err := d.published.get()
+	return s, err
+}
+
+// Changed returns a channel that is closed when a newer snapshot is there.
+func (d *Driver) Changed() <-chan struct{} {
+	_, changed, _ := d.published.get()
+	return changed
+}
+
+// The state is looked at this often, so that a new batch or a lost replica is noticed soon. A
+// process that does not decide looks for the snapshot of the one that does as often.
+const lookEvery = 5 * time.Second
+
+// loadEvery is how often the state is looked at until it is loaded.
+const loadEvery = time.Second
+
+// leastPause is the least time between two decisions, however much happens.
+const leastPause = 200 * time.Millisecond
+
+// Run decides, and answers what is asked, until ctx ends.
+func (d *Driver) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		d.wait(ctx, max(leastPause, min(lookEvery, d.cfg.Step, d.once(ctx))))
+	}
+	return nil
+}
+
+// wait answers questions until a time has passed or something has changed, but for leastPause.
+func (d *Driver) wait(ctx context.Context, length time.Duration) {
+	least, end := time.After(leastPause), time.After(length)
+	var poked <-chan struct{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-end:
+			return
+		case <-least:
+			poked = d.poked
+		case <-poked:
+			return
+		case q := <-d.questions:
+			q.answer <- d.preview(q)
+		}
+	}
+}
+
+// once decides, or publishes what the process that decides has published. It returns after what
+// time the next decision is due.
+func (d *Driver) once(ctx context.Context) time.Duration {
+	asking, cancel := context.WithTimeout(ctx, lookEvery)
+	defer cancel()
+	leads, err := d.deps.Dispatcher.LeadScaling(asking)
+	switch {
+	case err != nil:
+	case leads:
+		var wake time.Time
+		if wake, err = d.decide(asking); err == nil {
+			d.metrics.failing.Set(0)
+			return time.Until(wake)
+		}
+	default:
+		if d.memory.loaded { // what this process knew grows old while another decides
+			d.memory.loaded = false
+			d.deps.Dispatcher.SetForecasts(nil)
+		}
+		err = d.follow(asking)
+	}
+	d.note(ctx, err)
+	if errors.Is(err, dispatch.ErrNotLoaded) || errors.Is(err, ErrUnknown) {
+		return loadEvery
+	}
+	return lookEvery
+}
+
+// note logs the first of several errors, and that there are none any more.
+func (d *Driver) note(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	d.metrics.failing.Set(1)
+	if !errors.Is(err, ErrUnknown) && !errors.Is(err, dispatch.ErrNotLoaded) {
+		d.log.WarnContext(ctx, "could not decide how many replicas the pools need, trying again; "+
+			"the last decision stays, and grows old", "error", err)
+	}
+}

@@ -1,0 +1,19 @@
+package driver
+
+import (
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/store"
+)
+
+// ofBatches joins the forecasts of jobs to those of their batches, which are given by job.
+func ofBatches(
+	batches map[string]string, jobs []autoscale.Forecast,
+) map[string]store.Forecast {
+	joined := make(map[string]store.Forecast, len(jobs))
+	for _, f := range jobs {
+		batch := batches[f.Job]
+		joined[batch] = joined[batch].Join(store.Forecast{Verdict: store.Verdict(f.Verdict),
+			Finish: f.Finish, Earliest: f.Earliest, Latest: f.Latest})
+	}
+	return joined
+}

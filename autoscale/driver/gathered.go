@@ -1,0 +1,173 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// gathered is the state of the pools and jobs at one moment.
+type gathered struct {
+	at     time.Time
+	survey plan.Survey
+	state  autoscale.State
+	// removable holds the pools of which single replicas can be chosen to go.
+	removable map[string]bool
+	// runners of replicas, by pool and replica
+	runners map[string]map[string][]string
+	batches map[string]string // by job ID
+	ending  []string          // runners that are being removed
+}
+
+// gather asks the dispatcher and whoever knows the replicas. A pool whose replicas are not known is
+// left out: nothing is decided for it.
+func (d *Driver) gather(ctx context.Context) (*gathered, error) {
+	survey, err := d.deps.Dispatcher.Survey(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the work left: %w", err)
+	}
+	g := &gathered{at: survey.At, survey: survey, removable: map[string]bool{},
+		runners: map[string]map[string][]string{}, batches: map[string]string{}}
+	d.traffic.surveyed(survey)
+	for _, j := range survey.Jobs {
+		id := jobID(j.Key)
+		g.batches[id] = j.Key.Batch
+		g.state.Jobs = append(g.state.Jobs, jobOf(id, j))
+	}
+	inFlight := g.linesInFlight()
+	for _, c := range d.declared.over(d.deps.Pools) {
+		all, removable, err := d.replicas(c.Name, survey)
+		if err != nil {
+			d.metrics.unknown(c.Name)
+			d.log.DebugContext(ctx, "the replicas of a pool are not known", "pool", c.Name,
+				"error", err)
+			continue
+		}
+		g.removable[c.Name], g.runners[c.Name] = removable, map[string][]string{}
+		for _, r := range all {
+			g.runners[c.Name][r.ID] = r.Runners
+			if r.Phase == autoscale.Draining { // it is being removed by somebody else
+				g.ending = append(g.ending, r.Runners...)
+			}
+		}
+		p := poolOf(c, d.deps.Flow(c))
+		p.Replicas = d.leavingOf(c.Name).apply(g.at, withProgress(all, survey), inFlight)
+		p.Harvested = harvestedOf(c.Name, survey)
+		if c.Role != autoscale.RoleBatch {
+			p.Interactive = d.traffic.interactive(g.at, c.Name, survey)
+		}
+		g.state.Pools = append(g.state.Pools, p)
+	}
+	return g, nil
+}
+
+// jobID identifies a job: a batch has one for each of its models.
+func jobID(key plan.JobKey) string { return key.Batch + "/" + key.Model }
+
+func jobOf(id string, d plan.Demand) autoscale.Job {
+	return autoscale.Job{
+		ID: id, Model: d.Key.Model, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline,
+		Lines: d.Lines, Work: d.Work, Least: d.Least, Most: d.Most, MostOutput: d.MostOutput,
+		Prompt: d.Prompt, Output: d.Output, Longest: d.Longest, Answered: d.Answered,
+		InFlight: d.InFlight, Paused: d.Paused,
+	}
+}
+
+func poolOf(c autoscale.PoolConfig, flow flowcontrol.Config) autoscale.Pool {
+	return autoscale.Pool{
+		ID: c.Name, Models: c.Models, Min: c.Min, Max: c.Max, Price: c.Price, Reclaim: c.Reclaim,
+		ColdStart: c.ColdStart, Engine: flow.Engine, SLO: flow.SLO,
+		BatchOnly: c.Role == autoscale.RoleBatch || flow.UnsharedIterations(),
+	}
+}
+
+// replicas lists the replicas of a pool, and reports whether those that go can be chosen.
+func (d *Driver) replicas(
+	pool string, survey plan.Survey,
+) (all []Replica, removable bool, err error) {
+	if d.deps.Replicas != nil && d.deps.Replicas.Knows(pool) {
+		all, err = d.deps.Replicas.Replicas(pool)
+		return all, true, err
+	}
+	for _, r := range survey.Runners {
+		if r.Pool == pool {
+			all = append(all, Replica{autoscale.Replica{ID: r.ID, Phase: autoscale.Ready,
+				Since: r.Since}, []string{r.ID}})
+		}
+	}
+	return all, false, nil
+}
+
+// withProgress returns replicas with the work done for the lines in flight on their runners.
+func withProgress(all []Replica, survey plan.Survey) []Replica {
+	done := make(map[string]float64, len(survey.Runners))
+	for _, r := range survey.Runners {
+		done[r.ID] = r.Progress
+	}
+	for i := range all {
+		all[i].Progress = 0
+		for _, runner := range all[i].Runners {
+			all[i].Progress += done[runner]
+		}
+	}
+	return all
+}
+
+// harvestedOf returns the work of the lines that a pool has answered.
+func harvestedOf(pool string, survey plan.Survey) (work float64) {
+	for _, p := range survey.Pools {
+		if p.Name == pool {
+			work += p.Harvested
+		}
+	}
+	return work
+}
+
+// linesInFlight returns how many batch lines are in flight on runners.
+func (g *gathered) linesInFlight() func(runners []string) int {
+	lines := make(map[string]int, len(g.survey.Runners))
+	for _, r := range g.survey.Runners {
+		lines[r.ID] = r.InFlight
+	}
+	return func(runners []string) (n int) {
+		for _, runner := range runners {
+			n += lines[runner]
+		}
+		return n
+	}
+}
+
+// snapshot returns what is published of a decision.
+func (g *gathered) snapshot(decision autoscale.Decision) *autoscale.Snapshot {
+	s := &autoscale.Snapshot{At: g.at, Jobs: decision.Jobs}
+	for i, w := range decision.Pools {
+		p := g.state.Pools[i]
+		shown := autoscale.PoolSnapshot{Wanted: w, Min: p.Min, Max: p.Max}
+		for _, r := range p.Replicas {
+			switch r.Phase {
+			case autoscale.Starting:
+				shown.Starting++
+			case autoscale.Ready:
+				shown.Ready++
+			case autoscale.Draining:
+				shown.Draining++
+			}
+		}
+		for _, in := range g.survey.Pools {
+			if in.Name == p.ID {
+				shown.InFlight += in.InFlight
+			}
+		}
+		for _, j := range g.state.Jobs {
+			if p.Serves(j.Model) {
+				shown.Lines += j.Lines
+			}
+		}
+		s.Pools = append(s.Pools, shown)
+	}
+	return s
+}

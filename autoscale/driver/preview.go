@@ -1,0 +1,68 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
+
+// question asks what jobs would mean that do not exist.
+type question struct {
+	ctx    context.Context
+	jobs   []plan.Demand
+	answer chan<- previewed
+}
+
+// Previewed is a preview whose other jobs are named by their batches.
+type Previewed struct {
+	autoscale.Preview
+	Tenants map[string]string // by batch
+}
+
+type previewed struct {
+	Previewed
+	err error
+}
+
+// Preview returns what these jobs would mean if they came now, and changes nothing.
+func (d *Driver) Preview(ctx context.Context, jobs []plan.Demand) (Previewed, error) {
+	answers := make(chan previewed, 1)
+	select {
+	case d.questions <- question{ctx, jobs, answers}:
+	case <-ctx.Done():
+		return Previewed{}, ctx.Err()
+	}
+	select {
+	case a := <-answers:
+		return a.Previewed, a.err
+	case <-ctx.Done():
+		return Previewed{}, ctx.Err()
+	}
+}
+
+// preview answers a question. A process that does not decide uses what the one that does has
+// learned.
+func (d *Driver) preview(q question) (a previewed) {
+	if a.err = d.memory.load(q.ctx, d.fleet); a.err != nil {
+		return a
+	}
+	g, err := d.gather(q.ctx)
+	if err != nil {
+		return previewed{err: fmt.Errorf("preview jobs: %w", err)}
+	}
+	jobs := make([]autoscale.Job, len(q.jobs))
+	for i, j := range q.jobs {
+		jobs[i] = jobOf(jobID(j.Key), j)
+	}
+	a.Preview = d.fleet.Peek(g.at, g.state, jobs)
+	a.Tenants = map[string]string{}
+	for i := range a.Worse {
+		a.Worse[i].Job = g.batches[a.Worse[i].Job]
+	}
+	for _, j := range g.survey.Jobs {
+		a.Tenants[j.Key.Batch] = j.Tenant
+	}
+	return a
+}

@@ -1,0 +1,58 @@
+package driver
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tidefill/tidefill/autoscale"
+)
+
+var noon = time.Unix(1_800_000_000, 0)
+
+func replica(id string, phase autoscale.Phase) autoscale.Replica {
+	return autoscale.Replica{ID: id, Phase: phase, Since: noon}
+}
+
+// A replica that shall go drains while it has lines in flight, is gone for scaling when it has none
+// or has taken too long, and is opened again if it is wanted before it has been removed.
+func TestLeavingReplicas(t *testing.T) {
+	l := newLeaving(10 * time.Minute)
+	var all []Replica
+	for id, phase := range map[string]autoscale.Phase{"a": autoscale.Ready, "b": autoscale.Ready,
+		"c": autoscale.Starting} {
+		all = append(all, Replica{replica(id, phase), []string{id + ":80", id + ":81"}})
+	}
+	slices.SortFunc(all, func(a, b Replica) int { return cmp.Compare(a.ID, b.ID) })
+	inFlight := map[string]int{"a:80": 1, "a:81": 2, "b:81": 2}
+	lines := func(runners []string) int { return inFlight[runners[0]] + inFlight[runners[1]] }
+	l.drain(noon, []string{"b"})
+	l.drain(noon.Add(time.Minute), []string{"b", "a"}) // it is asked for again and again
+	draining := func(id string, since time.Duration) autoscale.Replica {
+		return autoscale.Replica{ID: id, Phase: autoscale.Draining, Since: noon.Add(since)}
+	}
+	check := func(after time.Duration, want ...autoscale.Replica) {
+		t.Helper()
+		got := l.apply(noon.Add(after), all, lines)
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("after %v: -want +got\n%s", after, diff)
+		}
+	}
+	check(time.Minute, draining("a", time.Minute), draining("b", 0), all[2].Replica)
+	inFlight["a:80"], inFlight["a:81"] = 0, 0
+	check(2*time.Minute, draining("b", 0), all[2].Replica)
+	check(10*time.Minute, all[2].Replica)
+	l.reopen(1) // the one that was closed last
+	check(10*time.Minute, all[0].Replica, all[2].Replica)
+	if diff := gocmp.Diff([]string{"b"}, l.ids()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	all = all[:1] // b has been removed
+	check(11*time.Minute, all[0].Replica)
+	if len(l.ids()) > 0 {
+		t.Errorf("%v is still to go", l.ids())
+	}
+}
