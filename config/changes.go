@@ -167,6 +167,7 @@ var runTimeKeys = []string{
 	"api.tenant_quota_bytes", "api.tenant_quotas",
 	"api.batch_file_retention", "api.batch_retention",
 	"api.max_requests", "api.max_concurrent_uploads", "api.max_streams", "api.unknown_models",
+	"api.admission",
 	"api.tuning.tenant_share", "api.tuning.queue_wait", "api.tuning.max_options_bytes",
 	"api.tuning.max_part_bytes", "api.tuning.upload_timeout", "api.tuning.idempotency_retention",
 	"scheduler",
@@ -194,6 +195,7 @@ var restartKeys = []string{
 	"dispatch.tuning.cost", "dispatch.tuning.chunk_lines", "dispatch.tuning.chunk_bytes",
 	"dispatch.tuning.lease_ttl", "dispatch.tuning.poll_every", "dispatch.tuning.learned_every",
 	"dispatch.tuning.progress_every",
+	"pools", "autoscale", "scaler", "kubernetes", "webhooks",
 }
 
 // atRunTime reports whether a running daemon applies a change of the key. mixed reports that it is

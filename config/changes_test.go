@@ -49,15 +49,17 @@ func TestChangesOfEveryKey(t *testing.T) {
 		"scheduler.policy": "edf", "scheduler.urgency": "never",
 		"scheduler.between_queues": "weighted", "scheduler.expression": "created",
 		"scheduler.tenant_weights": "{a: 2}", "scheduler.queues": "[{name: a, match: [{}]}]",
-		"api.unknown_models": "wait", "api.tenant_quotas": "{a: 1}",
+		"api.unknown_models": "wait", "api.admission": "strict", "api.tenant_quotas": "{a: 1}",
 		"api.tuning.tenant_share": "0.25", "http.proxies": "[10.0.0.0/8]",
 		"http.hosts": "[a]", "http.origins": "[https://a]", "upstreams": "[{url: http://a}]",
+		"webhooks":           "[{name: a, url: http://a, secret_env: A}]",
 		"flowcontrol.policy": "aimd", "flowcontrol.pools": "{a: {shared: false}}",
 		"telemetry.prometheus.headers": "{a: b}", "telemetry.tuning.jitter": "0.2",
 		"telemetry.prometheus.runners.values":           "{a: b}",
 		"dispatch.retry.on":                             "[500]",
 		"dispatch.max_answer_bytes_of":                  "{/v1/embeddings: 1}",
 		"telemetry.prometheus.tls.insecure_skip_verify": "true",
+		"autoscale.tuning.forecast.learn":               "0.4",
 	}
 	old := config.Default()
 	for _, k := range config.Keys() {

@@ -14,6 +14,10 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/api/webhook"
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/keda"
+	"github.com/tidefill/tidefill/autoscale/kube"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin" // the policies that can be configured
@@ -54,6 +58,9 @@ type Config struct {
 	TLS httpserver.TLSConfig `yaml:"tls"`
 	// Upstreams lists the model servers that lines are sent to.
 	Upstreams []dispatch.Upstream `yaml:"upstreams"`
+	// Pools lists the groups of runners whose number of replicas is decided by deadlines; see
+	// autoscale. An upstream belongs to the pool that it names. Empty: nothing is scaled.
+	Pools []Pool `yaml:"pools"`
 	// API limits what users may send and sets how long files and batches are kept. Sizes are in
 	// bytes.
 	API api.Config `yaml:"api"`
@@ -66,7 +73,16 @@ type Config struct {
 	Telemetry telemetry.Config `yaml:"telemetry"`
 	// Dispatch sets how lines are sent and retried.
 	Dispatch dispatch.Config `yaml:"dispatch"`
-	Shutdown Shutdown        `yaml:"shutdown"`
+	// Autoscale decides how many replicas the pools have.
+	Autoscale autoscale.Config `yaml:"autoscale"`
+	// Scaler is the address at which KEDA asks for the replicas of the pools.
+	Scaler keda.Config `yaml:"scaler"`
+	// Kubernetes sets how the cluster is reached in which runners of pools are found.
+	Kubernetes kube.Config `yaml:"kubernetes"`
+	// Webhooks lists the URLs that are notified when batches end, and when it becomes known whether
+	// they will meet their deadlines. Empty: nobody is.
+	Webhooks []webhook.Endpoint `yaml:"webhooks"`
+	Shutdown Shutdown           `yaml:"shutdown"`
 }
 
 // Log sets what the daemon logs on standard error.
@@ -113,6 +129,9 @@ func Default() Config {
 		FlowControl: flowcontrol.DefaultConfig(),
 		Telemetry:   telemetry.DefaultConfig(),
 		Dispatch:    dispatch.DefaultConfig(),
+		Autoscale:   autoscale.DefaultConfig(),
+		Scaler:      keda.DefaultConfig(),
+		Kubernetes:  kube.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
 	}
 }
@@ -168,9 +187,10 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.FlowControl.Pools)) {
-		if listed, complete := c.servedModels(); complete && !slices.Contains(listed, name) {
-			fault("flowcontrol.pools.%s: no upstream serves a model of that name; they serve %s",
-				name, strings.Join(listed, ", "))
+		if listed, complete := c.servedModels(); complete && !slices.Contains(listed, name) &&
+			!c.hasPool(name) {
+			fault("flowcontrol.pools.%s: there is no pool of that name, and no upstream serves a "+
+				"model of it; they serve %s", name, strings.Join(listed, ", "))
 		}
 	}
 	return errors.Join(append(faults,
@@ -183,6 +203,11 @@ func (c Config) Validate() error {
 		section("flowcontrol", c.FlowControl.Validate()),
 		section("telemetry", c.Telemetry.Validate()),
 		section("dispatch", c.Dispatch.Validate()),
+		section("autoscale", c.Autoscale.Validate()),
+		section("scaler", c.Scaler.Validate()),
+		section("kubernetes", c.Kubernetes.Validate()),
+		c.validatePools(),
+		c.validateWebhooks(),
 	)...)
 }
 

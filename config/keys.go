@@ -38,28 +38,6 @@ func (k Key) Tuning() bool {
 // Keys returns all keys with their defaults; a section is followed by its keys.
 func Keys() []Key { return keysOf(reflect.ValueOf(Default())) }
 
-// SimulationKeys returns the keys of Simulation that Config does not have.
-func SimulationKeys() []Key {
-	var own []Key
-	for _, k := range keysOf(reflect.ValueOf(DefaultSimulation())) {
-		end := strings.IndexAny(k.Path+".", ".[")
-		if !hasKey[Config](k.Path[:end]) {
-			own = append(own, k)
-		}
-	}
-	return own
-}
-
-// hasKey reports whether a section has a key of that name at its top.
-func hasKey[Section any](key string) bool {
-	for f := range fields(reflect.Zero(reflect.TypeFor[Section]())) {
-		if f.key == key {
-			return true
-		}
-	}
-	return false
-}
-
 func keysOf(defaults reflect.Value) []Key {
 	var keys []Key
 	// Elements of lists and maps have no defaults; a zero value has their keys.

@@ -31,7 +31,14 @@ func ParseSetting(s string) (Setting, error) {
 // Load returns the defaults, changed by the file, if path is not empty, and then by the settings in
 // their order. It validates the result. The error joins all faults.
 func Load(path string, settings ...Setting) (Config, error) {
-	return load(path, Default(), settings)
+	var file []byte
+	if path != "" {
+		var err error
+		if file, err = os.ReadFile(path); err != nil {
+			return Config{}, fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	return Parse(path, file, settings...)
 }
 
 // Reload is Load for the file of a running daemon. It refuses a file without any key: that is more
@@ -50,21 +57,6 @@ func Reload(path string, settings ...Setting) (Config, error) {
 		return Parse(path, file, settings...)
 	}
 	return Load(path, settings...)
-}
-
-func load[T interface{ Validate() error }](path string, defaults T, settings []Setting) (T, error) {
-	var none T
-	var file []byte
-	if path != "" {
-		var err error
-		if file, err = os.ReadFile(path); err != nil {
-			return none, fmt.Errorf("read configuration: %w", err)
-		}
-	}
-	if err := Read(path, file, &defaults, settings...); err != nil {
-		return none, err
-	}
-	return defaults, nil
 }
 
 // Parse is Load for the content of a file; name is its name in messages.

@@ -32,8 +32,8 @@ func TestPoolsAreLaidOverTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, night, small := cfg.FlowControl, cfg.FlowControl.For([]string{"night"}),
-		cfg.FlowControl.For([]string{"small"})
+	all, night, small := cfg.FlowControl, cfg.FlowControl.For("", []string{"night"}),
+		cfg.FlowControl.For("", []string{"small"})
 	own := func(c flowcontrol.Config) headroom.Config {
 		return flowcontrol.OwnConfig[headroom.Config](c, headroom.Name)
 	}
@@ -80,8 +80,8 @@ func TestPoolsFaults(t *testing.T) {
 		{
 			"upstreams:\n- {url: http://a:1, models: [day, noon]}\nflowcontrol:\n  pools:\n    " +
 				"night: {policy: fixed}",
-			"f.yaml:5: flowcontrol.pools.night: no upstream serves a model of that name; they " +
-				"serve day, noon",
+			"f.yaml:5: flowcontrol.pools.night: there is no pool of that name, and no " +
+				"upstream serves a model of it; they serve day, noon",
 		},
 	} {
 		if _, err := config.Parse("f.yaml", []byte(test.file)); err == nil ||

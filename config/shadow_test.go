@@ -35,11 +35,11 @@ func TestShadowHasItsOwnSettings(t *testing.T) {
 			start(shadow))
 	}
 	for pool, want := range map[string]string{"m": "headroom", "n": "aimd", "o": ""} {
-		if got := cfg.FlowControl.For([]string{pool}).Shadow.Policy; got != want {
+		if got := cfg.FlowControl.For("", []string{pool}).Shadow.Policy; got != want {
 			t.Errorf("the shadow of pool %s is %q, want %q", pool, got, want)
 		}
 	}
-	if shadow, _ := cfg.FlowControl.For([]string{"m"}).ForShadow(); shadow.Shared {
+	if shadow, _ := cfg.FlowControl.For("", []string{"m"}).ForShadow(); shadow.Shared {
 		t.Error("the shadow of a pool that is not shared takes it for a shared one")
 	}
 	text, err := cfg.YAML()

@@ -31,9 +31,6 @@ func (d *decoder) suggestion(key string, value *yaml.Node, path string,
 	if near := suggest.Nearest(key, namesIn(known, tuning)); near != "" {
 		return fmt.Sprintf("did you mean %s?", join(tuning, near))
 	}
-	if path == "" && d.root.Type() == reflect.TypeFor[Config]() && hasKey[Simulation](key) {
-		return simulationOnly
-	}
 	if elsewhere := withName(known, key, value, path); elsewhere != "" {
 		return fmt.Sprintf("did you mean %s?", elsewhere)
 	}

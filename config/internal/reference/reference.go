@@ -61,13 +61,6 @@ const constantsIntroduction = `
 # Constants of the program
 `
 
-const simulationIntroduction = `
-# Keys of simulations only
-
-The commands ` + "`simulate` and `tune`" + ` read these besides all others. In a file for
-` + "`serve` or `check`" + ` they are errors.
-`
-
 // Pages returns what renders each page from the module's source below a root, by file name.
 func Pages() map[string]func(root string) ([]byte, error) {
 	return map[string]func(string) ([]byte, error){
@@ -96,9 +89,7 @@ func tuning(root string) ([]byte, error) {
 		func(key config.Key) bool { return key.Tuning() && !key.Policy }); err != nil {
 		return nil, err
 	}
-	page.WriteString(simulationIntroduction)
-	err := render(page, root, config.SimulationKeys(), func(config.Key) bool { return true })
-	return page.Bytes(), err
+	return page.Bytes(), nil
 }
 
 // render appends a section for each table of keys, with those of its keys that are wanted.

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/kube"
+	"github.com/tidefill/tidefill/dispatch"
+)
+
+// Pool is a group of runners whose number of replicas is decided by deadlines.
+type Pool struct {
+	autoscale.PoolConfig `yaml:",inline"`
+	// Kubernetes sets how the runners are found in Kubernetes. Empty: they are the upstreams that
+	// name the pool.
+	Kubernetes kube.PoolConfig `yaml:"kubernetes"`
+	// Runners holds what upstreams would set for those that are found in Kubernetes.
+	Runners Runners `yaml:"runners"`
+}
+
+// Runners are settings of upstreams that are found; see there.
+type Runners struct {
+	// APIKeyEnv names the environment variable that holds the bearer token. Empty: none is sent.
+	APIKeyEnv string `yaml:"api_key_env"`
+	// Headers are added to every request, besides the default X-Priority: low.
+	Headers map[string]string `yaml:"headers"`
+	// TenantHeader names a header that carries the name of a line's tenant. Empty: none does.
+	TenantHeader string `yaml:"tenant_header"`
+	// Dialect holds what some servers understand and others do not.
+	Dialect dispatch.Dialect `yaml:"tuning"`
+}
+
+// Upstream returns a runner of the pool as an upstream. An empty url is that of no runner, to
+// validate the settings.
+func (p Pool) Upstream(name, url string) dispatch.Upstream {
+	return dispatch.Upstream{Name: name, URL: url, Pool: p.Name, APIKeyEnv: p.Runners.APIKeyEnv,
+		Headers: p.Runners.Headers, TenantHeader: p.Runners.TenantHeader,
+		Dialect: p.Runners.Dialect}
+}
+
+// hasPool reports whether pools has an entry with the name, or with a model of it.
+func (c Config) hasPool(name string) bool {
+	return slices.ContainsFunc(c.Pools, func(p Pool) bool {
+		return p.Name == name || slices.Contains(p.Models, name)
+	})
+}
+
+// validatePools reports what is wrong with the pools and with the upstreams that name them.
+func (c Config) validatePools() error {
+	var faults []error
+	names := make([]string, 0, len(c.Pools))
+	listed := map[string]int{}
+	for i, pool := range c.Pools {
+		path := fmt.Sprintf("pools[%d]", i)
+		faults = append(faults, section(path, pool.PoolConfig.Validate()),
+			section(path+".kubernetes", pool.Kubernetes.Validate()),
+			section(path+".runners", pool.Upstream("", "").Validate()))
+		if first, twice := listed[pool.Name]; twice {
+			faults = append(faults, fmt.Errorf("%s.name: pools[%d] is named %q too; give each "+
+				"pool a name of its own", path, first, pool.Name))
+			continue
+		}
+		listed[pool.Name] = i
+		names = append(names, pool.Name)
+	}
+	for i, u := range c.Upstreams {
+		if _, known := listed[u.Pool]; u.Pool != "" && !known {
+			faults = append(faults, fmt.Errorf("upstreams[%d].pool: there is no pool %q; pools "+
+				"has %s", i, u.Pool, strings.Join(names, ", ")))
+		}
+	}
+	if c.Scaler.Listen != "" && len(c.Pools) == 0 {
+		faults = append(faults, errors.New("scaler.listen: there are no pools to scale; list them "+
+			"in pools"))
+	}
+	return errors.Join(faults...)
+}
