@@ -75,8 +75,9 @@ type batchDetails struct {
 	Paused   bool    `json:"paused"`
 	Progress float64 `json:"progress"` // share of the lines that have ended, 0 to 1
 	Rate     float64 `json:"rate"`     // lines per second at present
-	// predicted end at this rate, in Unix seconds; null: no progress
-	ETA      *int64 `json:"eta"`
+	// end at this rate or, while there is none, as predicted; in Unix seconds
+	ETA *int64 `json:"eta"`
+	forecast
 	Deadline *int64 `json:"deadline"`
 	StartBy  *int64 `json:"start_by"`
 	// no line was in flight by start_by
@@ -171,9 +172,13 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 	details.Retrying = p.Retrying
 	details.Waiting = orNull(p.Waiting)
 	details.RankError = orNull(p.Unranked)
+	details.forecast = showForecast(p.Forecast)
 	if b.Paused {
 		details.Waiting = orNull(waitingPaused)
 		return
+	}
+	if finish := p.Forecast.Finish; finish.After(now) {
+		details.ETA = orNullTime(finish)
 	}
 	left := counts.Total - counts.Completed - counts.Failed
 	if seconds := float64(left) / p.LinesPerSecond; b.State == store.InProgress &&

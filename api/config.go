@@ -56,8 +56,21 @@ type Config struct {
 	// different upstreams. Default: fail.
 	UnknownModels string `yaml:"unknown_models"`
 
+	// Admission sets what becomes of a batch that can't meet its deadline even with every replica
+	// that may be started: advisory creates it, and its verdict says so; strict refuses it with 400
+	// deadline_infeasible and the nearest completion window that can be met. A batch is created if
+	// nothing can be predicted. A request may ask for strict where this is advisory. Default:
+	// advisory.
+	Admission string `yaml:"admission"`
+
 	Tuning `yaml:"tuning"`
 }
+
+// The values of Config.Admission.
+const (
+	AdvisoryAdmission = "advisory"
+	StrictAdmission   = "strict"
+)
 
 // The values of Config.UnknownModels.
 const (
@@ -109,6 +122,7 @@ func DefaultConfig() Config {
 		MaxConcurrentUploads: 8,
 		MaxStreams:           512,
 		UnknownModels:        FailUnknownModels,
+		Admission:            AdvisoryAdmission,
 		Tuning: Tuning{
 			TenantShare:          0.5,
 			QueueWait:            30 * time.Second,
@@ -156,6 +170,8 @@ func (c Config) Validate() error {
 	positive("max_streams", int64(c.MaxStreams))
 	fault(c.UnknownModels == FailUnknownModels || c.UnknownModels == WaitUnknownModels,
 		"unknown_models is %q; set it to fail or wait", c.UnknownModels)
+	fault(c.Admission == AdvisoryAdmission || c.Admission == StrictAdmission,
+		"admission is %q; set it to advisory or strict", c.Admission)
 	fault(c.TenantShare > 0 && c.TenantShare <= 1,
 		"tuning.tenant_share is %v; set it above 0, up to 1",
 		c.TenantShare)

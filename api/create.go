@@ -133,6 +133,10 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	dry, err := readDryRun(r.URL.Query())
+	if err != nil {
+		return err
+	}
 	now := s.now()
 	d, err := readDraft(body, now)
 	if err == nil {
@@ -140,6 +144,9 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err != nil {
 		return err
+	}
+	if dry {
+		return s.dryRun(w, r, d, now)
 	}
 	tenant, id := tenantOf(r.Context()), newID(batchPrefix)
 	b, _, err := createOnce(r.Context(), s, creation[store.Batch]{
@@ -183,6 +190,8 @@ func (s *Server) submit(
 		b.State, b.FailedAt, b.Errors = store.Failed, b.CreatedAt, faults
 		b.Counts = store.Counts{} // no line of the batch runs
 		b.Models = b.Models[:min(len(b.Models), maxModels)]
+	} else if err := s.admit(ctx, b, files); err != nil {
+		return store.Batch{}, err
 	}
 	if err := s.meta.CreateBatch(ctx, b, made...); err != nil {
 		return store.Batch{}, fmt.Errorf("create batch %s: %w", b.ID, err)

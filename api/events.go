@@ -21,6 +21,7 @@ var heartbeatText = []byte(": heartbeat\n\n")
 //
 //	state     the batch object, at first and when its status or its pause changes
 //	progress  counts, rate and ETA, when they change
+//	verdict   whether the deadline will be met, and the predicted finish, when they change
 //	reason    why no line is started, or why the batch ended early, when that changes
 //	done      the batch object at its end; the last event
 //
@@ -137,6 +138,8 @@ func (e *eventStream) report(of *snapshot) (ended bool, err error) {
 	progressChanged := e.progress != progress
 	e.progress = progress
 	progress.ETA = details.ETA // changes with every second; not a reason for an event
+	forecastChanged := !e.forecast.equal(details.forecast)
+	e.forecast = details.forecast
 	reason := reasonEvent{orEmpty(details.Waiting), orEmpty(details.Reason)}
 	reasonChanged := e.reason != reason
 	e.reason = reason
@@ -144,6 +147,7 @@ func (e *eventStream) report(of *snapshot) (ended bool, err error) {
 	err = errors.Join(
 		e.send(stateChanged, "state", of, now),
 		e.send(progressChanged, "progress", of, progress),
+		e.send(forecastChanged, "verdict", of, details.forecast),
 		e.send(reasonChanged, "reason", of, reasonObject{details.Waiting, details.Reason}),
 		e.send(b.State.Terminal(), "done", of, now),
 	)
@@ -186,6 +190,7 @@ type eventStream struct {
 
 	state    stateEvent
 	progress progressEvent
+	forecast forecast
 	reason   reasonEvent
 }
 

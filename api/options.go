@@ -69,6 +69,8 @@ func readMembers(o *jsonObject, now time.Time) extensions {
 		GroupBy:        o.choice("group_by", "prefix", "model", "none"),
 		MaxConcurrency: int(o.integer("max_concurrency", 1, maxInt32, 0)),
 		OutputPerInput: o.choice("outputs", "joined", "per_input") == "per_input",
+		Strict: o.choice("admission", AdvisoryAdmission, StrictAdmission) ==
+			StrictAdmission,
 	}
 	x.Parameters = store.Parameters{Defaults: readRules(o, "defaults"),
 		Overrides: readRules(o, "overrides")}

@@ -23,9 +23,10 @@ type BatchSummary struct {
 	Waiting    string  // why no further line is started; empty: lines start
 	Reason     string  // why the batch ended early
 	CreatedAt  time.Time
-	Deadline   time.Time // zero: none
-	Finish     time.Time // predicted at Rate; zero: unknown
-	EndedAt    time.Time // zero: it has not
+	Deadline   time.Time     // zero: none
+	Verdict    store.Verdict // whether Deadline will be met; empty: unknown
+	Finish     time.Time     // at Rate or, while there is none, as predicted; zero: unknown
+	EndedAt    time.Time     // zero: it has not
 }
 
 // Summaries returns summaries of batches by their ids, of all tenants, in the same order. It leaves
@@ -66,6 +67,9 @@ func summarize(b store.Batch, shown batchObject) BatchSummary {
 	}
 	if d.Waiting != nil {
 		s.Waiting = *d.Waiting
+	}
+	if d.Verdict != nil {
+		s.Verdict = *d.Verdict
 	}
 	if d.ETA != nil {
 		s.Finish = time.Unix(*d.ETA, 0)

@@ -29,6 +29,8 @@ type Deps struct {
 	// UnservedModels returns a sentence for each of the models that no upstream serves, as far as
 	// is known. Nil: nothing is known.
 	UnservedModels func(ctx context.Context, models []string) (map[string]string, error)
+	// Outlook predicts what would become of batches. Nil: nothing is predicted.
+	Outlook Outlook
 	// Keys are the API keys until SetKeys. Nil or empty: requests need no key and belong to
 	// DefaultTenant.
 	Keys *Keyring
