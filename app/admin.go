@@ -37,7 +37,8 @@ func (a *App) adminHandler() http.Handler {
 		Flow: a.flow, Degraded: a.degraded,
 		Waiting:  func(ctx context.Context) []string { return a.readiness(ctx).Waiting },
 		StandsBy: a.dispatcher.StandsBy, Batches: a.dispatcher.Batches,
-		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Now: time.Now,
+		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scalingSnapshot,
+		Now:    time.Now,
 		Logger: a.log.With("component", "console"),
 	}).Register(mux)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -48,9 +49,10 @@ func (a *App) adminHandler() http.Handler {
 	return mux
 }
 
-// flow returns the configuration that is applied now of the pool that serves these models.
-func (a *App) flow(models []string) flowcontrol.Config {
-	return a.running.Load().FlowControl.For(models)
+// flow returns the configuration that is applied now of the pool of this name that serves these
+// models.
+func (a *App) flow(name string, models []string) flowcontrol.Config {
+	return flowControl(*a.running.Load()).For(name, models)
 }
 
 // degraded returns the sources of readings that give none.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/api/webhook"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/internal/filewatch"
@@ -33,12 +34,17 @@ type App struct {
 	telemetry  atomic.Pointer[telemetry.Reader] // that reads now; nil: nobody uses readings
 	readers    chan *telemetry.Reader           // those that replace it
 	recording  *recording                       // nil: nothing is recorded
+	scaling    *scaling                         // nil: no pool is scaled
+	kubernetes *kubernetes                      // nil: no pool is in Kubernetes
 	api        *api.Server
+	webhooks   *webhook.Notifier
 	keyless    bool // the API requires no key
 	keysFile   *filewatch.Files
 	reloads    *reloads
 	// running is the configuration that is applied now, as it was given: without what New fills in.
 	running atomic.Pointer[config.Config]
+	// effective is running with the runners that were found. Only reload uses it.
+	effective config.Config
 
 	server, admin *httpserver.Server
 	certificates  *httpserver.Certificates // nil: without TLS
@@ -56,6 +62,7 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 		listener: options.Listener, adminListener: options.AdminListener,
 		keysFile: filewatch.New(cfg.Auth.KeysFile), readers: make(chan *telemetry.Reader)}
 	a.running.Store(&cfg)
+	a.effective = cfg
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -118,7 +125,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	a.dispatcher, err = dispatch.New(settings.Config, dispatch.Deps{
 		Store: a.dispatchStore(),
 		Node:  a.cfg.Node, Upstreams: a.cfg.Upstreams,
-		Scheduler: a.cfg.Scheduler, Flow: a.cfg.FlowControl,
+		Scheduler: a.cfg.Scheduler, Flow: settings.Flow,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 		Watcher: a.recording.watcher(), OnPools: a.recording.onPools(),
 	})
@@ -130,12 +137,24 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.telemetry.Store(reader)
+	if err := a.newKubernetes(); err != nil {
+		return err
+	}
+	if err := a.newScaling(); err != nil {
+		return err
+	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
-		Store: a.apiStore(),
+		Store: a.apiStore(), Outlook: a.newOutlook(),
 		Nudge: a.dispatcher.Nudge, Models: a.models, Keys: keys,
 		UnservedModels: a.dispatcher.UnservedModels,
 		Logger:         a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})
+	if err != nil {
+		return err
+	}
+	a.webhooks, err = webhook.New(a.cfg.Webhooks, webhook.Deps{Store: a.store.Records,
+		Progress: a.store.Progress, Node: a.cfg.Node, Logger: a.log,
+		Registerer: a.options.Registry})
 	return err
 }
 
@@ -145,7 +164,7 @@ func (a *App) models() []api.ModelInfo {
 	for _, m := range a.dispatcher.Models() {
 		models = append(models, api.ModelInfo{ID: m.ID, Created: m.Since, OwnedBy: "tidefill"})
 	}
-	return models
+	return a.scaling.withModels(models)
 }
 
 // Run serves until ctx ends, and then drains as the configuration's section shutdown says. It also
@@ -171,7 +190,11 @@ func (a *App) Run(ctx context.Context) error {
 		})
 	}
 	parts.Go(func() error { return named("telemetry", a.read(work)) })
+	a.scaling.run(work, func(part string, run func() error) {
+		parts.Go(func() error { return named(part, run()) })
+	})
 	parts.Go(func() error { return named("api", a.api.Run(work)) })
+	parts.Go(func() error { return named("webhooks", a.webhooks.Run(work)) })
 	parts.Go(func() error { return a.reload(work) })
 	parts.Go(func() error { return named("api server", a.server.Serve(a.listener)) })
 	if a.adminListener != nil {

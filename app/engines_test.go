@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/app"
-	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/runner/emulator"
@@ -49,7 +47,7 @@ func TestDefaultPolicyReadsEachEngine(t *testing.T) {
 			cfg.FlowControl.SLO.TTFT, cfg.FlowControl.SLO.TPOT = 2*time.Second, 50*time.Millisecond
 			registry := prometheus.NewRegistry()
 			daemon, _ := apptest.Start(t, cfg, app.Options{Registry: registry})
-			submit(t, daemon, 20_000)
+			apptest.Submit(t, daemon, 20_000)
 			d := &watched{t: t, registry: registry}
 			d.await("lines", 20*time.Second, func() bool {
 				return d.sum("tidefill_lines_total", "completed") > 0
@@ -82,39 +80,7 @@ func serveEngine(t *testing.T, engine emulator.Engine) (url string) {
 	t.Helper()
 	c := emulator.DefaultConfig()
 	c.Profile, c.Models, c.Engine = "llama-8b-a100", []string{"m"}, engine
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- emulator.Serve(ctx, c, listener) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + listener.Addr().String()
-}
-
-// submit creates a batch of n lines.
-func submit(t *testing.T, daemon *app.App, n int) {
-	t.Helper()
-	c, err := client.New(daemon.URL(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	lines := strings.ReplaceAll(apptest.BatchFile(n), `"max_tokens":3`, `"max_tokens":30`)
-	file, err := c.Upload(t.Context(), "lines.jsonl", strings.NewReader(lines), int64(len(lines)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.CreateBatch(t.Context(), client.BatchRequest{InputFileID: file.ID,
-		Endpoint: "/v1/chat/completions", CompletionWindow: "24h"}); err != nil {
-		t.Fatal(err)
-	}
+	return apptest.StartEngine(t, c)
 }
 
 // useAs sends the requests of n users, one after the other of each, until the test ends.

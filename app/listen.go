@@ -21,11 +21,12 @@ func (a *App) listen() (err error) {
 	return nil
 }
 
-// closeListeners registers the closing of both listeners, whether they are open yet or not. The
+// closeListeners registers the closing of all listeners, whether they are open yet or not. The
 // servers close them too.
 func (a *App) closeListeners() {
 	a.onClose("API listener", func() error { return closeListener(a.listener) })
 	a.onClose("admin listener", func() error { return closeListener(a.adminListener) })
+	a.onClose("scaler listener", func() error { return closeListener(a.options.ScalerListener) })
 }
 
 func closeListener(l net.Listener) error {

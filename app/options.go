@@ -28,6 +28,9 @@ type Options struct {
 	// AdminListener serves administration instead of a new listener on Config.AdminListen. The App
 	// closes it, also if New fails.
 	AdminListener net.Listener
+	// ScalerListener serves KEDA instead of a new listener on Config.Scaler.Listen. The App closes
+	// it, also if New fails.
+	ScalerListener net.Listener
 	// Ready is called once, from a goroutine of Run, when /readyz first reports ready. Nil: nobody
 	// is notified.
 	Ready func()

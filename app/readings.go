@@ -11,7 +11,7 @@ import (
 
 // usesReadings reports whether anybody uses the readings of runners' metrics.
 func (a *App) usesReadings(cfg config.Config) bool {
-	return cfg.FlowControl.UsesReadings() || a.recording != nil
+	return cfg.FlowControl.UsesReadings() || a.recording != nil || len(cfg.Pools) > 0
 }
 
 // newReader builds the reader of runners' metrics for flow control and the recording. It returns
@@ -28,6 +28,7 @@ func (a *App) newReader(cfg config.Config) (*telemetry.Reader, error) {
 			}
 			if s.Reading != nil {
 				a.dispatcher.Observe(s.Runner, s.Model, s.Reading)
+				a.scaling.observe(s.Runner, s.Reading)
 				a.recording.latencies(s)
 			}
 		},

@@ -22,6 +22,9 @@ func (a *App) reload(ctx context.Context) error {
 			return nil
 		case <-a.options.Reload:
 			forced = true
+		case <-a.kubernetes.changes():
+			a.applyFound(ctx)
+			continue
 		case <-ticker.C:
 		}
 		a.reloadConfig(ctx, forced)

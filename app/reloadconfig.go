@@ -68,13 +68,29 @@ func (a *App) applyConfig(ctx context.Context) (config.Changes, error) {
 	if err := now.Validate(); err != nil {
 		return changes, fmt.Errorf("together with the values that need a restart: %w", err)
 	}
-	apply, err := a.prepare(before, now)
+	effective := a.kubernetes.withFound(now)
+	apply, err := a.prepare(a.effective, effective)
 	if err != nil {
 		return changes, err
 	}
 	apply(ctx)
+	a.effective = effective
 	a.running.Store(&now)
 	return changes, nil
+}
+
+// applyFound applies the runners that were found in Kubernetes.
+func (a *App) applyFound(ctx context.Context) {
+	effective := a.kubernetes.withFound(*a.running.Load())
+	apply, err := a.prepare(a.effective, effective)
+	if err != nil {
+		a.log.ErrorContext(ctx, "the runners that were found in Kubernetes can't be used; those "+
+			"that were known stay in use", "error", err)
+		return
+	}
+	apply(ctx)
+	a.effective = effective
+	a.scaling.driver.Poke()
 }
 
 // prepare builds what a changed configuration needs, and returns the function that applies it.
@@ -120,6 +136,12 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 func dispatchSettings(cfg config.Config) dispatch.Settings {
 	cfg.Dispatch.Drain = cfg.Shutdown.Drain
 	cfg.Dispatch.WaitForModels = cfg.API.UnknownModels == api.WaitUnknownModels
+	cfg.Dispatch.ScaledModels = map[string]string{}
+	for _, p := range cfg.Pools {
+		for _, m := range p.Models {
+			cfg.Dispatch.ScaledModels[m] = p.Name
+		}
+	}
 	return dispatch.Settings{Config: cfg.Dispatch, Upstreams: cfg.Upstreams,
-		Scheduler: cfg.Scheduler, Flow: cfg.FlowControl}
+		Scheduler: cfg.Scheduler, Flow: flowControl(cfg)}
 }

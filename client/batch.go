@@ -39,14 +39,15 @@ type Batch struct {
 
 // Extensions holds the fields of a batch that OpenAI's API does not have.
 type Extensions struct {
-	Paused        bool    `json:"paused"`
-	Rate          float64 `json:"rate"` // lines per second, now
-	ETA           int64   `json:"eta"`  // Unix seconds; 0: unknown
-	InFlight      int     `json:"in_flight"`
-	Retrying      int     `json:"retrying"`
-	Waiting       string  `json:"waiting"`         // why no more lines start now; empty: they do
-	Reason        string  `json:"reason"`          // why the batch ended early
-	StartByMissed bool    `json:"start_by_missed"` // no line was in flight by start_by
+	Paused bool    `json:"paused"`
+	Rate   float64 `json:"rate"` // lines per second, now
+	ETA    int64   `json:"eta"`  // Unix seconds; 0: unknown
+	Forecast
+	InFlight      int    `json:"in_flight"`
+	Retrying      int    `json:"retrying"`
+	Waiting       string `json:"waiting"`         // why no more lines start now; empty: they do
+	Reason        string `json:"reason"`          // why the batch ended early
+	StartByMissed bool   `json:"start_by_missed"` // no line was in flight by start_by
 	// RankError is why the ordering policy can't rank the batch, which goes last; empty: it can.
 	RankError    string   `json:"rank_error"`
 	InputFileIDs []string `json:"input_file_ids"`
@@ -55,6 +56,17 @@ type Extensions struct {
 		Lines int    `json:"lines"`
 	} `json:"models"`
 	Outputs []ResultFiles `json:"outputs"`
+}
+
+// Forecast says whether a batch will meet its deadline. Times are Unix seconds.
+type Forecast struct {
+	// Verdict is ok, at_risk or infeasible; empty: unknown.
+	Verdict string `json:"verdict"`
+	// PredictedFinish is when the batch will be done, with the replicas that are planned. 0: too
+	// late to be planned, or unknown.
+	PredictedFinish int64 `json:"predicted_finish"`
+	// PredictedBand holds the earliest and the latest probable finish. Nil: unknown.
+	PredictedBand []int64 `json:"predicted_band"`
 }
 
 // ResultFiles is a pair of result files. An empty id means that the file has no lines and does not

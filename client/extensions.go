@@ -36,6 +36,8 @@ type RequestExtensions struct {
 	GroupBy string `json:"group_by,omitempty"`
 	// MaxConcurrency limits the lines in flight.
 	MaxConcurrency int `json:"max_concurrency,omitempty"`
+	// Admission is advisory or strict, which refuses a batch that can't meet its deadline.
+	Admission string `json:"admission,omitempty"`
 }
 
 // RequestRetry sets which lines are sent again.

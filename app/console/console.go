@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/telemetry"
@@ -16,8 +17,8 @@ import (
 type Deps struct {
 	Version, Node string
 	Decisions     *decision.History
-	// Flow returns the configuration of the pool that serves these models.
-	Flow func(models []string) flowcontrol.Config
+	// Flow returns the configuration of the pool of this name that serves these models.
+	Flow func(name string, models []string) flowcontrol.Config
 	// Degraded returns the sources of readings that give none.
 	Degraded func() []telemetry.Degradation
 	// Waiting returns why the daemon is not ready; none: it is.
@@ -31,8 +32,10 @@ type Deps struct {
 	// Forget drops what was learned of a pool. The error is store.ErrNotFound if nothing is known
 	// of it, and has a method Leader if another process leads it.
 	Forget func(ctx context.Context, pool string) error
-	Now    func() time.Time
-	Logger *slog.Logger
+	// Scaling returns what was decided last about replicas. The error says why nothing is.
+	Scaling func() (*autoscale.Snapshot, error)
+	Now     func() time.Time
+	Logger  *slog.Logger
 }
 
 // Console serves the JSON and the page.
@@ -47,6 +50,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.Handle("GET /admin/pools/{pool}/decisions", c.serve(c.decisions))
 	mux.Handle("DELETE /admin/pools/{pool}/learned", c.serve(c.forget))
 	mux.Handle("GET /admin/batches", c.serve(c.batches))
+	mux.Handle("GET /admin/scaling", c.serve(c.scaling))
 	mux.Handle("/admin/", c.serve(func(_ http.ResponseWriter, r *http.Request) error {
 		return unknownURL(r)
 	}))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/app/console"
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -27,7 +28,7 @@ type planner struct{ names []string }
 
 func (p planner) Pools() (all []plan.PoolStatus) {
 	for _, name := range p.names {
-		all = append(all, plan.PoolStatus{Models: []string{name}, Policy: "headroom",
+		all = append(all, plan.PoolStatus{ID: name, Models: []string{name}, Policy: "headroom",
 			Runners: []plan.RunnerStatus{{ID: "gpu-1", Granted: "token_time"}}})
 	}
 	return all
@@ -44,7 +45,7 @@ var began = time.Unix(1_800_000_000, 0)
 // newDeps returns what a console shows that has pools of these names, with three decisions each.
 func newDeps(names ...string) console.Deps {
 	h := decision.NewHistory()
-	r := decision.NewRecorder(h, planner{names}, func(models []string) string { return models[0] })
+	r := decision.NewRecorder(h, planner{names})
 	for i := range 3 {
 		r.Tick(began.Add(time.Duration(i) * time.Second))
 	}
@@ -58,7 +59,8 @@ func newDeps(names ...string) console.Deps {
 		Summaries: func(context.Context, []string) ([]api.BatchSummary, error) {
 			return nil, nil
 		},
-		Now: func() time.Time { return began }, Logger: slog.New(slog.DiscardHandler),
+		Scaling: func() (*autoscale.Snapshot, error) { return &autoscale.Snapshot{}, nil },
+		Now:     func() time.Time { return began }, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -260,7 +262,7 @@ func TestProtectionIsStated(t *testing.T) {
 	for policy, want := range map[string]string{"headroom": "at most 1.15 times",
 		"aimd": "are not protected", "alone": "to itself"} {
 		deps := newDeps("m")
-		deps.Flow = func([]string) flowcontrol.Config {
+		deps.Flow = func(string, []string) flowcontrol.Config {
 			cfg := flowcontrol.DefaultConfig()
 			if cfg.Policy = policy; policy == "alone" {
 				cfg.Policy, cfg.Shared = "headroom", false

@@ -60,7 +60,7 @@ func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
 	for _, p := range c.deps.Decisions.Pools() {
 		shown := pool{Name: p.Name, Models: p.Models, Policy: p.Policy, Warnings: []warning{},
 			Decision: p.Last}
-		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Models))
+		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Group, p.Models))
 		for _, w := range p.Warnings {
 			shown.Warnings = append(shown.Warnings, warning(w))
 		}

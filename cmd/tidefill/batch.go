@@ -165,6 +165,9 @@ func describe(w io.Writer, b client.Batch) {
 	} else {
 		row("due", "%s", humanize.Instant(b.ExpiresAt))
 	}
+	if text := forecastText(b.Tidefill.Forecast); text != "" {
+		row("predicted", "%s", text)
+	}
 	if b.Tidefill.RankError != "" {
 		row("order", "last: %s", b.Tidefill.RankError)
 	}

@@ -94,7 +94,7 @@ func list(ctx context.Context, c *client.Client, r *remote, f *batchFilter, out 
 	const alignedRows = 100
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if !r.json {
-		fmt.Fprintln(table, "BATCH\tSTATUS\tLINES\tDONE\tFAILED\tCREATED\tDUE\tMODEL")
+		fmt.Fprintln(table, "BATCH\tSTATUS\tLINES\tDONE\tFAILED\tCREATED\tDUE\tVERDICT\tMODEL")
 	}
 	rows := 0
 	for b, err := range c.AllBatches(ctx, f.query(), f.limit) {
@@ -107,9 +107,9 @@ func list(ctx context.Context, c *client.Client, r *remote, f *batchFilter, out 
 			}
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", b.ID, statusText(b),
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", b.ID, statusText(b),
 			b.Counts.Total, b.Counts.Completed, b.Counts.Failed, humanize.Instant(b.CreatedAt),
-			humanize.Instant(b.ExpiresAt), modelText(b))
+			humanize.Instant(b.ExpiresAt), verdictColumn(b), modelText(b))
 		if rows++; rows%alignedRows == 0 {
 			if err := table.Flush(); err != nil {
 				return err

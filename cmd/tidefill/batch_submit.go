@@ -23,9 +23,13 @@ func submitCommand() *cobra.Command {
 		Long: `Upload batch files and run them as one batch. A FILE has one request a line, in the format of OpenAI's Batch API; "-" is standard
 input.
 
-Print the batch. With --wait, its progress goes to standard error and the exit status depends on its end.`,
+Print the batch. With --wait, its progress goes to standard error and the exit status depends on its end.
+
+With --dry-run, nothing runs: print whether the window can be met, the work, and the replicas needed. The files are uploaded, and
+deleted afterwards. The exit status is 3 if the batch would be refused or fail at once, or can't meet its deadline.`,
 		Example: `  tidefill batch submit requests.jsonl
   tidefill batch submit requests.jsonl --window 2h --meta project=nightly --wait --out results/
+  tidefill batch submit requests.jsonl --window 1h --dry-run
   tidefill batch submit part-*.jsonl --outputs per_input --overrides '{"temperature": 0}'
   make-requests | tidefill batch submit - --wait --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -39,6 +43,8 @@ Print the batch. With --wait, its progress goes to standard error and the exit s
 	flags.BoolVar(&s.wait, "wait", false, "wait until the batch has ended")
 	flags.StringVar(&s.dir, "out", "",
 		"`directory` for the result files, created if need be; implies --wait")
+	flags.BoolVar(&s.dryRun, "dry-run", false,
+		"print what would become of the batch, and create none")
 	s.options.register(cmd)
 	cmd = remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
 		out io.Writer) error {
@@ -46,7 +52,7 @@ Print the batch. With --wait, its progress goes to standard error and the exit s
 		return s.run(ctx, c, r, args, out)
 	})
 	groupFlags(cmd, append([]flagGroup{{"Batch", []string{"endpoint", "window", "meta", "wait",
-		"out"}}}, submitGroups...))
+		"out", "dry-run"}}}, submitGroups...))
 	completeSubmit(cmd)
 	return cmd
 }
@@ -55,7 +61,7 @@ type submission struct {
 	endpoint, window string
 	meta             []string
 	options          submitOptions
-	wait             bool
+	wait, dryRun     bool
 	dir              string
 	progress         io.Writer
 	stdin            io.Reader
@@ -64,6 +70,9 @@ type submission struct {
 func (s *submission) run(
 	ctx context.Context, c *client.Client, r *remote, names []string, out io.Writer,
 ) error {
+	if s.dryRun && (s.wait || s.dir != "") {
+		return usageErrorf("--dry-run creates no batch, so there is none for --wait and --out")
+	}
 	request, err := s.request()
 	if err != nil {
 		return err
@@ -74,6 +83,10 @@ func (s *submission) run(
 	}
 	request.setInputs(ids)
 	request.Endpoint = s.endpoint
+	if s.dryRun {
+		err := s.preview(ctx, c, r, request.BatchRequest, out)
+		return errors.Join(err, deleteFiles(ctx, c, ids))
+	}
 	b, err := c.CreateBatch(ctx, request.BatchRequest)
 	if err != nil {
 		return err
@@ -113,14 +126,19 @@ func (s *submission) upload(
 	for _, name := range names {
 		file, err := s.uploadOne(ctx, c, name)
 		if err != nil {
-			for _, id := range ids { // so that they don't count against the user's quota
-				err = errors.Join(err, c.DeleteFile(context.WithoutCancel(ctx), id))
-			}
-			return nil, 0, err
+			return nil, 0, errors.Join(err, deleteFiles(ctx, c, ids))
 		}
 		ids, bytes = append(ids, file.ID), bytes+file.Bytes
 	}
 	return ids, bytes, nil
+}
+
+// deleteFiles deletes uploaded files, so that they don't count against the user's quota.
+func deleteFiles(ctx context.Context, c *client.Client, ids []string) (err error) {
+	for _, id := range ids {
+		err = errors.Join(err, c.DeleteFile(context.WithoutCancel(ctx), id))
+	}
+	return err
 }
 
 // checkInputs finds faults before anything is uploaded.

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/runner/emulator"
@@ -67,6 +70,67 @@ func TestListFiltersAndPages(t *testing.T) {
 		t.Errorf("list --limit 0:\n%s", got.out)
 	}
 	must(t, exitError, "batch", "list", "--status", "sleeping")
+}
+
+func TestSubmitDryRun(t *testing.T) {
+	a, _ := startDaemon(t, t.TempDir(), apptest.StartRunner(t, nil))
+	input := writeFile(t, "in.jsonl", apptest.BatchFile(3))
+	if got := must(t, exitOK, "batch", "submit", input, "--dry-run"); !strings.Contains(got.out,
+		"dry run: the batch would be created") || !strings.Contains(got.out, "m, 3 lines") {
+		t.Errorf("dry run:\n%s", got.out)
+	}
+	var preview struct{ Object string }
+	if got := must(t, exitOK, "batch", "submit", input, "--dry-run", "--json"); json.Unmarshal(
+		[]byte(got.out), &preview) != nil || preview.Object != "batch.dry_run" {
+		t.Errorf("dry run as JSON:\n%s", got.out)
+	}
+	refused := writeFile(t, "refused.jsonl", "nonsense\n")
+	if got := must(t, exitNotComplete, "batch", "submit", refused,
+		"--dry-run"); !strings.Contains(got.out, "would fail") || !strings.Contains(got.out,
+		"line 1: invalid_json_line") {
+		t.Errorf("dry run of a faulty file:\n%s", got.out)
+	}
+	must(t, exitUsage, "batch", "submit", input, "--dry-run", "--wait")
+	must(t, exitError, "batch", "submit", input, "--dry-run", "--window", "x")
+	if got := must(t, exitOK, "batch", "list"); strings.Contains(got.out, "batch_") {
+		t.Errorf("dry runs created batches:\n%s", got.out)
+	}
+	answer, err := http.Get(a.URL() + "/v1/files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var files struct{ Data []any }
+	if err := json.NewDecoder(answer.Body).Decode(&files); err != nil || len(files.Data) != 0 {
+		t.Errorf("dry runs left files: %v, %v", files.Data, err)
+	}
+}
+
+func TestDescribePreview(t *testing.T) {
+	var p client.Preview
+	err := json.Unmarshal([]byte(`{"completion_window": "6h", "expires_at": 1800000000,
+		"verdict": "infeasible", "predicted_finish": 1800003000, "lines": 50000,
+		"work_seconds": 86000, "models": [{"model": "m", "lines": 50000, "input_tokens": 9000000,
+		"output_tokens": 12000000, "known_answers": 1}], "pools": [{"pool": "batch",
+		"replicas": 4, "gpu_hours": 25.53}], "nearest": {"deadline": 1800003000,
+		"completion_window": "7h"}, "windows": [{"completion_window": "24h", "verdict": "ok"}],
+		"affected": {"own": 3, "others": 2, "batches": [{"id": "batch_a", "verdict":
+		"at_risk"}]}}`), &p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	describePreview(&out, p)
+	for _, want := range []string{"would be refused", "lines      50,000\n",
+		"predicted  deadline can't be met, done ", "nearest    7h, until ",
+		"24h  deadline will be met\n", "work       23h53m of one engine\n",
+		"m, 50,000 lines, about 9,000,000 tokens in, 12,000,000 out, from 1 known answer\n",
+		"pool       batch, 4 replicas, 25.5 GPU-hours\n", "batch_a: deadline at risk\n",
+		"2 more of your batches\n", "2 of other tenants' batches\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
 }
 
 func TestSubmitFromStandardInput(t *testing.T) {

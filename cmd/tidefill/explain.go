@@ -118,8 +118,13 @@ func (e *explainer) present(ctx context.Context, watch bool) error {
 	if e.json {
 		return e.printList(list)
 	}
+	scaling, err := e.scaling(ctx)
+	if err != nil {
+		return err
+	}
 	var text strings.Builder
-	explainDaemon(&text, list)
+	explainDaemon(&text, list, len(scaling.Data))
+	explainScaling(&text, scaling)
 	for i := range pools {
 		explainPool(&text, &pools[i], list)
 	}
@@ -127,6 +132,14 @@ func (e *explainer) present(ctx context.Context, watch bool) error {
 		io.WriteString(e.out, "\x1b[H\x1b[2J") // the terminal's first row, and an empty screen
 	}
 	return e.print(&text)
+}
+
+// scaling returns what was decided about replicas; nothing, if one pool of runners was asked for.
+func (e *explainer) scaling(ctx context.Context) (client.ScalingList, error) {
+	if e.pool != "" {
+		return client.ScalingList{}, nil
+	}
+	return e.client.Scaling(ctx)
 }
 
 // printList prints the answer of the daemon or, of one pool, its part.

@@ -14,13 +14,16 @@ import (
 )
 
 // explainDaemon prints what concerns all pools: why there is none, and sources without readings.
-func explainDaemon(w io.Writer, list client.PoolList) {
+// scaled is the number of pools whose runners come and go.
+func explainDaemon(w io.Writer, list client.PoolList, scaled int) {
 	for _, why := range list.Waiting {
 		fmt.Fprintf(w, "Not ready: %s.\n", why)
 	}
 	switch {
 	case list.StandsBy:
 		fmt.Fprintln(w, "This process stands by: another one leads the pools and explains them.")
+	case len(list.Data) == 0 && scaled > 0:
+		fmt.Fprintln(w, "No runner is ready now.")
 	case len(list.Data) == 0:
 		fmt.Fprintln(w, "No pool yet: no upstream has listed its models. The log says what they "+
 			"answer.")

@@ -15,14 +15,15 @@ import (
 const progressInterval = 5 * time.Second
 
 // batchProgress reports the progress of a batch every few seconds, and at once when its state
-// changes.
+// or its verdict changes.
 type batchProgress struct {
 	out io.Writer
 	now func() time.Time
 
-	shown  string
-	status string
-	next   time.Time // when the next report is due
+	shown   string
+	status  string
+	verdict string
+	next    time.Time // when the next report is due
 }
 
 func newBatchProgress(out io.Writer) *batchProgress {
@@ -33,10 +34,12 @@ func (p *batchProgress) show(b client.Batch) {
 	now := p.now()
 	figures := progressText(b, now)
 	status := statusText(b)
-	if status == p.status && !b.Ended() && (now.Before(p.next) || figures == p.shown) {
+	if status == p.status && b.Tidefill.Verdict == p.verdict && !b.Ended() &&
+		(now.Before(p.next) || figures == p.shown) {
 		return
 	}
 	p.shown, p.status, p.next = figures, status, now.Add(progressInterval)
+	p.verdict = b.Tidefill.Verdict
 	fmt.Fprintf(p.out, "%s  %s  %s\n", b.ID, status, figures)
 }
 
@@ -61,6 +64,9 @@ func progressText(b client.Batch, now time.Time) string {
 		parts = append(parts, fmt.Sprintf("%d failed", c.Failed))
 	}
 	if !b.Ended() {
+		if text := deadlineText(x.Verdict); x.Verdict != "" && x.Verdict != "ok" {
+			parts = append(parts, text)
+		}
 		if x.Retrying > 0 {
 			parts = append(parts, fmt.Sprintf("%d retrying", x.Retrying))
 		}

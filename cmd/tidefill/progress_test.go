@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 func TestProgressText(t *testing.T) {
@@ -20,6 +21,14 @@ func TestProgressText(t *testing.T) {
 		"waiting: shed: runners are busy"
 	if got := progressText(running, now); got != want {
 		t.Errorf("running: got %q, want %q", got, want)
+	}
+	running.Tidefill.Verdict = "at_risk"
+	if got := progressText(running, now); !strings.Contains(got, "1 failed, deadline at risk, 2") {
+		t.Errorf("at risk: got %q", got)
+	}
+	running.Tidefill.Verdict = "ok"
+	if got := progressText(running, now); got != want {
+		t.Errorf("with a verdict that is no news: got %q, want %q", got, want)
 	}
 	ended := client.Batch{Status: "completed", Counts: client.Counts{Total: 3, Completed: 3},
 		InProgressAt: 900, CompletedAt: 1000}
@@ -38,9 +47,33 @@ func TestBatchProgressIsBrief(t *testing.T) {
 		b.Counts.Completed++
 		now = now.Add(100 * time.Millisecond)
 	}
+	b.Tidefill.Verdict = "infeasible"
+	p.show(b)
+	p.show(b)
 	b.Status = "completed"
 	p.show(b)
-	if got, want := strings.Count(out.String(), "\n"), 3; got != want {
-		t.Errorf("%d rows in ten seconds and at the end, want %d:\n%s", got, want, out.String())
+	if got, want := strings.Count(out.String(), "\n"), 4; got != want {
+		t.Errorf("%d rows in ten seconds, at a new verdict and at the end, want %d:\n%s", got,
+			want, out.String())
+	}
+}
+
+func TestForecastText(t *testing.T) {
+	const at = 1_800_000_000
+	for _, test := range []struct {
+		forecast client.Forecast
+		want     []string // parts
+	}{
+		{client.Forecast{}, nil},
+		{client.Forecast{Verdict: "infeasible"}, []string{"deadline can't be met"}},
+		{client.Forecast{Verdict: "at_risk", PredictedFinish: at}, []string{"deadline at risk",
+			", done " + humanize.Instant(at)}},
+		{client.Forecast{Verdict: "ok", PredictedFinish: at, PredictedBand: []int64{at - 60,
+			at + 60}}, []string{"deadline will be met", ", done " + humanize.Instant(at),
+			", probably from " + humanize.Instant(at-60) + " to " + humanize.Instant(at+60)}},
+	} {
+		if got, want := forecastText(test.forecast), strings.Join(test.want, ""); got != want {
+			t.Errorf("%+v: got %q, want %q", test.forecast, got, want)
+		}
 	}
 }

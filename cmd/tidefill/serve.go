@@ -108,11 +108,12 @@ func setting(flag, path string, value any) config.Setting {
 	return config.Setting{Origin: "--" + flag, Path: path, Value: string(encoded)}
 }
 
-// withUpstreams returns the loaded configuration, or an error if it has no upstream.
+// withUpstreams returns the loaded configuration, or an error if no line can ever be sent: there is
+// no upstream, and no pool whose runners come later.
 func withUpstreams(cfg config.Config, err error) (config.Config, error) {
-	if err == nil && len(cfg.Upstreams) == 0 {
+	if err == nil && len(cfg.Upstreams) == 0 && len(cfg.Pools) == 0 {
 		err = errors.New("there is no upstream to send lines to; give --upstream URL, " +
-			"or list some under upstreams in the configuration")
+			"or list some under upstreams, or pools, in the configuration")
 	}
 	return cfg, err
 }

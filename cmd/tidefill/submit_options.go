@@ -31,7 +31,8 @@ type submitOptions struct {
 
 // submitGroups orders the flags in the help.
 var submitGroups = []flagGroup{
-	{"Order", []string{"deadline", "start-by", "priority", "max-concurrency", "group-by"}},
+	{"Order", []string{"deadline", "start-by", "admission", "priority", "max-concurrency",
+		"group-by"}},
 	{"Failures and limits", []string{"retry-attempts", "retry-on", "max-failed-lines",
 		"max-failed-ratio", "max-total-tokens", "canary", "canary-max-failed-ratio"}},
 	{"Parameters of the lines", []string{"defaults", "overrides"}},
@@ -45,6 +46,9 @@ func (o *submitOptions) register(cmd *cobra.Command) {
 		"a `time`, RFC 3339 or from now (45m), by which the batch must be done")
 	flags.StringVar(&x.StartBy, "start-by", "",
 		"a `time`, RFC 3339 or from now, by which the first line must be in flight")
+	flags.StringVar(&x.Admission, "admission", "",
+		"`what` becomes of a batch that can't meet its deadline: advisory, it runs, or strict, it "+
+			"is refused (default advisory, unless the daemon is strict)")
 	flags.IntVar(&x.Priority, "priority", 0,
 		"`rank` among your batches, higher first; breaks ties, unless the policy goes by it")
 	flags.IntVar(&x.MaxConcurrency, "max-concurrency", 0, "at most `n` lines in flight")
@@ -184,9 +188,10 @@ func completeSubmit(cmd *cobra.Command) {
 		urls = append(urls, e.URL)
 	}
 	completeFlags(cmd, map[string][]string{
-		"endpoint": urls,
-		"window":   {"24h", "best_effort"},
-		"group-by": {"prefix", "model", "none"},
-		"outputs":  {"joined", "per_input"},
+		"endpoint":  urls,
+		"window":    {"24h", "best_effort"},
+		"group-by":  {"prefix", "model", "none"},
+		"outputs":   {"joined", "per_input"},
+		"admission": {"advisory", "strict"},
 	})
 }

@@ -19,7 +19,7 @@ func allOptions(t *testing.T) []string {
 		"--max-total-tokens", "100000", "--canary", "1", "--canary-max-failed-ratio", "0",
 		"--defaults", `{"temperature": 0}`,
 		"--overrides", "@" + writeFile(t, "o.json", `{"all": {"top_k": 4}}`),
-		"--outputs", "per_input"}
+		"--outputs", "per_input", "--admission", "strict"}
 }
 
 // A new extension of the API needs a field of the client and a flag.
@@ -91,7 +91,8 @@ func TestSubmitHelpGroupsAllFlags(t *testing.T) {
 	if n := strings.Count(got.out, "--server"); n != 1 || other < 0 {
 		t.Errorf("--server is listed %d times:\n%s", n, got.out)
 	}
-	for _, values := range [][]string{{"--outputs", "per_input"}, {"--group-by", "prefix"},
+	for _, values := range [][]string{{"--outputs", "per_input", "--admission", "strict"},
+		{"--group-by", "prefix"},
 		{"--endpoint", "/v1/embeddings"}} {
 		got := must(t, exitOK, "__complete", "batch", "submit", "x.jsonl", values[0], "")
 		if !strings.Contains(got.out, values[1]+"\n") {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/config"
 )
 
@@ -26,8 +27,8 @@ type Metric struct {
 	Help   string
 }
 
-// List returns the metrics of a daemon with the default configuration, by name. Those of the Go
-// runtime and of the process are not among them.
+// List returns the metrics of a daemon that scales a pool and has the default configuration
+// otherwise, by name. Those of the Go runtime and of the process are not among them.
 func List() (_ []Metric, err error) {
 	dir, err := os.MkdirTemp("", "tidefill-metrics-")
 	if err != nil {
@@ -36,6 +37,9 @@ func List() (_ []Metric, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg := config.Default()
 	cfg.Data, cfg.Listen, cfg.AdminListen, cfg.Node = dir, "127.0.0.1:0", "127.0.0.1:0", "list"
+	cfg.Scaler.Listen = "127.0.0.1:0"
+	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "pool",
+		Models: []string{"model"}, Max: 1}}}
 	r := &registry{Registry: prometheus.NewRegistry()}
 	daemon, err := app.New(cfg, app.Options{Registry: r})
 	if err != nil {

@@ -5,11 +5,13 @@ import { BatchView } from './batch.js';
 import { clock, duration } from './format.js';
 import { Notice, PoolView } from './pool.js';
 import { learn } from './reasons.js';
+import { ScalingView } from './scaling.js';
 
 const interval = 2000, patience = 8000; // milliseconds
 const byId = (id) => document.getElementById(id);
 
 const pools = new Keyed(byId('pools'), (pool) => new PoolView(pool));
+const scaling = new Keyed(byId('scaling-rows'), (item) => new ScalingView(item));
 const batches = new Keyed(byId('batch-rows'), ({ batch }) => new BatchView(batch));
 const notices = new Keyed(byId('notices'), (notice) => new Notice(notice.kind));
 let reached = null; // when the daemon answered last, in seconds by the clock of this machine
@@ -28,12 +30,13 @@ async function readHistory(pool) {
 }
 
 async function refresh() {
-  const [state, work] = await Promise.all([get('admin/pools'), get('admin/batches')]);
+  const [state, work, scaled] = await Promise.all([get('admin/pools'), get('admin/batches'), get('admin/scaling')]);
   reached = Date.now() / 1000;
   learn(state.reasons);
   pools.update(state.data, (pool) => pool.name);
   await Promise.all(state.data.map(readHistory));
   pools.update(state.data, (pool) => pool.name);
+  showScaling(scaled);
   batches.update(work.data.map((batch) => ({ batch, now: state.time })), ({ batch }) => batch.id);
   byId('batches').hidden = false;
   byId('no-batches').hidden = work.data.length > 0;
@@ -43,14 +46,20 @@ async function refresh() {
   setText(byId('node'), `${state.node} · ${state.version}`);
   setText(byId('clock'), clock(state.time, true));
   showState(state.waiting.length ? 'not ready' : 'live', state.waiting.length ? 'careful' : 'flow');
-  notices.update(noticesOf(state), (notice) => notice.key);
+  notices.update(noticesOf(state, scaled.data.length > 0), (notice) => notice.key);
 }
 
-function noticesOf(state) {
+function showScaling(scaled) {
+  scaling.update(scaled.data.map((pool) => ({ pool, now: scaled.time })), ({ pool }) => pool.name);
+  byId('scaling').hidden = scaled.data.length === 0 && scaled.unknown === null;
+  setText(byId('scaling-decided'), scaled.unknown ?? (scaled.decided === null ? '' : `decided ${duration(scaled.time - scaled.decided)} ago`));
+}
+
+function noticesOf(state, scaled) {
   const all = state.waiting.map((text) => ({ key: 'waiting ' + text, kind: 'bad', text: 'Not ready: ' + text + '.' }));
   if (state.stands_by) {
     all.push({ key: 'stands by', kind: 'warn', text: 'This process stands by: another one leads the pools, and its console shows them.' });
-  } else if (state.data.length === 0 && !state.waiting.length) {
+  } else if (state.data.length === 0 && !state.waiting.length && !scaled) {
     all.push({ key: 'no pool', kind: 'warn', text: 'No pool yet: no upstream has listed its models. The log says what they answer.' });
   }
   for (const d of state.degraded) {

@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/driver"
+	"github.com/tidefill/tidefill/autoscale/kube"
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/dispatch"
+)
+
+// kubernetes is the part of the daemon that finds runners in Kubernetes and acts on their pods.
+// Nil: no pool is in Kubernetes.
+type kubernetes struct {
+	cluster *kube.Cluster
+	changed chan struct{} // capacity 1: other runners were found
+
+	mu    sync.Mutex
+	found map[string][]kube.Runner // by pool
+}
+
+// newKubernetes connects to the cluster of the pools that are in Kubernetes.
+func (a *App) newKubernetes() (err error) {
+	if len(a.cfg.Pools) == 0 {
+		return nil
+	}
+	var pools []kube.Pool
+	for _, p := range a.cfg.Pools {
+		pools = append(pools, kube.Pool{Name: p.Name, PoolConfig: p.Kubernetes})
+	}
+	k := &kubernetes{changed: make(chan struct{}, 1), found: map[string][]kube.Runner{}}
+	k.cluster, err = kube.New(a.cfg.Kubernetes, pools, kube.Deps{Node: a.cfg.Node,
+		OnChange: k.find, Logger: a.log, Registerer: a.options.Registry})
+	if err == nil && k.cluster.Enabled() {
+		a.kubernetes = k
+	}
+	return err
+}
+
+// find takes over the runners of a pool.
+func (k *kubernetes) find(state kube.State) {
+	k.mu.Lock()
+	k.found[state.Pool] = state.Runners
+	k.mu.Unlock()
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// changes returns a channel that has a value when other runners were found.
+func (k *kubernetes) changes() <-chan struct{} {
+	if k == nil {
+		return nil
+	}
+	return k.changed
+}
+
+// withFound returns a configuration with the upstreams that were found. Runners that drain are
+// kept, so that their lines in flight go on. Those of a pool with separate prefill and decode are
+// no upstreams: they are engines behind the gateways of the pool.
+func (k *kubernetes) withFound(cfg config.Config) config.Config {
+	if k == nil {
+		return cfg
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	cfg.Upstreams = slices.Clone(cfg.Upstreams)
+	for _, p := range cfg.Pools {
+		var engines []string
+		for _, r := range k.found[p.Name] {
+			switch {
+			case r.URL == "" || r.Phase == autoscale.Starting:
+			case r.Role != kube.Both:
+				engines = append(engines, r.URL+"/metrics")
+			default:
+				cfg.Upstreams = append(cfg.Upstreams, p.Upstream(r.Name, r.URL))
+			}
+		}
+		for i := range cfg.Upstreams {
+			if u := &cfg.Upstreams[i]; u.Pool == p.Name && u.IsGateway() && len(engines) > 0 {
+				u.Engines = append(slices.Clone(u.Engines), engines...)
+			}
+		}
+	}
+	return cfg
+}
+
+// Knows implements driver.Replicas.
+func (k *kubernetes) Knows(pool string) bool { return k.cluster.Has(pool) }
+
+// Replicas implements driver.Replicas.
+func (k *kubernetes) Replicas(pool string) ([]driver.Replica, error) {
+	state, known := k.cluster.State(pool)
+	if !known {
+		return nil, fmt.Errorf("its pods are not known yet: %w", state.Err)
+	}
+	all := make([]driver.Replica, len(state.Replicas))
+	for i, r := range state.Replicas {
+		all[i].Replica = r
+		for _, runner := range state.Runners {
+			if runner.Pod == r.ID || runner.Name == r.ID {
+				all[i].Runners = append(all[i].Runners, runner.Name)
+			}
+		}
+	}
+	return all, nil
+}
+
+// Remove implements driver.Replicas: when the pool shrinks, the pods with the least cost go first.
+func (k *kubernetes) Remove(ctx context.Context, pool string, replicas []string) error {
+	costs := make(map[string]int, len(replicas))
+	for i, id := range replicas { // the last one to be closed comes first
+		costs[id] = -1 - i
+	}
+	return k.cluster.SetDeletionCosts(ctx, pool, costs)
+}
+
+// leased leaves the decisions about replicas to the daemon that holds the Lease.
+type leased struct {
+	*dispatch.Dispatcher
+	held atomic.Bool
+}
+
+// LeadScaling implements driver.Dispatcher.
+func (l *leased) LeadScaling(ctx context.Context) (bool, error) {
+	if !l.held.Load() {
+		return false, nil
+	}
+	return l.Dispatcher.LeadScaling(ctx)
+}
+
+// leaseEvery is how often it is looked at whether this process stands by.
+const leaseEvery = time.Second
+
+// holdLease holds the Lease until ctx ends, as long as this process leads runners: what their lines
+// do is known where they are sent.
+func (k *kubernetes) holdLease(ctx context.Context, l *leased) error {
+	tick := time.NewTicker(leaseEvery)
+	defer tick.Stop()
+	for {
+		if !l.StandsBy() {
+			if err := k.lead(ctx, l, tick.C); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// lead competes for the Lease until this process stands by.
+func (k *kubernetes) lead(ctx context.Context, l *leased, tick <-chan time.Time) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- k.cluster.Lead(ctx, func(leading context.Context) error {
+			l.held.Store(true)
+			defer l.held.Store(false)
+			<-leading.Done()
+			return nil
+		})
+	}()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-tick:
+			if l.StandsBy() {
+				cancel()
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/driver"
+	"github.com/tidefill/tidefill/autoscale/keda"
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// scaling is the part of the daemon that decides how many replicas pools have. Nil: no pool is
+// configured.
+type scaling struct {
+	pools  []autoscale.PoolConfig
+	since  time.Time
+	driver *driver.Driver
+	server *keda.Server // nil: KEDA is not served
+
+	kubernetes *kubernetes // nil: no pool is in Kubernetes
+	leased     *leased     // then too
+}
+
+// newScaling builds the scaling of the configured pools.
+func (a *App) newScaling() (err error) {
+	if len(a.cfg.Pools) == 0 {
+		return nil
+	}
+	pools := a.poolConfigs()
+	s := &scaling{pools: pools, since: time.Now(), kubernetes: a.kubernetes}
+	deps := driver.Deps{
+		Pools: pools, Dispatcher: a.dispatcher,
+		Flow: func(pool autoscale.PoolConfig) flowcontrol.Config {
+			return flowControl(*a.running.Load()).For(pool.Name, pool.Models)
+		},
+		Logger: a.log, Registerer: a.options.Registry,
+	}
+	if a.kubernetes != nil {
+		deps.Replicas = a.kubernetes
+		s.leased = &leased{Dispatcher: a.dispatcher}
+		deps.Dispatcher = s.leased
+	}
+	if s.driver, err = driver.New(a.cfg.Autoscale, deps); err != nil {
+		return err
+	}
+	if a.cfg.Scaler.Listen != "" {
+		s.server, err = keda.New(a.cfg.Scaler, keda.Deps{
+			Snapshot: s.driver.Snapshot, Changed: s.driver.Changed,
+			Pools:   func() []autoscale.PoolConfig { return pools },
+			Declare: s.driver.Declare, Logger: a.log.With("component", "scaler"),
+			Registerer: a.options.Registry, Listener: a.options.ScalerListener,
+		})
+		if err != nil {
+			return err
+		}
+		a.onClose("scaler", s.server.Close)
+	}
+	a.scaling = s
+	return nil
+}
+
+// flowControl returns the configuration of flow control. No interactive request comes to a pool
+// with the role batch, so that flow control lets lines fill its engines.
+func flowControl(cfg config.Config) flowcontrol.Config {
+	flow := cfg.FlowControl
+	flow.Pools = maps.Clone(flow.Pools)
+	for _, p := range cfg.Pools {
+		if p.Role != autoscale.RoleBatch {
+			continue
+		}
+		own := cfg.FlowControl.For(p.Name, p.Models)
+		own.Shared = false
+		if flow.Pools == nil {
+			flow.Pools = map[string]flowcontrol.Config{}
+		}
+		flow.Pools[p.Name] = own
+	}
+	return flow
+}
+
+func (a *App) poolConfigs() []autoscale.PoolConfig {
+	pools := make([]autoscale.PoolConfig, len(a.cfg.Pools))
+	for i, p := range a.cfg.Pools {
+		pools[i] = p.PoolConfig
+	}
+	return pools
+}
+
+// withModels adds the models of pools that have no runner now: batches may ask for them.
+func (s *scaling) withModels(models []api.ModelInfo) []api.ModelInfo {
+	if s == nil {
+		return models
+	}
+	listed := map[string]bool{}
+	for _, m := range models {
+		listed[m.ID] = true
+	}
+	for _, p := range s.pools {
+		for _, m := range p.Models {
+			if !listed[m] {
+				models = append(models, api.ModelInfo{ID: m, Created: s.since,
+					OwnedBy: "tidefill"})
+				listed[m] = true
+			}
+		}
+	}
+	slices.SortFunc(models, func(a, b api.ModelInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return models
+}
+
+// observe takes over a reading of a runner.
+func (s *scaling) observe(runner string, r *flowcontrol.Reading) {
+	if s != nil && runner != "" {
+		s.driver.Observe(runner, r)
+	}
+}
+
+// run decides until work ends, and serves KEDA for as long.
+func (s *scaling) run(work context.Context, start func(part string, run func() error)) {
+	if s == nil {
+		return
+	}
+	start("scaling", func() error { return s.driver.Run(work) })
+	if s.kubernetes != nil {
+		start("kubernetes", func() error { return s.kubernetes.cluster.Run(work) })
+		start("lease", func() error { return s.kubernetes.holdLease(work, s.leased) })
+	}
+	if s.server != nil {
+		start("scaler", func() error { return s.server.Run(work) })
+	}
+}
+
+// ScalerAddr returns the address at which KEDA is served; empty: it is not.
+func (a *App) ScalerAddr() string {
+	if a.scaling == nil || a.scaling.server == nil {
+		return ""
+	}
+	return a.scaling.server.Addr().String()
+}
+
+// scalingSnapshot returns what was decided last about replicas; nothing, if no pool is configured.
+func (a *App) scalingSnapshot() (*autoscale.Snapshot, error) {
+	if a.scaling == nil {
+		return &autoscale.Snapshot{}, nil
+	}
+	return a.scaling.driver.Snapshot()
+}
