@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
@@ -28,16 +29,24 @@ import (
 
 // withoutData lists metrics that a healthy daemon has no series of, with the reason.
 var withoutData = map[string]string{
-	"tidefill_pool_warning":                   "nothing is wrong with the configuration",
-	"tidefill_reading_degraded":               "all sources give readings",
-	"tidefill_reading_failures_total":         "all sources give readings",
-	"tidefill_reading_values_dropped_total":   "all values are good",
-	"tidefill_http_refused_connections_total": "there are few clients",
-	"tidefill_http_slow_transfers_total":      "the client is fast",
-	"tidefill_requests_dropped_total":         "there is no endpoint picker",
-	"tidefill_first_token_seconds":            "streams are not trusted on a busy machine",
-	"tidefill_streams_total":                  "streams are not trusted on a busy machine",
-	"tidefill_pool_interactive_late_ratio":    "no gateway counts interactive requests",
+	"tidefill_pool_warning":                    "nothing is wrong with the configuration",
+	"tidefill_reading_degraded":                "all sources give readings",
+	"tidefill_reading_failures_total":          "all sources give readings",
+	"tidefill_reading_values_dropped_total":    "all values are good",
+	"tidefill_http_refused_connections_total":  "there are few clients",
+	"tidefill_http_slow_transfers_total":       "the client is fast",
+	"tidefill_requests_dropped_total":          "there is no endpoint picker",
+	"tidefill_first_token_seconds":             "streams are not trusted on a busy machine",
+	"tidefill_streams_total":                   "streams are not trusted on a busy machine",
+	"tidefill_pool_interactive_late_ratio":     "no gateway counts interactive requests",
+	"tidefill_kubernetes_errors_total":         "no pool is in Kubernetes",
+	"tidefill_kubernetes_state_age_seconds":    "no pool is in Kubernetes",
+	"tidefill_kubernetes_watch_restarts_total": "no pool is in Kubernetes",
+	"tidefill_scaler_request_seconds":          "KEDA does not ask",
+	"tidefill_webhook_deliveries_total":        "no webhook is configured",
+	"tidefill_webhook_pending_events":          "no webhook is configured",
+	"tidefill_scaler_requests_total":           "KEDA does not ask",
+	"tidefill_scaling_unknown":                 "the replicas are known",
 }
 
 // A real Prometheus that scrapes a busy daemon answers all queries of the dashboard and of the
@@ -117,20 +126,7 @@ func startBusyDaemon(t *testing.T) *app.App {
 	c := emulator.DefaultConfig()
 	c.Profile, c.Models, c.Speedup = "llama-7b-h100", []string{"m"}, 2
 	c.Interactive.RPS = 4
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- emulator.Serve(ctx, c, listener) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	cfg := apptest.Config(t.TempDir(), "http://"+listener.Addr().String())
+	cfg := apptest.Config(t.TempDir(), apptest.StartEngine(t, c))
 	// So that metrics of streams and of shadows have data.
 	defaults, err := config.Load("", config.Setting{Path: "flowcontrol.headroom.streams",
 		Value: "some"}, config.Setting{Path: "flowcontrol.shadow.policy", Value: "aimd"})
@@ -140,23 +136,14 @@ func startBusyDaemon(t *testing.T) *app.App {
 	cfg.FlowControl = defaults.FlowControl
 	// With an objective the policy watches a new pool for 20 s, without one for a minute.
 	cfg.FlowControl.SLO.TTFT, cfg.FlowControl.SLO.TPOT = time.Second, 10*time.Millisecond
+	// So that the metrics of scaling have data.
+	cfg.Scaler.Listen = "127.0.0.1:0"
+	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "pool",
+		Models: []string{"m"}, Max: 1}}}
+	cfg.Upstreams[0].Pool = "pool"
 	daemon, _ := apptest.Start(t, cfg, app.Options{})
 
-	to, err := client.New(daemon.URL(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(to.Close)
-	lines := strings.ReplaceAll(apptest.BatchFile(20_000), `"max_tokens":3`, `"max_tokens":30`)
-	file, err := to.Upload(t.Context(), "lines.jsonl", strings.NewReader(lines), int64(len(lines)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	batch, err := to.CreateBatch(t.Context(), client.BatchRequest{InputFileID: file.ID,
-		Endpoint: "/v1/chat/completions", CompletionWindow: "24h"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	to, batch := apptest.Submit(t, daemon, 20_000)
 	watching, end := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { // a user who asks how it gets on, so that the API is busy too

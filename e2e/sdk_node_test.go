@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // nodeModules installs the pinned SDK if it is not installed yet.
@@ -202,5 +203,39 @@ func TestNodeSDKRetriesCreateOneFile(t *testing.T) {
 		"m", 2).Content))
 	if counts.Attempts != 4 || counts.Files != 1 || counts.Batches != 1 {
 		t.Errorf("got %+v, want 4 attempts to make 1 file and 1 batch", counts)
+	}
+}
+
+func TestNodeSDKDryRun(t *testing.T) {
+	d, _ := newServed(t)
+	var got struct {
+		Preview struct {
+			Object           string
+			Accepted         bool
+			Verdict, Reason  *string
+			Lines            int
+			CompletionWindow string `json:"completion_window"`
+			ExpiresAt        int64  `json:"expires_at"`
+		}
+		Error   struct{ Class, Param string }
+		Sent    int
+		Batches []string
+	}
+	before := time.Now().Unix()
+	runNode(t, d, &got, "dryrun.mjs", writeInput(t, "input.jsonl", NewLines("dry",
+		"m", 5).Content))
+	p := got.Preview
+	if p.Object != "batch.dry_run" || !p.Accepted || p.Lines != 5 || p.CompletionWindow != "1h" ||
+		p.ExpiresAt < before+1800 || p.ExpiresAt > time.Now().Unix()+1800 {
+		t.Errorf("the preview is %+v", p)
+	}
+	if (p.Verdict == nil) == (p.Reason == nil) {
+		t.Errorf("verdict %v, reason %v; want one of them", p.Verdict, p.Reason)
+	}
+	if got.Error.Class != "BadRequestError" || got.Error.Param != "input_file_id" {
+		t.Errorf("a wrong file got %+v", got.Error)
+	}
+	if len(got.Batches) != 0 || got.Sent != 2 {
+		t.Errorf("%d requests made the batches %v, want none of 2", got.Sent, got.Batches)
 	}
 }
