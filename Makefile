@@ -25,7 +25,7 @@ build: ## Build the one binary into bin/.
 	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/tidefill
 
 .PHONY: test
-test: setup check unit e2e ## Install what is missing, then check, unit and e2e. CI runs this.
+test: setup check unit keda kube e2e ## Install what is missing, then check and run all tests. CI runs this.
 	@echo "all tests passed$(if $(MISSING),; some were skipped because recordings are missing)"
 
 .PHONY: setup
@@ -38,6 +38,8 @@ check: columns words links ## Check format, line length, words, links, vet and l
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -C e2e ./...
+	$(GO) vet -C test/keda ./...
+	$(GO) vet -C test/kube ./...
 	$(GO) vet -C tools ./style
 	$(GO) build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 	./bin/staticcheck ./...
@@ -68,6 +70,14 @@ unit: ## Run unit, property and conformance tests under the race detector.
 .PHONY: e2e
 e2e: ## Run the real binary with the official SDKs, with kill -9 and faults.
 	cd e2e && $(GO) test -count=1 -timeout 30m ./...
+
+.PHONY: keda
+keda: ## Run KEDA's own clients against the scaler. The first build takes 10 minutes.
+	$(GO) test -C test/keda -count=1 -timeout 10m ./...
+
+.PHONY: kube
+kube: ## Test autoscale/kube with a real API server. The first build takes minutes.
+	$(GO) test -C test/kube -count=1 -timeout 30m ./...
 
 KILLS  ?= 1000
 ROUNDS ?= 1

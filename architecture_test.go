@@ -24,6 +24,9 @@ var corePackages = []string{
 
 // drivers lists packages below a core package that are not core, with the reason.
 var drivers = map[string]string{
+	"autoscale/driver": "it decides in a running daemon",
+	"autoscale/keda":   "it serves KEDA",
+	"autoscale/kube":   "it watches an API server and acts on it",
 	"simulator/experiment": "it spreads runs over processors, reads files and reports " +
 		"progress",
 	"simulator/experiment/randompools": "it spreads runs over processors and keeps results",
@@ -43,13 +46,15 @@ var mayImport = map[string][]string{
 	"flowcontrol":         {"flowcontrol", "costmodel", "internal/portable"},
 	"telemetry":           {"flowcontrol", "runner"},
 	"autoscale":           {"scheduler", "flowcontrol", "costmodel"},
+	"autoscale/keda":      {"autoscale", "internal/httpserver"},
+	"autoscale/kube":      {"autoscale"},
 	"store":               {"store", "internal/batchfile"},
 	"dispatch/plan":       {"scheduler", "flowcontrol", "costmodel"},
 	"dispatch/openai":     {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision":   {"dispatch/plan", "flowcontrol"},
 	"dispatch":            {"dispatch", "store", "internal/batchfile", "scheduler", "flowcontrol"},
 	"app/console": {"api", "store", "dispatch/decision", "dispatch/plan", "flowcontrol",
-		"telemetry"},
+		"telemetry", "autoscale"},
 	"api":              {"api", "store", "internal/batchfile", "scheduler"},
 	"client":           {"internal/batchfile"},
 	"runner":           {"runner", "simulator/engine", "internal/httpserver"},
@@ -62,8 +67,10 @@ var mayImport = map[string][]string{
 	"simulator/scenario": {"simulator/engine", "simulator/workload"},
 	"simulator": {"costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
 		"simulator", "internal/recording"},
-	"config": {"config", "api", "autoscale", "dispatch", "flowcontrol", "internal/httpserver",
-		"internal/wallclock", "scheduler", "store", "telemetry"},
+	"autoscale/driver": {"autoscale", "dispatch", "dispatch/plan", "flowcontrol", "store"},
+	"config": {"config", "api", "autoscale", "autoscale/keda", "autoscale/kube", "dispatch",
+		"flowcontrol", "internal/httpserver", "internal/wallclock", "scheduler", "store",
+		"telemetry"},
 }
 
 // anywhere lists the packages of ours that any other may import. They know nothing of Tidefill.
