@@ -27,7 +27,7 @@ func TestReleaseOfAChangedLease(t *testing.T) {
 	}
 }
 
-// storedLock is a lock of the daemon a that refuses an update of what has changed since it was read.
+// storedLock is a lock of the daemon a. It refuses an update of what has changed since a read.
 type storedLock struct {
 	resourcelock.Interface
 	record  resourcelock.LeaderElectionRecord
