@@ -64,6 +64,11 @@ func (c *Controller) grantLines(
 		c.grantSafe(now, r, mix, g)
 		return
 	}
+	if !c.shared {
+		c.grantToFill(r, g)
+		c.grantSafe(now, r, mix, g)
+		return
+	}
 	g.Lines = int(min(c.linesByFeedback(r)+r.extra, load.bound(r, mix, c.tuning.Pace)))
 	if c.watching(now) {
 		g.Lines, g.Reason = 0, flowcontrol.ReasonLearning
@@ -73,9 +78,7 @@ func (c *Controller) grantLines(
 	if r.iterations.all.mean() < clearlyBelow*c.targetTime() {
 		g.Reason = flowcontrol.ReasonLearning // lines grow as they show what they cost
 	}
-	if c.shared {
-		lower(g, int(c.linesByFirstTokens(r)), ReasonFirstToken)
-	}
+	lower(g, int(c.linesByFirstTokens(r)), ReasonFirstToken)
 	c.grantSafe(now, r, mix, g)
 }
 
@@ -117,6 +120,11 @@ func (c *Controller) grantPrompts(
 		g.Prompt = max(g.Prompt, 1)
 	}
 	if r.own.lines >= g.Lines || r.own.prefilling < g.Prompt {
+		return
+	}
+	r.feed.short = true
+	if !c.shared {
+		g.Reason, r.due = flowcontrol.ReasonPrompt, more
 		return
 	}
 	if tokens >= c.promptTokens.value {
@@ -167,8 +175,11 @@ func lower(g *flowcontrol.RunnerAllowance, lines int, reason flowcontrol.Reason)
 // start, and when that number grows; zero: not with time alone.
 func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more time.Time) {
 	waiting := float64(c.tuning.Pace.MaxPrompts) * max(c.sizes.compute, 1)
+	if !c.shared {
+		return c.promptsOfFeed(now, r)
+	}
 	// Enough for two chunks, but fewer requests than make engines shed.
-	if !c.shared || r.packed > 0 {
+	if r.packed > 0 {
 		return min(max(c.tuning.PromptTokens.Max, float64(2*c.engine.MaxBatchedTokens)),
 			waiting), time.Time{}
 	}

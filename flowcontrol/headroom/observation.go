@@ -42,10 +42,12 @@ func (c *Controller) observe(
 				o.Latency/time.Duration(max(1, r.own.lines)))
 		}
 	case flowcontrol.FirstToken, flowcontrol.TokenGaps:
+		if o.Kind == flowcontrol.FirstToken {
+			r.feed.knownAt = now
+		}
 		r.staleness.observed(now)
 	case flowcontrol.Shed:
-		m.Hold(now, o.RetryAfter)
-		r.cut(now, c.lines, c.tuning)
+		c.shed(now, m, o.RetryAfter)
 	case flowcontrol.Broken:
 		r.staleness.lineBroke(now, c.tuning.Staleness)
 	case flowcontrol.Evicted:
@@ -89,6 +91,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 		}
 		return false
 	}
+	r.feed.waiting, r.feed.knownAt = max(m.Waiting, 0), m.Sampled
 	before := r.interactive.counters
 	s, ok := r.interactive.read(now, m, &r.own, c.engine.KVTokens)
 	if !ok {

@@ -19,6 +19,7 @@ type runner struct {
 	kvPressure   kvPressure
 	slotPressure slotPressure
 	queued       queued
+	feed         feed
 
 	// yield is the share of the lines by feedback that the runner may carry after sheds. 1: all.
 	yield   float64
@@ -43,7 +44,7 @@ func newRunner(now time.Time, lines, prefilling int, cfg Tuning) *runner {
 	return &runner{
 		own:         ownLoad{lines: lines, prefilling: prefilling},
 		interactive: newInteractive(cfg.Reserve.Window),
-		staleness:   newStaleness(now), yield: 1, changed: true,
+		staleness:   newStaleness(now), yield: 1, changed: true, feed: feed{trust: 1},
 	}
 }
 

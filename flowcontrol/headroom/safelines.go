@@ -54,6 +54,9 @@ func (c *Controller) linesBySlots(now time.Time, r *runner, mix costmodel.Mix) f
 	case c.unseen(r):
 		return unseenShare * seqs
 	}
+	if !c.shared {
+		return seqs
+	}
 	in := &r.interactive
 	needed := in.demand
 	if r.packed == 0 {
@@ -82,6 +85,9 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 		usable *= unseenShare
 	}
 	present := in.context.above(1)
+	if !c.shared { // what lines hold is an estimate, and the rest of what is held is theirs
+		present, held = 0, 0
+	}
 	lines := kv.fitting(usable-c.keptFree(present, held, mix), reserve.KVDeviations)
 	if scout := c.sizes.prompt + max(c.sizes.output, assumedOutput); lines < 1 &&
 		scout < usable-present && c.mayScout(r) {
