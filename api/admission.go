@@ -20,19 +20,27 @@ func (s *Server) strict(b store.Batch) bool {
 }
 
 // admit returns an error for a batch that can't meet its deadline and must. If nothing can be
-// predicted, it admits the batch: otherwise no batch could be created while no process leads.
-func (s *Server) admit(ctx context.Context, b store.Batch, files []store.File) error {
+// predicted, it admits the batch: otherwise no batch could be created while no process leads. Else
+// it returns the prediction, which may be unknown.
+func (s *Server) admit(
+	ctx context.Context, b store.Batch, files []store.File,
+) (f store.Forecast, err error) {
+	limit := previewTimeout
 	if !s.strict(b) || b.Deadline.IsZero() {
-		return nil
+		if s.deps.Outlook == nil || !s.previewing.TryLock() {
+			return f, nil // many are created at once: the next decision has their verdicts
+		}
+		defer s.previewing.Unlock()
+		limit = createPreviewTimeout
 	}
-	p, err := s.preview(ctx, b, files)
+	p, err := s.preview(ctx, b, files, limit)
 	if err != nil {
-		return fmt.Errorf("predict the end of batch %s: %w", b.ID, err)
+		return f, fmt.Errorf("predict the end of batch %s: %w", b.ID, err)
 	}
 	if s.refuses(b, p) {
-		return infeasible(b, p)
+		return f, infeasible(b, p)
 	}
-	return nil
+	return p.Forecast, nil
 }
 
 // infeasible returns the answer to a batch that can't meet its deadline.

@@ -274,7 +274,11 @@ func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObjec
 	now := s.now()
 	shown := make([]batchObject, len(batches))
 	for i, b := range batches {
-		shown[i] = showBatch(b, s.shownCounts.raise(b, progress[b.ID]), now)
+		p := s.shownCounts.raise(b, progress[b.ID])
+		if p.Forecast == (store.Forecast{}) {
+			p.Forecast = s.predictions.of(b.ID, now)
+		}
+		shown[i] = showBatch(b, p, now)
 	}
 	return shown, nil
 }

@@ -186,17 +186,19 @@ func (s *Server) submit(
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("check the inputs of batch %s: %w", b.ID, err)
 	}
+	var predicted store.Forecast
 	if len(faults) > 0 {
 		b.State, b.FailedAt, b.Errors = store.Failed, b.CreatedAt, faults
 		b.Counts = store.Counts{} // no line of the batch runs
 		b.Models = b.Models[:min(len(b.Models), maxModels)]
-	} else if err := s.admit(ctx, b, files); err != nil {
+	} else if predicted, err = s.admit(ctx, b, files); err != nil {
 		return store.Batch{}, err
 	}
 	if err := s.meta.CreateBatch(ctx, b, made...); err != nil {
 		return store.Batch{}, fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
 	b.Version = 1
+	s.predictions.add(b.ID, predicted, s.now())
 	s.log.InfoContext(ctx, "batch created", b.LogArgs()...)
 	if b.State.Terminal() {
 		s.log.InfoContext(ctx, "batch ended", b.EndLogArgs()...)

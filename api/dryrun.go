@@ -117,7 +117,7 @@ func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, d draft, now tim
 	}
 	p := Preview{Unknown: "The input has errors: the batch would fail at once."}
 	if len(faults) == 0 {
-		if p, err = s.preview(ctx, b, files); err != nil {
+		if p, err = s.preview(ctx, b, files, previewTimeout); err != nil {
 			return err
 		}
 	}

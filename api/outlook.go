@@ -113,19 +113,24 @@ func hypothetical(b store.Batch, files []store.File) Hypothetical {
 	return h
 }
 
-// previewTimeout limits how long a prediction may take.
-const previewTimeout = 5 * time.Second
+const (
+	// previewTimeout limits how long a prediction may take that was asked for.
+	previewTimeout = 5 * time.Second
+	// createPreviewTimeout limits how long a creation waits for a prediction that nothing but its
+	// answer depends on. Beside 1,000 batches one takes some milliseconds.
+	createPreviewTimeout = 500 * time.Millisecond
+)
 
-// preview predicts what would become of b. A prediction that fails is logged and unknown, because
-// it must not keep anybody from creating a batch.
+// preview predicts what would become of b, within the time limit. A prediction that fails is logged
+// and unknown, because it must not keep anybody from creating a batch.
 func (s *Server) preview(
-	ctx context.Context, b store.Batch, files []store.File,
+	ctx context.Context, b store.Batch, files []store.File, limit time.Duration,
 ) (Preview, error) {
 	if s.deps.Outlook == nil {
 		return Preview{Unknown: "This server does not plan replicas, so it predicts nothing."}, nil
 	}
 	h := hypothetical(b, files)
-	limited, cancel := context.WithTimeout(ctx, previewTimeout)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	p, err := s.deps.Outlook.Preview(limited, h)
 	switch {

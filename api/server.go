@@ -55,9 +55,11 @@ type Server struct {
 	mux         *http.ServeMux
 	gates       *gates
 	shownCounts shownCounts
-	quotas      ledger   // by tenant
-	parts       ledger   // by upload
-	creating    sync.Map // tenant and Idempotency-Key -> true, while the object is being created
+	predictions predictions
+	previewing  sync.Mutex // held during a prediction that nothing but an answer depends on
+	quotas      ledger     // by tenant
+	parts       ledger     // by upload
+	creating    sync.Map   // tenant and Idempotency-Key -> true, while the object is being created
 	streams     streams
 	watch       watch
 

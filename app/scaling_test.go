@@ -135,6 +135,9 @@ func TestFromZeroAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if batch.Tidefill.Verdict != "ok" {
+		t.Errorf("the creation is answered with the verdict %q, want ok", batch.Tidefill.Verdict)
+	}
 	d.await("a batch must start soon", func(replicas float64, active bool) bool {
 		return replicas == 1 && active
 	})
