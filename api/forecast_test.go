@@ -52,6 +52,11 @@ func TestForecastIsShown(t *testing.T) {
 	wants("before the first result", "at_risk", unix(time.Hour), band, unix(time.Hour))
 	s.postProgress(id, store.Progress{Forecast: forecast, LinesPerSecond: 0.1})
 	wants("at a rate", "at_risk", unix(time.Hour), band, unix(10*time.Second))
+	all, err := s.server.Summaries(t.Context(), []string{id})
+	if err != nil || !all[0].Finish.Equal(at.Add(time.Hour)) ||
+		!all[0].Latest.Equal(at.Add(2*time.Hour)) {
+		t.Errorf("the summary of a batch at a rate is %+v, %v", all, err)
+	}
 	s.postProgress(id, store.Progress{Forecast: store.Forecast{Verdict: store.VerdictInfeasible}})
 	wants("beyond the horizon", "infeasible", "null", "null", "null")
 	if all, err := s.server.Summaries(t.Context(), []string{id}); err != nil ||

@@ -25,8 +25,10 @@ type BatchSummary struct {
 	CreatedAt  time.Time
 	Deadline   time.Time     // zero: none
 	Verdict    store.Verdict // whether Deadline will be met; empty: unknown
-	Finish     time.Time     // at Rate or, while there is none, as predicted; zero: unknown
-	EndedAt    time.Time     // zero: it has not
+	Finish     time.Time     // as predicted or, where nothing is, at Rate; zero: unknown
+	// Earliest and Latest are when it will probably have ended; zero: nothing is predicted.
+	Earliest, Latest time.Time
+	EndedAt          time.Time // zero: it has not
 }
 
 // Summaries returns summaries of batches by their ids, of all tenants, in the same order. It leaves
@@ -71,8 +73,14 @@ func summarize(b store.Batch, shown batchObject) BatchSummary {
 	if d.Verdict != nil {
 		s.Verdict = *d.Verdict
 	}
-	if d.ETA != nil {
+	switch {
+	case d.PredictedFinish != nil: // which knows of replicas that are still to come
+		s.Finish = time.Unix(*d.PredictedFinish, 0)
+	case d.ETA != nil:
 		s.Finish = time.Unix(*d.ETA, 0)
+	}
+	if band := d.PredictedBand; len(band) == 2 {
+		s.Earliest, s.Latest = time.Unix(band[0], 0), time.Unix(band[1], 0)
 	}
 	return s
 }

@@ -71,6 +71,32 @@ func TestConsole(t *testing.T) {
 	b.Await(t, time.Minute, "#state", "live")
 }
 
+// The list of batches shows which of them will meet their deadlines, and when they will have ended.
+func TestConsoleShowsVerdicts(t *testing.T) {
+	admin := freeAddress(t)
+	runner := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "other")
+	d := NewDaemon(t, Options{Admin: admin, Upstreams: []string{runner}, Set: with(
+		"pools=[{name: night, models: [m], role: batch, max: 1}]")})
+	met := d.Client().Submit(t, NewLines("met", "m", 20).Content, "")
+	missed := d.Client().Submit(t, NewLines("missed", "m", 20).Content,
+		`{"deadline":"1m"}`) // a start takes longer
+	b := NewBrowser(t)
+	b.Open(t, "http://"+admin+"/console")
+	const first, second = "#batch-rows tr:nth-child(1)", "#batch-rows tr:nth-child(2)"
+	b.Await(t, time.Minute, first, missed.ID, "after the deadline")
+	b.Await(t, time.Minute, first+" .due [data-kind=harm]", "infeasible")
+	b.Await(t, time.Minute, second, met.ID)
+	b.Await(t, time.Minute, second+" .due [data-kind=flow]", "ok")
+	b.Await(t, time.Minute, second+" td:last-child", "in ")
+	b.Resize(t, 360, 780)
+	if got := b.Evaluate(t, "document.documentElement.scrollWidth"); got != "360" {
+		t.Errorf("on a phone of 360 pixels the page is %s wide", got)
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("the page reports %q", faults)
+	}
+}
+
 // A daemon whose runner is gone says so, and which source gives no reading.
 func TestConsoleNamesWhatIsDegraded(t *testing.T) {
 	stub := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "m")

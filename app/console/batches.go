@@ -33,10 +33,12 @@ type batch struct {
 	Waiting  *string  `json:"waiting"`
 	Reason   *string  `json:"reason"`
 
-	CreatedAt *int64 `json:"created_at"`
-	Deadline  *int64 `json:"deadline"`
-	Finish    *int64 `json:"predicted_finish"`
-	EndedAt   *int64 `json:"ended_at"`
+	CreatedAt *int64  `json:"created_at"`
+	Deadline  *int64  `json:"deadline"`
+	Verdict   *string `json:"verdict"`
+	Finish    *int64  `json:"predicted_finish"`
+	Band      []int64 `json:"predicted_band"`
+	EndedAt   *int64  `json:"ended_at"`
 }
 
 type counts struct {
@@ -67,12 +69,17 @@ func show(s *api.BatchSummary) batch {
 	if models == nil {
 		models = []string{}
 	}
+	var band []int64
+	if !s.Earliest.IsZero() && !s.Latest.IsZero() {
+		band = []int64{s.Earliest.Unix(), s.Latest.Unix()}
+	}
 	return batch{
 		ID: s.ID, Tenant: s.Tenant, Status: string(s.State), Paused: s.Paused,
 		Models: models, Priority: s.Priority, Counts: counts(s.Counts),
 		InFlight: s.InFlight, Rate: s.Rate,
 		Waiting: orNull(s.Waiting), Reason: orNull(s.Reason),
-		CreatedAt: unix(s.CreatedAt), Deadline: unix(s.Deadline), Finish: unix(s.Finish),
+		CreatedAt: unix(s.CreatedAt), Deadline: unix(s.Deadline),
+		Verdict: orNull(string(s.Verdict)), Finish: unix(s.Finish), Band: band,
 		EndedAt: unix(s.EndedAt),
 	}
 }

@@ -231,6 +231,11 @@ func TestBatchesAreShown(t *testing.T) {
 			all = append(all, api.BatchSummary{ID: id, Tenant: "t", State: store.InProgress,
 				Counts: store.Counts{Total: 9, Completed: 2, Failed: 1}, Waiting: "paused",
 				CreatedAt: began})
+			if id == "b1" {
+				b := &all[0]
+				b.Verdict, b.Finish = store.VerdictAtRisk, began.Add(2*time.Minute)
+				b.Earliest, b.Latest = began.Add(time.Minute), began.Add(time.Hour)
+			}
 		}
 		return all, nil
 	}
@@ -238,9 +243,11 @@ func TestBatchesAreShown(t *testing.T) {
 	const want = `{"id":"b1","tenant":"t","status":"in_progress","paused":false,"models":[],` +
 		`"priority":0,"request_counts":{"total":9,"completed":2,"failed":1},"in_flight":0,` +
 		`"rate":0,"waiting":"paused","reason":null,"created_at":1800000000,"deadline":null,` +
-		`"predicted_finish":null,"ended_at":null}`
+		`"verdict":"at_risk","predicted_finish":1800000120,` +
+		`"predicted_band":[1800000060,1800003600],"ended_at":null}`
 	if got := w.Body.String(); asked != 3 ||
-		!strings.HasPrefix(got, `{"object":"list","total":7,"data":[`+want+`,{"id":"b0"`) {
+		!strings.HasPrefix(got, `{"object":"list","total":7,"data":[`+want+`,{"id":"b0"`) ||
+		!strings.Contains(got, `"verdict":null,"predicted_finish":null,"predicted_band":null`) {
 		t.Errorf("limit %d, %s", asked, got)
 	}
 }

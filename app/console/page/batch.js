@@ -5,6 +5,13 @@ import { count, date, duration, relative } from './format.js';
 
 const bad = new Set(['failed', 'expired', 'cancelled']);
 
+// Whether the deadline will be met: the words, the color and what they mean.
+const verdicts = {
+  ok: ['ok', 'flow', 'The deadline will be met.'],
+  at_risk: ['at risk', 'careful', 'The deadline will be met only if nothing goes worse than expected.'],
+  infeasible: ['infeasible', 'harm', 'The deadline will not be met, even with every replica that may be started.'],
+};
+
 export class BatchView {
   constructor(batch) {
     this.owner = h('span', { class: 'muted' });
@@ -14,13 +21,14 @@ export class BatchView {
     this.progress = h('span', { class: 'number' });
     this.waiting = h('span', { class: 'muted' });
     this.deadline = h('span', { class: 'number' });
+    this.verdict = h('span', { class: 'reason', hidden: true });
     this.finish = h('span', { class: 'number' });
     this.element = h('tr', {},
       h('th', { scope: 'row' }, h('code', {}, batch.id), this.owner),
       h('td', { 'data-label': 'Status' }, this.status),
       h('td', { 'data-label': 'Progress' }, h('div', { class: 'progress' },
         h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.waiting)),
-      h('td', { 'data-label': 'Deadline' }, this.deadline), h('td', { 'data-label': 'Predicted finish' }, this.finish));
+      h('td', { 'data-label': 'Deadline' }, h('div', { class: 'due' }, this.deadline, this.verdict)), h('td', { 'data-label': 'Predicted finish' }, this.finish));
   }
 
   update({ batch, now }) {
@@ -40,6 +48,11 @@ export class BatchView {
       : batch.in_flight ? `${count(batch.in_flight)} in flight` : ''));
     setText(this.deadline, batch.deadline === null ? 'none' : relative(batch.deadline, now));
     set(this.deadline, 'title', batch.deadline === null ? '' : date(batch.deadline));
+    const [verdict, tone, meaning] = verdicts[batch.verdict] ?? ['', null, ''];
+    this.verdict.hidden = !verdict;
+    setText(this.verdict, verdict);
+    set(this.verdict, 'data-kind', tone);
+    set(this.verdict, 'title', meaning);
     this.updateFinish(batch, now, ended);
   }
 
@@ -52,7 +65,9 @@ export class BatchView {
       text = relative(Math.max(at, now), now) + (late ? ', after the deadline' : '');
     }
     setText(this.finish, text);
-    set(this.finish, 'title', at === null ? 'No line has ended lately.' : date(at));
+    const band = ended ? null : batch.predicted_band;
+    set(this.finish, 'title', at === null ? 'Nothing is predicted, and no line has ended lately.'
+      : date(at) + (band ? `; probably from ${date(band[0])} to ${date(band[1])}` : ''));
     set(this.finish, 'data-kind', late ? 'over' : null);
   }
 }
