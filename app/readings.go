@@ -16,7 +16,7 @@ func (a *App) usesReadings(cfg config.Config) bool {
 
 // newReader builds the reader of runners' metrics for flow control and the recording. It returns
 // nil if neither uses readings.
-func (a *App) newReader(cfg config.Config) (*telemetry.Reader, error) {
+func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
 	if !a.usesReadings(cfg) {
 		return nil, nil
 	}
@@ -33,6 +33,14 @@ func (a *App) newReader(cfg config.Config) (*telemetry.Reader, error) {
 			}
 		},
 	}
+	if deps.Runners, err = readRunners(cfg); err != nil {
+		return nil, err
+	}
+	return telemetry.New(cfg.Telemetry, deps)
+}
+
+// readRunners lists the runners of a configuration whose metrics are read.
+func readRunners(cfg config.Config) (runners []telemetry.Runner, err error) {
 	for _, u := range cfg.Upstreams {
 		name, err := u.Runner()
 		if err != nil {
@@ -43,27 +51,47 @@ func (a *App) newReader(cfg config.Config) (*telemetry.Reader, error) {
 			return nil, err
 		}
 		if u.IsGateway() {
-			deps.Runners = append(deps.Runners, enginesOf(u, name)...)
+			runners = append(runners, enginesOf(u, name)...)
 			continue
 		}
-		deps.Runners = append(deps.Runners, telemetry.Runner{Name: name, Base: u.Base(),
+		runners = append(runners, telemetry.Runner{Name: name, Base: u.Base(),
 			Metrics: u.MetricsURL(), Header: header})
 	}
-	return telemetry.New(cfg.Telemetry, deps)
+	return runners, nil
 }
 
-// sameReader reports whether newReader makes the same of both configurations.
-func (a *App) sameReader(one, other config.Config) bool {
-	return a.usesReadings(one) == a.usesReadings(other) &&
-		one.FlowControl.SLO == other.FlowControl.SLO &&
-		reflect.DeepEqual(one.Upstreams, other.Upstreams) &&
-		reflect.DeepEqual(one.Telemetry, other.Telemetry)
+// prepareReader returns the function that has the readings of a changed configuration read. Runners
+// that stay are read on; all are read anew only if something else of it has changed.
+func (a *App) prepareReader(before, now config.Config) (func(context.Context), error) {
+	if a.usesReadings(before) == a.usesReadings(now) &&
+		before.FlowControl.SLO == now.FlowControl.SLO &&
+		reflect.DeepEqual(before.Telemetry, now.Telemetry) {
+		runners, err := readRunners(now)
+		if err != nil {
+			return nil, err
+		}
+		return func(context.Context) {
+			if reader := a.telemetry.Load(); reader != nil {
+				reader.Follow(runners)
+			}
+		}, nil
+	}
+	reader, err := a.newReader(now)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) {
+		a.telemetry.Store(reader)
+		select {
+		case a.readers <- reader:
+		case <-ctx.Done():
+		}
+	}, nil
 }
 
 // read runs the reader, and those that replace it, until ctx ends.
 func (a *App) read(ctx context.Context) error {
-	for ctx.Err() == nil {
-		reader := a.telemetry.Load()
+	for reader := a.telemetry.Load(); ctx.Err() == nil; {
 		reading, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
@@ -83,7 +111,7 @@ func (a *App) read(ctx context.Context) error {
 		if err := <-ended; err != nil {
 			return err
 		}
-		a.telemetry.Store(next)
+		reader = next
 	}
 	return nil
 }

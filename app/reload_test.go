@@ -310,3 +310,33 @@ func TestReadingsBeginWithAPolicyThatUsesThem(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// A runner that comes and goes again does not interrupt the readings of the others.
+func TestOtherRunnersAreReadOn(t *testing.T) {
+	d := startReloadingWith(t, "pools: [{name: a, models: [m], max: 2}]\n")
+	guest := apptest.StartRunner(t, nil)
+	row := func(url string) string {
+		return `tidefill_reading_timestamp_seconds{source="metrics",target="` +
+			strings.TrimPrefix(url, "http://") + `"}`
+	}
+	const known = `msg="reading a runner's metrics" component=telemetry runner=`
+	d.await("/metrics", row(d.runner))
+	both := "upstreams: [{url: '" + d.runner + "', pool: a}, {url: '" + guest + "', pool: a}]\n"
+	for range 2 {
+		d.write(both)
+		d.hangup <- syscall.SIGHUP
+		d.await("/metrics", row(guest))
+		d.write("upstreams: [{url: '" + d.runner + "', pool: a}]\n")
+		d.hangup <- syscall.SIGHUP
+		deadline := time.Now().Add(30 * time.Second)
+		for strings.Contains(d.page("/metrics"), row(guest)) {
+			if time.Now().After(deadline) {
+				t.Fatal("the runner that went is still shown")
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	if n := strings.Count(d.log.String(), known+strings.TrimPrefix(d.runner, "http://")); n != 1 {
+		t.Errorf("the readings of the runner that stayed began %d times", n)
+	}
+}

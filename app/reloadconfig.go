@@ -10,7 +10,6 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/internal/filewatch"
-	"github.com/tidefill/tidefill/telemetry"
 )
 
 // reloadConfig loads the configuration if its file has changed and is not being written any more,
@@ -107,12 +106,9 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 	if err != nil {
 		return nil, err
 	}
-	var reader *telemetry.Reader
-	replaced := !a.sameReader(before, now)
-	if replaced {
-		if reader, err = a.newReader(now); err != nil {
-			return nil, err
-		}
+	read, err := a.prepareReader(before, now)
+	if err != nil {
+		return nil, err
 	}
 	return func(ctx context.Context) {
 		a.options.LogLevel.Set(now.Log.Level)
@@ -123,12 +119,7 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 		}
 		a.api.SetConfig(now.API)
 		configure()
-		if replaced {
-			select {
-			case a.readers <- reader:
-			case <-ctx.Done():
-			}
-		}
+		read(ctx)
 	}, nil
 }
 

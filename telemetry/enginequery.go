@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 )
 
 // engineQuery reads the engines behind a gateway from Prometheus: those that it knows now, which
@@ -56,23 +55,10 @@ func (q *engineQuery) read(ctx context.Context) (samples []Sample, err error) {
 	return samples, errors.Join(faults...)
 }
 
-// enginesOfPrometheus returns the sources of the engines that Prometheus knows, one for each
-// gateway and expression.
-func (r *Reader) enginesOfPrometheus(p *promQuery) (sources []source) {
-	for _, to := range r.deps.Runners {
-		if to.Engines == "" || r.cfg.Prometheus.Runners.Label == "" {
-			continue
-		}
-		q := &engineQuery{query: p, label: r.cfg.Prometheus.Runners.Label, gateway: to, reader: r,
-			engines: map[string]*metrics{}}
-		sources = append(sources, source{target: to.Name, kind: "engines",
-			every: r.cfg.Prometheus.Every, timeout: time.Duration(2) * r.cfg.Prometheus.Timeout,
-			read: q.read})
-	}
-	return sources
-}
-
-// hasEngines reports whether Prometheus is read for engines behind a gateway.
-func (r *Reader) hasEngines() bool {
-	return slices.ContainsFunc(r.deps.Runners, func(to Runner) bool { return to.Engines != "" })
+// enginesOfPrometheus returns the source of the engines behind a gateway that Prometheus knows.
+func (r *Reader) enginesOfPrometheus(p *promQuery, gateway Runner) source {
+	q := &engineQuery{query: p, label: r.cfg.Prometheus.Runners.Label, gateway: gateway, reader: r,
+		engines: map[string]*metrics{}}
+	return source{target: gateway.Name, kind: "engines", every: r.cfg.Prometheus.Every,
+		timeout: 2 * r.cfg.Prometheus.Timeout, read: q.read}
 }

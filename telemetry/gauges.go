@@ -74,10 +74,20 @@ func (g *gauges) reset() {
 	g.signals.Reset()
 }
 
-func (g *gauges) sampled(s source, sample Sample) {
-	target := cmp.Or(sample.Runner, sample.Model, s.target)
+// sampled publishes the time of a sample. It returns the target that the sample is about.
+func (g *gauges) sampled(s source, sample Sample) (target string) {
+	target = cmp.Or(sample.Runner, sample.Model, s.target)
 	g.timestamp.WithLabelValues(target, s.kind).Set(
 		float64(sample.Reading.Sampled.UnixMilli()) / 1000)
+	return target
+}
+
+// forget removes the present state of a target that a source of a kind has shown.
+func (g *gauges) forget(target, kind string) {
+	g.timestamp.DeleteLabelValues(target, kind)
+	if kind != "capabilities" {
+		g.signals.DeletePartialMatch(prometheus.Labels{"runner": target})
+	}
 }
 
 func (g *gauges) failed(s source) { g.failures.WithLabelValues(s.target, s.kind).Inc() }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -50,9 +51,19 @@ type State struct {
 	NotLoaded       []string // models that it knows and has not loaded
 }
 
+// Source is something else that samples are read from.
+type Source struct {
+	Target, Kind string        // labels of the Reader's own metrics
+	Every        time.Duration // the interval
+	Timeout      time.Duration // of one read
+	Read         func(context.Context) ([]Sample, error)
+}
+
 // Deps are what a Reader works with.
 type Deps struct {
-	Runners []Runner
+	Runners []Runner // at first; see Reader.Follow
+	// Sources are read besides what the configuration names.
+	Sources []Source
 	// SLO sets the time above which an interactive request is late.
 	SLO flowcontrol.SLO
 	// OnSample receives every sample. Several goroutines call it; it must not block.
@@ -73,6 +84,10 @@ type Reader struct {
 	access  *access         // to Prometheus; nil: none is configured
 
 	degraded degradations
+
+	changed chan struct{} // capacity 1: the runners are others
+	mu      sync.Mutex
+	runners []Runner
 }
 
 // New builds a Reader; Run starts it. It returns an error if the signal map, a secret or a
@@ -86,7 +101,8 @@ func New(cfg Config, deps Deps) (*Reader, error) {
 		return nil, fmt.Errorf("telemetry.signals: %w", err)
 	}
 	r := &Reader{cfg: cfg, deps: deps, log: deps.Logger.With("component", "telemetry"),
-		gauges: newGauges(deps.Registerer), signals: m, wanted: m.metrics()}
+		gauges: newGauges(deps.Registerer), signals: m, wanted: m.metrics(),
+		changed: make(chan struct{}, 1), runners: deps.Runners}
 	if cfg.Prometheus.URL != "" {
 		if r.access, err = newAccess(cfg.Prometheus); err != nil {
 			return nil, fmt.Errorf("telemetry.prometheus.%w", err)
@@ -100,50 +116,45 @@ func New(cfg Config, deps Deps) (*Reader, error) {
 	return r, nil
 }
 
+// Follow replaces the runners that are read. Those that stay are read without a gap, with what is
+// known of them; Run stops reading those that are gone and starts with those that are new.
+func (r *Reader) Follow(runners []Runner) {
+	r.mu.Lock()
+	r.runners = runners
+	r.mu.Unlock()
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
 // Run reads all sources until ctx is done. Readers with the same Registerer share their metrics; at
 // most one of them runs at a time.
 func (r *Reader) Run(ctx context.Context) error {
 	defer r.gauges.reset()
 	client := &http.Client{Transport: newTransport(), CheckRedirect: stay}
 	defer client.CloseIdleConnections()
-	var polling sync.WaitGroup
-	defer polling.Wait()
-	start := func(s source) {
-		if s.every > 0 {
-			polling.Go(func() { r.poll(ctx, s) })
-		}
-	}
-	for _, to := range r.deps.Runners {
-		if to.Metrics != "" {
-			m := r.metricsOf(to)
-			m.client = client
-			start(source{target: to.Name, kind: "metrics", every: r.cfg.Every,
-				timeout: r.cfg.Timeout, read: m.read})
-		}
-		if to.Base == "" {
-			continue
-		}
-		c := &capabilities{runner: to, client: client, onDrop: r.gauges.drop(to.Name)}
-		start(source{target: to.Name, kind: "capabilities", every: r.cfg.CapabilitiesEvery,
-			timeout: r.cfg.Timeout, read: c.read})
+	f := &following{reader: r, client: client}
+	defer f.stop()
+	for _, s := range r.deps.Sources {
+		f.common.start(ctx, r, source{target: s.Target, kind: s.Kind, every: s.Every,
+			timeout: s.Timeout, read: s.Read})
 	}
 	if r.access != nil {
 		defer r.access.close()
-		p := &promQuery{cfg: r.cfg.Prometheus, slo: r.deps.SLO, access: r.access, log: r.log,
-			chosen: map[string]string{}, onDrop: r.gauges.drop("prometheus")}
-		if len(r.cfg.Prometheus.TTFT)+len(r.cfg.Prometheus.TPOT) > 0 {
-			start(source{target: "prometheus", kind: "gateway", every: r.cfg.Prometheus.Every,
-				timeout: 8 * r.cfg.Prometheus.Timeout, read: p.read})
-		}
-		if s, any := r.runnersOfPrometheus(p); any {
-			start(s)
-		}
-		for _, s := range r.enginesOfPrometheus(p) {
-			start(s)
+		f.startPrometheus(ctx)
+	}
+	for {
+		r.mu.Lock()
+		runners := r.runners
+		r.mu.Unlock()
+		f.follow(ctx, runners)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.changed:
 		}
 	}
-	<-ctx.Done()
-	return nil
 }
 
 // metricsOf returns the reader of a runner's metrics, without a client.

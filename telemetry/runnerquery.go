@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -18,20 +20,33 @@ import (
 // runnerQuery reads the metrics of runners from Prometheus, for networks in which only Prometheus
 // reaches their pages.
 type runnerQuery struct {
-	query   *promQuery
-	label   string     // that identifies the runner
-	runners []*metrics // with the value of the label as the address of their page
+	query  *promQuery
+	reader *Reader
+	label  string // that identifies the runner
+
+	mu      sync.Mutex
+	runners []*metrics // only read uses what they point to
 	values  []string   // of the label, by runner
+	warned  bool       // that there are no such runners
 }
+
+// pagesKind names the source of the runners that Prometheus is read for.
+const pagesKind = "runners"
 
 // runnersOfAQuery limits how many runners one query selects, and so the size of its answer.
 const runnersOfAQuery = 16
 
 func (q *runnerQuery) read(ctx context.Context) (samples []Sample, err error) {
+	q.mu.Lock()
+	runners, values := q.runners, q.values
+	q.mu.Unlock()
+	groups := (len(runners) + runnersOfAQuery - 1) / runnersOfAQuery
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(2*groups)*q.query.cfg.Timeout)
+	defer cancel()
 	var faults []error
-	for first := 0; first < len(q.runners); first += runnersOfAQuery {
-		last := min(first+runnersOfAQuery, len(q.runners))
-		of, err := q.readSome(ctx, q.runners[first:last], q.values[first:last])
+	for first := 0; first < len(runners); first += runnersOfAQuery {
+		last := min(first+runnersOfAQuery, len(runners))
+		of, err := q.readSome(ctx, runners[first:last], values[first:last])
 		samples = append(samples, of...)
 		faults = append(faults, err)
 	}
@@ -131,27 +146,40 @@ func (m signalMap) isRunning(name string) bool {
 	return false
 }
 
-// runnersOfPrometheus returns the source of the runners without a metrics page of their own; false:
-// Prometheus is not configured to be read for them, or there are none.
-func (r *Reader) runnersOfPrometheus(p *promQuery) (source, bool) {
-	cfg := r.cfg.Prometheus.Runners
-	q := &runnerQuery{query: p, label: cfg.Label}
-	for _, to := range r.deps.Runners {
-		if cfg.Label == "" || to.Metrics != "" || to.Engines != "" {
+// follow replaces the runners: those without a metrics page of their own are read. What is known of
+// those that stay is kept.
+func (q *runnerQuery) follow(wanted []Runner) {
+	var runners []*metrics
+	var values []string
+	q.mu.Lock()
+	known := q.runners
+	q.mu.Unlock()
+	gateways := false
+	for _, to := range wanted {
+		gateways = gateways || to.Engines != ""
+		if to.Metrics != "" || to.Engines != "" {
 			continue
 		}
-		value := to.Name
-		if given := cfg.Values[to.Name]; given != "" {
-			value = given
+		i := slices.IndexFunc(known, func(m *metrics) bool { return m.runner.is(to) })
+		m := q.reader.metricsOf(to)
+		if i >= 0 {
+			m = known[i]
 		}
-		q.runners, q.values = append(q.runners, r.metricsOf(to)), append(q.values, value)
+		values = append(values, cmp.Or(q.query.cfg.Runners.Values[to.Name], to.Name))
+		runners = append(runners, m)
 	}
-	if cfg.Label != "" && len(q.runners) == 0 && !r.hasEngines() {
-		r.log.Warn("no runner is read from Prometheus, because all have a page of their own; set "+
-			"metrics: none for upstreams whose page can't be reached, or remove "+
-			"telemetry.prometheus.runners", "label", cfg.Label)
+	for _, m := range known {
+		if !slices.Contains(runners, m) {
+			q.reader.gauges.forget(m.runner.Name, pagesKind)
+		}
 	}
-	groups := (len(q.runners) + runnersOfAQuery - 1) / runnersOfAQuery
-	return source{target: "prometheus", kind: "runners", every: r.cfg.Prometheus.Every,
-		timeout: time.Duration(2*groups) * r.cfg.Prometheus.Timeout, read: q.read}, groups > 0
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.runners, q.values = runners, values
+	if len(wanted) > 0 && len(runners) == 0 && !gateways && !q.warned {
+		q.warned = true
+		q.reader.log.Warn("no runner is read from Prometheus, because all have a page of their "+
+			"own; set metrics: none for upstreams whose page can't be reached, or remove "+
+			"telemetry.prometheus.runners", "label", q.label)
+	}
 }

@@ -11,7 +11,7 @@ import (
 type source struct {
 	target, kind string // labels of the Reader's own metrics
 	every        time.Duration
-	timeout      time.Duration // of one read
+	timeout      time.Duration // of one read; 0: read limits itself
 	read         func(context.Context) ([]Sample, error)
 }
 
@@ -26,6 +26,8 @@ const (
 
 // poll reads a source until ctx is done. It logs when the state of the source changes.
 func (r *Reader) poll(ctx context.Context, s source) {
+	seen := map[string]bool{} // targets of samples
+	defer func() { r.forget(s, seen) }()
 	known := state("") // as logged and published; empty: the source is not degraded
 	pause := s.every
 	wait := time.Duration(rand.Float64() * r.cfg.Jitter * float64(s.every))
@@ -35,9 +37,7 @@ func (r *Reader) poll(ctx context.Context, s source) {
 			return
 		case <-time.After(wait):
 		}
-		reading, cancel := context.WithTimeout(ctx, s.timeout)
-		samples, err := s.read(reading)
-		cancel()
+		samples, err := s.readInTime(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -58,11 +58,29 @@ func (r *Reader) poll(ctx context.Context, s source) {
 		}
 		for _, sample := range samples {
 			if sample.Reading != nil {
-				r.gauges.sampled(s, sample)
+				seen[r.gauges.sampled(s, sample)] = true
 			}
 			r.deps.OnSample(sample)
 		}
 		wait = time.Duration(float64(pause) * (1 + r.cfg.Jitter*(rand.Float64()-0.5)))
+	}
+}
+
+func (s *source) readInTime(ctx context.Context) ([]Sample, error) {
+	if s.timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		ctx = limited
+	}
+	return s.read(ctx)
+}
+
+// forget removes what is published of a source that is read no more.
+func (r *Reader) forget(s source, targets map[string]bool) {
+	r.degraded.set(s, "")
+	r.gauges.setState(s, "")
+	for target := range targets {
+		r.gauges.forget(target, s.kind)
 	}
 }
 
