@@ -33,9 +33,10 @@ type App struct {
 	dispatcher *dispatch.Dispatcher
 	telemetry  atomic.Pointer[telemetry.Reader] // that reads now; nil: nobody uses readings
 	readers    chan *telemetry.Reader           // those that replace it
-	recording  *recording                       // nil: nothing is recorded
-	scaling    *scaling                         // nil: no pool is scaled
-	kubernetes *kubernetes                      // nil: no pool is in Kubernetes
+	ownPages   ownPages
+	recording  *recording  // nil: nothing is recorded
+	scaling    *scaling    // nil: no pool is scaled
+	kubernetes *kubernetes // nil: no pool is in Kubernetes
 	api        *api.Server
 	webhooks   *webhook.Notifier
 	keyless    bool // the API requires no key
@@ -132,14 +133,14 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := a.newKubernetes(); err != nil {
+		return err
+	}
 	reader, err := a.newReader(a.cfg)
 	if err != nil {
 		return err
 	}
 	a.telemetry.Store(reader)
-	if err := a.newKubernetes(); err != nil {
-		return err
-	}
 	if err := a.newScaling(); err != nil {
 		return err
 	}

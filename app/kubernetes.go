@@ -21,8 +21,9 @@ type kubernetes struct {
 	cluster *kube.Cluster
 	changed chan struct{} // capacity 1: other runners were found
 
-	mu    sync.Mutex
-	found map[string][]kube.Runner // by pool
+	mu       sync.Mutex
+	found    map[string][]kube.Runner // by pool
+	gateways map[string][]string      // names, by pool
 }
 
 // newKubernetes connects to the cluster of the pools that are in Kubernetes.
@@ -72,6 +73,12 @@ func (k *kubernetes) withFound(cfg config.Config) config.Config {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
+	k.gateways = map[string][]string{}
+	for _, u := range cfg.Upstreams {
+		if name, err := u.Runner(); err == nil && u.IsGateway() {
+			k.gateways[u.Pool] = append(k.gateways[u.Pool], name)
+		}
+	}
 	for _, p := range cfg.Pools {
 		var engines []string
 		for _, r := range k.found[p.Name] {

@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"reflect"
+	"time"
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -21,10 +23,16 @@ func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
 		return nil, nil
 	}
 	deps := telemetry.Deps{
-		SLO: cfg.FlowControl.SLO, Logger: a.log, Registerer: a.options.Registry,
+		Sources: a.kubernetes.sources(cfg),
+		SLO:     cfg.FlowControl.SLO, Logger: a.log, Registerer: a.options.Registry,
 		OnSample: func(s telemetry.Sample) {
 			if s.State != nil {
 				a.dispatcher.ObserveState(s.Runner, dispatch.RunnerState(*s.State))
+			}
+			isRunner := s.Runner != "" && s.Reading != nil &&
+				s.Reading.Source == flowcontrol.Metrics
+			if isRunner && !a.ownPages.prefers(s.Runner, time.Now(), s.Cluster) {
+				return
 			}
 			if s.Reading != nil {
 				a.dispatcher.Observe(s.Runner, s.Model, s.Reading)

@@ -38,6 +38,9 @@ type Sample struct {
 	// interactive requests, those of an engine count all requests. Nil: the source has none. They
 	// are for recordings; no policy uses them.
 	TTFT, TPOT []flowcontrol.Bucket
+	// Cluster reports that the reading is from the metrics APIs of Kubernetes, which are older and
+	// say less than the runner's own page.
+	Cluster bool
 	// State is what the runner says of itself. Nil: the source does not show it.
 	State *State
 }

@@ -40,6 +40,9 @@ type Tuning struct {
 	Settle time.Duration `yaml:"settle"`
 	// Timeout limits one request to the API server, watches excepted. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
+	// MetricsEvery is the interval at which pools[].kubernetes.metrics are read. Metrics adapters
+	// have newer values every 15 to 60 seconds. Default: 15s.
+	MetricsEvery time.Duration `yaml:"metrics_every"`
 	// RequestsPerSecond limits the requests to the API server. Default: 20.
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 }
@@ -48,7 +51,8 @@ type Tuning struct {
 func DefaultConfig() Config {
 	return Config{Lease: "tidefill", Tuning: Tuning{
 		LeaseDuration: 15 * time.Second, LeaseRenew: 10 * time.Second, LeaseRetry: 2 * time.Second,
-		Settle: 100 * time.Millisecond, Timeout: 10 * time.Second, RequestsPerSecond: 20,
+		Settle: 100 * time.Millisecond, Timeout: 10 * time.Second, MetricsEvery: 15 * time.Second,
+		RequestsPerSecond: 20,
 	}}
 }
 
@@ -71,7 +75,7 @@ func (c Config) Validate() error {
 		value time.Duration
 	}{
 		{"lease_duration", c.LeaseDuration}, {"lease_renew", c.LeaseRenew},
-		{"lease_retry", c.LeaseRetry}, {"timeout", c.Timeout},
+		{"lease_retry", c.LeaseRetry}, {"timeout", c.Timeout}, {"metrics_every", c.MetricsEvery},
 	} {
 		if d.value <= 0 {
 			fault("tuning.%s: is %v, must be positive", d.key, d.value)

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,8 @@ type gauges struct {
 	restarts *prometheus.CounterVec
 	errors   *prometheus.CounterVec
 	leader   prometheus.Gauge
+	cpu      *prometheus.GaugeVec
+	memory   *prometheus.GaugeVec
 }
 
 func newGauges(registerer prometheus.Registerer, ages func() map[string]time.Duration) *gauges {
@@ -33,11 +36,21 @@ func newGauges(registerer prometheus.Registerer, ages func() map[string]time.Dur
 			Help: "1 while this daemon decides on replicas, because it holds the Lease " +
 				"kubernetes.lease or needs none.",
 		}),
+		cpu: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidefill_kubernetes_pod_cpu_cores",
+			Help: "CPU that a pod uses, as metrics.k8s.io shows it " +
+				"(pools[].kubernetes.metrics.resources).",
+		}, []string{"pool", "pod"}),
+		memory: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidefill_kubernetes_pod_memory_bytes",
+			Help: "Memory that a pod uses, as metrics.k8s.io shows it.",
+		}, []string{"pool", "pod"}),
 	}
 	if registerer != nil {
 		g.restarts = registered(registerer, g.restarts)
 		g.errors = registered(registerer, g.errors)
 		g.leader = registered(registerer, g.leader)
+		g.cpu, g.memory = registered(registerer, g.cpu), registered(registerer, g.memory)
 		registerer.Unregister(&ageCollector{}) // of an earlier Cluster
 		registered(registerer, &ageCollector{ages})
 	}
@@ -54,6 +67,21 @@ func registered[C prometheus.Collector](registerer prometheus.Registerer, c C) C
 		panic(err) // as MustRegister
 	}
 	return c
+}
+
+// setResources publishes what the pods of a pool use. What is unknown is not shown.
+func (g *gauges) setResources(pool string, readings readingsByPod) {
+	set := func(gauge *prometheus.GaugeVec, pod string, v Value) {
+		if !math.IsNaN(v.Value) {
+			gauge.WithLabelValues(pool, pod).Set(v.Value)
+		}
+	}
+	g.cpu.DeletePartialMatch(prometheus.Labels{"pool": pool})
+	g.memory.DeletePartialMatch(prometheus.Labels{"pool": pool})
+	for pod, r := range readings {
+		set(g.cpu, pod, r.CPU)
+		set(g.memory, pod, r.Memory)
+	}
 }
 
 // ageCollector exports the ages of states, which grow between two scrapes.

@@ -63,13 +63,19 @@ func newReaders(c *clients) (readers, error) {
 	}, errors.Join(err1, err2)
 }
 
+// HasReadings reports whether metrics are configured for a pool.
+func (c *Cluster) HasReadings(pool string) bool {
+	f, known := c.followers[pool]
+	return known && f.cfg.Metrics != (PoolConfig{}).withDefaults("").Metrics
+}
+
 // Readings reads the configured metrics of a pool, by pod. What a metrics API does not show is
 // unknown. If some can't be read, the others are returned with the error.
 func (c *Cluster) Readings(ctx context.Context, pool string) ([]Reading, error) {
-	f, known := c.followers[pool]
-	if !known || f.cfg.Metrics == (PoolConfig{}).withDefaults("").Metrics {
+	if !c.HasReadings(pool) {
 		return nil, nil
 	}
+	f := c.followers[pool]
 	readings := readingsByPod{}
 	var faults []error
 	for i, m := range f.cfg.Metrics.all() {
@@ -84,6 +90,7 @@ func (c *Cluster) Readings(ctx context.Context, pool string) ([]Reading, error) 
 	}
 	if f.cfg.Metrics.Resources {
 		faults = append(faults, f.readResources(ctx, readings))
+		c.gauges.setResources(pool, readings)
 	}
 	var all []Reading
 	for _, pod := range slices.Sorted(maps.Keys(readings)) {
