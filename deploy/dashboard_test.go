@@ -70,7 +70,7 @@ func TestDashboardIsComplete(t *testing.T) {
 		t.Errorf("variables %q, want %q", variables, want)
 	}
 	if want := []string{"Interactive users", "Allowance and reasons", "Batches", "Harvest",
-		"Runners", "Store and process"}; !slices.Equal(rows, want) {
+		"Runners", "Scaling and webhooks", "Store and process"}; !slices.Equal(rows, want) {
 		t.Errorf("rows %q, want %q", rows, want)
 	}
 }

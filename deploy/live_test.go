@@ -40,6 +40,8 @@ var withoutData = map[string]string{
 	"tidefill_streams_total":                   "streams are not trusted on a busy machine",
 	"tidefill_pool_interactive_late_ratio":     "no gateway counts interactive requests",
 	"tidefill_kubernetes_errors_total":         "no pool is in Kubernetes",
+	"tidefill_kubernetes_pod_cpu_cores":        "no pool is in Kubernetes",
+	"tidefill_kubernetes_pod_memory_bytes":     "no pool is in Kubernetes",
 	"tidefill_kubernetes_state_age_seconds":    "no pool is in Kubernetes",
 	"tidefill_kubernetes_watch_restarts_total": "no pool is in Kubernetes",
 	"tidefill_scaler_request_seconds":          "KEDA does not ask",

@@ -155,7 +155,9 @@ func (d *Driver) once(ctx context.Context) time.Duration {
 			d.memory.loaded = false
 			d.deps.Dispatcher.SetForecasts(nil)
 		}
-		err = d.follow(asking)
+		if err = d.follow(asking); err == nil {
+			d.metrics.failing.Set(0)
+		}
 	}
 	d.note(ctx, err)
 	if errors.Is(err, dispatch.ErrNotLoaded) || errors.Is(err, ErrUnknown) {
