@@ -119,6 +119,7 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 		}
 		a.api.SetConfig(now.API)
 		configure()
+		a.scaling.configure(now)
 		read(ctx)
 	}, nil
 }

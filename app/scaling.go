@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidefill/tidefill/api"
@@ -18,7 +19,7 @@ import (
 // scaling is the part of the daemon that decides how many replicas pools have. Nil: no pool is
 // configured.
 type scaling struct {
-	pools  []autoscale.PoolConfig
+	pools  atomic.Pointer[[]autoscale.PoolConfig]
 	since  time.Time
 	driver *driver.Driver
 	server *keda.Server // nil: KEDA is not served
@@ -32,8 +33,9 @@ func (a *App) newScaling() (err error) {
 	if len(a.cfg.Pools) == 0 {
 		return nil
 	}
-	pools := a.poolConfigs()
-	s := &scaling{pools: pools, since: time.Now(), kubernetes: a.kubernetes}
+	pools := poolConfigs(a.cfg)
+	s := &scaling{since: time.Now(), kubernetes: a.kubernetes}
+	s.pools.Store(&pools)
 	deps := driver.Deps{
 		Pools: pools, Dispatcher: a.dispatcher,
 		Flow: func(pool autoscale.PoolConfig) flowcontrol.Config {
@@ -52,7 +54,7 @@ func (a *App) newScaling() (err error) {
 	if a.cfg.Scaler.Listen != "" {
 		s.server, err = keda.New(a.cfg.Scaler, keda.Deps{
 			Snapshot: s.driver.Snapshot, Changed: s.driver.Changed,
-			Pools:   func() []autoscale.PoolConfig { return pools },
+			Pools:   func() []autoscale.PoolConfig { return *s.pools.Load() },
 			Declare: s.driver.Declare, Logger: a.log.With("component", "scaler"),
 			Registerer: a.options.Registry, Listener: a.options.ScalerListener,
 		})
@@ -84,9 +86,19 @@ func flowControl(cfg config.Config) flowcontrol.Config {
 	return flow
 }
 
-func (a *App) poolConfigs() []autoscale.PoolConfig {
-	pools := make([]autoscale.PoolConfig, len(a.cfg.Pools))
-	for i, p := range a.cfg.Pools {
+// configure replaces what applies at run time.
+func (s *scaling) configure(cfg config.Config) {
+	if s == nil {
+		return
+	}
+	pools := poolConfigs(cfg)
+	s.pools.Store(&pools)
+	s.driver.Configure(cfg.Autoscale, pools)
+}
+
+func poolConfigs(cfg config.Config) []autoscale.PoolConfig {
+	pools := make([]autoscale.PoolConfig, len(cfg.Pools))
+	for i, p := range cfg.Pools {
 		pools[i] = p.PoolConfig
 	}
 	return pools
@@ -101,7 +113,7 @@ func (s *scaling) withModels(models []api.ModelInfo) []api.ModelInfo {
 	for _, m := range models {
 		listed[m.ID] = true
 	}
-	for _, p := range s.pools {
+	for _, p := range *s.pools.Load() {
 		for _, m := range p.Models {
 			if !listed[m] {
 				models = append(models, api.ModelInfo{ID: m, Created: s.since,

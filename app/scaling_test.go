@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -169,4 +170,22 @@ func TestFromZeroAndBack(t *testing.T) {
 	d.await("the work is done", func(replicas float64, active bool) bool {
 		return replicas == 0 && !active
 	})
+}
+
+// The bounds of pools and the settings of scaling follow a reload; what else pools are needs a
+// restart.
+func TestPoolsFollowAReload(t *testing.T) {
+	d := startScaled(t)
+	d.await("at first", func(replicas float64, _ bool) bool { return replicas == 0 })
+	d.cfg.Pools = slices.Clone(d.cfg.Pools)
+	d.cfg.Pools[0].Min, d.cfg.Pools[0].Models = 2, []string{"m", "n"}
+	d.hangup <- syscall.SIGHUP
+	d.await("two at least", func(replicas float64, _ bool) bool { return replicas == 2 })
+	_, page := answerOf(t, http.MethodGet, d.AdminURL()+"/metrics")
+	if !strings.Contains(page, "\ntidefill_config_changes_pending_restart 1\n") {
+		t.Error("the change of the models is not reported")
+	}
+	d.cfg.Autoscale.Policy = "static" // the maximum
+	d.hangup <- syscall.SIGHUP
+	d.await("another policy", func(replicas float64, _ bool) bool { return replicas == 3 })
 }

@@ -67,6 +67,9 @@ func compare(path string, old, next *yaml.Node, report func(Change)) {
 	if path == "upstreams" {
 		old, next = upstreamsByName(old), upstreamsByName(next)
 	}
+	if path == "pools" {
+		old, next = poolsByName(old), poolsByName(next)
+	}
 	if old == nil || next == nil || old.Kind != yaml.MappingNode || next.Kind != yaml.MappingNode {
 		report(Change{Path: path, Old: shownValue(path, old), New: shownValue(path, next)})
 		return
@@ -102,6 +105,15 @@ func upstreamsByName(list *yaml.Node) *yaml.Node {
 			name = own.Value
 		}
 		n.Content = append(n.Content, text(name), keysThatAreSet(u))
+	}
+	return n
+}
+
+// poolsByName returns the list of pools as a section with a key for each.
+func poolsByName(list *yaml.Node) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, p := range list.Content {
+		n.Content = append(n.Content, text(valueOf(p, "name").Value), p)
 	}
 	return n
 }
@@ -149,12 +161,29 @@ func keep(section, running reflect.Value, path string) {
 		key := join(path, f.key)
 		applied, mixed := atRunTime(key)
 		switch {
+		case key == "pools":
+			f.change(section, func(v reflect.Value) { keepPools(v, f.of(running)) })
 		case mixed:
 			f.change(section, func(v reflect.Value) { keep(v, f.of(running), key) })
 		case !applied:
 			f.change(section, func(v reflect.Value) { v.Set(f.of(running)) })
 		}
 	}
+}
+
+// keepPools gives the running pools what applies at run time of the next ones of the same names. No
+// pool is added or removed.
+func keepPools(next, running reflect.Value) {
+	pools := slices.Clone(running.Interface().([]Pool))
+	for i, p := range pools {
+		for _, changed := range next.Interface().([]Pool) {
+			if changed.Name == p.Name {
+				keep(reflect.ValueOf(&changed).Elem(), reflect.ValueOf(p), "pools[]")
+				pools[i] = changed
+			}
+		}
+	}
+	next.Set(reflect.ValueOf(pools))
 }
 
 // runTimeKeys lists the keys, and the sections of which all keys, that a running daemon applies. A
@@ -178,6 +207,8 @@ var runTimeKeys = []string{
 	"dispatch.tuning.look_ahead", "dispatch.tuning.look_ahead_tokens", "dispatch.tuning.breaker",
 	"dispatch.tuning.dial_timeout", "dispatch.tuning.max_models", "dispatch.tuning.models_every",
 	"shutdown",
+	"pools[].min", "pools[].max", "pools[].price", "pools[].reclaim", "pools[].cold_start",
+	"autoscale",
 }
 
 // restartKeys lists the keys, and the sections of which all keys, that are read only at start:
@@ -195,12 +226,19 @@ var restartKeys = []string{
 	"dispatch.tuning.cost", "dispatch.tuning.chunk_lines", "dispatch.tuning.chunk_bytes",
 	"dispatch.tuning.lease_ttl", "dispatch.tuning.poll_every", "dispatch.tuning.learned_every",
 	"dispatch.tuning.progress_every",
-	"pools", "autoscale", "scaler", "kubernetes", "webhooks",
+	"pools", // but for the keys of pools in runTimeKeys
+	"scaler", "kubernetes", "webhooks",
 }
 
 // atRunTime reports whether a running daemon applies a change of the key. mixed reports that it is
 // a section with keys of both kinds.
 func atRunTime(key string) (applied, mixed bool) {
+	if name, of := strings.CutPrefix(key, "pools."); of { // as Compare names it
+		key = "pools[]"
+		if _, rest, inside := strings.Cut(name, "."); inside {
+			key += "." + rest
+		}
+	}
 	if under(runTimeKeys, key) {
 		return true, false
 	}
@@ -218,4 +256,6 @@ func under(list []string, key string) bool {
 }
 
 // NeedsRestart reports whether the daemon has to be restarted to apply a change of the key.
-func (k Key) NeedsRestart() bool { return under(restartKeys, k.Path) }
+func (k Key) NeedsRestart() bool {
+	return under(restartKeys, k.Path) && !under(runTimeKeys, k.Path)
+}

@@ -43,7 +43,6 @@ type Deps struct {
 
 // Driver decides how many replicas pools have. All methods may be called concurrently.
 type Driver struct {
-	cfg       autoscale.Config
 	deps      Deps
 	log       *slog.Logger
 	declared  *declarations
@@ -53,7 +52,11 @@ type Driver struct {
 	poked     chan struct{} // capacity 1: step now
 	questions chan question
 
+	configured configured
+
 	// Owned by Run.
+	cfg     autoscale.Config
+	pools   []autoscale.PoolConfig
 	fleet   *autoscale.Fleet
 	leaving map[string]*leaving // by pool
 	memory  *memory
@@ -64,7 +67,8 @@ func New(cfg autoscale.Config, deps Deps) (*Driver, error) {
 	d := &Driver{cfg: cfg, deps: deps, log: deps.Logger.With("component", "scaling"),
 		published: newPublished(), traffic: newTraffic(), poked: make(chan struct{}, 1),
 		questions: make(chan question),
-		leaving:   map[string]*leaving{}}
+		leaving:   map[string]*leaving{}, pools: deps.Pools,
+		configured: configured{cfg: cfg, pools: deps.Pools}}
 	d.declared = &declarations{byPool: map[string]autoscale.Declaration{}, changed: d.Poke}
 	d.memory = &memory{dispatcher: deps.Dispatcher, log: d.log}
 	var err error
@@ -141,6 +145,10 @@ func (d *Driver) wait(ctx context.Context, length time.Duration) {
 func (d *Driver) once(ctx context.Context) time.Duration {
 	asking, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()
+	if err := d.takeOver(ctx); err != nil {
+		d.note(ctx, err)
+		return lookEvery
+	}
 	leads, err := d.deps.Dispatcher.LeadScaling(asking)
 	switch {
 	case err != nil:

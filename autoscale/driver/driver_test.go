@@ -181,6 +181,23 @@ func TestDeclaredBounds(t *testing.T) {
 	})
 }
 
+// Another configuration applies from the next decision on.
+func TestAnotherConfiguration(t *testing.T) {
+	p := newProcess(newShared())
+	p.survey.Jobs = []plan.Demand{demand("batch_1", 5)}
+	d, _ := start(t, p)
+	await(t, d, func(s *autoscale.PoolSnapshot) bool { return s.Replicas > 2 })
+	pool := autoscale.PoolConfig{Name: "night", Models: []string{"m"}, Max: 7,
+		Role: autoscale.RoleBatch}
+	d.Configure(autoscale.DefaultConfig(), []autoscale.PoolConfig{pool})
+	await(t, d, func(s *autoscale.PoolSnapshot) bool { return s.Max == 7 && s.Replicas > 2 })
+	cfg := autoscale.DefaultConfig()
+	cfg.Policy = "static"
+	pool.Max = 8
+	d.Configure(cfg, []autoscale.PoolConfig{pool})
+	await(t, d, func(s *autoscale.PoolSnapshot) bool { return s.Max == 8 && s.Replicas == 8 })
+}
+
 // Of two processes one decides; the other says the same, and takes over what was learned.
 func TestOneProcessDecides(t *testing.T) {
 	of := newShared()

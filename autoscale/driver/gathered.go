@@ -39,7 +39,7 @@ func (d *Driver) gather(ctx context.Context) (*gathered, error) {
 		g.state.Jobs = append(g.state.Jobs, jobOf(id, j))
 	}
 	inFlight := g.linesInFlight()
-	for _, c := range d.declared.over(d.deps.Pools) {
+	for _, c := range d.declared.over(d.pools) {
 		all, removable, err := d.replicas(c.Name, survey)
 		if err != nil {
 			d.metrics.unknown(c.Name)

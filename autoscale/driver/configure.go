@@ -1,0 +1,57 @@
+package driver
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/autoscale"
+)
+
+// configured is what a Driver decides by. Run takes over what others set.
+type configured struct {
+	mu    sync.Mutex
+	cfg   autoscale.Config
+	pools []autoscale.PoolConfig
+}
+
+func (c *configured) get() (autoscale.Config, []autoscale.PoolConfig) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cfg, c.pools
+}
+
+// Configure replaces the configuration, which must be valid, from the next decision on. What was
+// learned is kept.
+func (d *Driver) Configure(cfg autoscale.Config, pools []autoscale.PoolConfig) {
+	d.configured.mu.Lock()
+	d.configured.cfg, d.configured.pools = cfg, pools
+	d.configured.mu.Unlock()
+	d.Poke()
+}
+
+// takeOver takes over the configuration. A fleet of other settings gets what this one has learned.
+func (d *Driver) takeOver(ctx context.Context) error {
+	cfg, pools := d.configured.get()
+	d.pools = pools
+	if reflect.DeepEqual(cfg, d.cfg) {
+		return nil
+	}
+	next, err := autoscale.NewFleet(cfg)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, learned := range d.fleet.Learned(now) {
+		if err := next.Recall(now, learned, 0); err != nil {
+			d.log.InfoContext(ctx, "what was learned for scaling a pool does not fit the new "+
+				"configuration; it is measured anew", "pool", learned.Pool, "reason", err)
+		}
+	}
+	d.cfg, d.fleet = cfg, next
+	for _, l := range d.leaving {
+		l.limit = cfg.Down.Drain
+	}
+	return nil
+}
