@@ -120,6 +120,9 @@ func (k *kubernetes) Replicas(pool string) ([]driver.Replica, error) {
 	return all, nil
 }
 
+// Order implements driver.Replicas.
+func (k *kubernetes) Order(pool string) func(a, b string) int { return k.cluster.Order(pool) }
+
 // Remove implements driver.Replicas: when the pool shrinks, the pods with the least cost go first.
 func (k *kubernetes) Remove(ctx context.Context, pool string, replicas []string) error {
 	costs := make(map[string]int, len(replicas))

@@ -52,7 +52,7 @@ func (d *Driver) apply(g *gathered, w *autoscale.Wanted, p *autoscale.Pool) {
 		return
 	}
 	if g.removable[w.Pool] {
-		leaving.drain(g.at, w.Drain)
+		leaving.drain(g.at, leaving.choose(p.Replicas, w.Drain))
 	}
 }
 
@@ -60,6 +60,9 @@ func (d *Driver) leavingOf(pool string) *leaving {
 	l := d.leaving[pool]
 	if l == nil {
 		l = newLeaving(d.cfg.Down.Drain)
+		if d.deps.Replicas != nil {
+			l.order = d.deps.Replicas.Order(pool)
+		}
 		d.leaving[pool] = l
 	}
 	return l

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -21,6 +22,9 @@ type Replicas interface {
 	// Replicas lists the replicas of a pool by the name of their runner. An error: they are not
 	// known, and nothing is decided for the pool.
 	Replicas(pool string) ([]Replica, error)
+	// Order returns the order in which the replicas of a pool end, the first one first, if whatever
+	// removes them has an order of its own. Nil: Remove chooses.
+	Order(pool string) func(a, b string) int
 	// Remove has those replicas of a pool removed first that are named.
 	Remove(ctx context.Context, pool string, replicas []string) error
 }
@@ -29,7 +33,8 @@ type Replicas interface {
 // flight have ended. Until then they count as draining, so that the number that is reported falls
 // only when a replica has no work left to lose.
 type leaving struct {
-	limit time.Duration // for lines in flight
+	limit time.Duration         // for lines in flight
+	order func(a, b string) int // in which replicas end; nil: any
 	since map[string]time.Time
 }
 
@@ -62,6 +67,22 @@ func (l *leaving) apply(
 	return kept
 }
 
+// choose returns as many of a pool's replicas as are to go: those that were chosen, or those that
+// end first.
+func (l *leaving) choose(all []autoscale.Replica, chosen []string) []string {
+	if l.order == nil || len(chosen) == 0 {
+		return chosen
+	}
+	var ids []string
+	for _, r := range all {
+		if r.Phase != autoscale.Draining {
+			ids = append(ids, r.ID)
+		}
+	}
+	slices.SortFunc(ids, l.order)
+	return ids[:min(len(chosen), len(ids))]
+}
+
 // drain notes replicas that shall go from now on.
 func (l *leaving) drain(now time.Time, ids []string) {
 	for _, id := range ids {
@@ -89,10 +110,10 @@ func (l *leaving) ids() []string {
 		if c := l.since[b].Compare(l.since[a]); c != 0 {
 			return c
 		}
-		if a < b {
-			return -1
+		if l.order != nil {
+			return l.order(b, a)
 		}
-		return 1
+		return cmp.Compare(a, b)
 	})
 	return ids
 }

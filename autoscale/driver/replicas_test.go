@@ -2,6 +2,8 @@ package driver
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -54,5 +56,40 @@ func TestLeavingReplicas(t *testing.T) {
 	check(11*time.Minute, all[0].Replica)
 	if len(l.ids()) > 0 {
 		t.Errorf("%v is still to go", l.ids())
+	}
+}
+
+// ordered stands for pods of a StatefulSet, of which the last one by name ends first.
+type ordered struct{ all []Replica }
+
+func (ordered) Knows(string) bool                              { return true }
+func (o ordered) Replicas(string) ([]Replica, error)           { return o.all, nil }
+func (ordered) Remove(context.Context, string, []string) error { return nil }
+func (ordered) Order(string) func(a, b string) int {
+	return func(a, b string) int { return cmp.Compare(b, a) }
+}
+
+// Where replicas end in an order of their own, those are closed that end first, whatever progress
+// they have; those that end last are opened first.
+func TestReplicasThatEndFirstAreClosed(t *testing.T) {
+	d, err := New(autoscale.DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler),
+		Replicas: ordered{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := autoscale.Pool{ID: "night"}
+	for _, id := range []string{"p-0", "p-1", "p-2", "p-3"} {
+		p.Replicas = append(p.Replicas, replica(id, autoscale.Ready))
+	}
+	g := &gathered{at: noon, removable: map[string]bool{"night": true}}
+	d.apply(g, &autoscale.Wanted{Pool: "night", Replicas: 2, Drain: []string{"p-0", "p-1"}}, &p)
+	l := d.leavingOf("night")
+	if diff := gocmp.Diff([]string{"p-2", "p-3"}, l.ids()); diff != "" {
+		t.Errorf("closed (-want +got)\n%s", diff)
+	}
+	p.Replicas = p.Replicas[:2] // those that are closed have no lines
+	d.apply(g, &autoscale.Wanted{Pool: "night", Replicas: 3}, &p)
+	if diff := gocmp.Diff([]string{"p-3"}, l.ids()); diff != "" {
+		t.Errorf("closed after one was opened (-want +got)\n%s", diff)
 	}
 }
