@@ -13,6 +13,8 @@ import (
 	"github.com/tidefill/tidefill/autoscale/kube"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/telemetry"
 )
 
 // kubernetes is the part of the daemon that finds runners in Kubernetes and acts on their pods.
@@ -24,6 +26,9 @@ type kubernetes struct {
 	mu       sync.Mutex
 	found    map[string][]kube.Runner // by pool
 	gateways map[string][]string      // names, by pool
+	others   []telemetry.Runner       // engines that are read and not planned with
+
+	sides sides
 }
 
 // newKubernetes connects to the cluster of the pools that are in Kubernetes.
@@ -65,7 +70,8 @@ func (k *kubernetes) changes() <-chan struct{} {
 
 // withFound returns a configuration with the upstreams that were found. Runners that drain are
 // kept, so that their lines in flight go on. Those of a pool with separate prefill and decode are
-// no upstreams: they are engines behind the gateways of the pool.
+// no upstreams: those of the side that is short are engines behind the gateways of the pool. While
+// no pod of a side is ready, these get no lines.
 func (k *kubernetes) withFound(cfg config.Config) config.Config {
 	if k == nil {
 		return cfg
@@ -73,30 +79,89 @@ func (k *kubernetes) withFound(cfg config.Config) config.Config {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
-	k.gateways = map[string][]string{}
+	k.gateways, k.others = map[string][]string{}, nil
 	for _, u := range cfg.Upstreams {
 		if name, err := u.Runner(); err == nil && u.IsGateway() {
 			k.gateways[u.Pool] = append(k.gateways[u.Pool], name)
 		}
 	}
+	engines := map[string]side{}
 	for _, p := range cfg.Pools {
-		var engines []string
+		pages := map[kube.Role][]string{}
+		ready := map[kube.Role]int{}
 		for _, r := range k.found[p.Name] {
 			switch {
 			case r.URL == "" || r.Phase == autoscale.Starting:
-			case r.Role != kube.Both:
-				engines = append(engines, r.URL+"/metrics")
-			default:
+			case r.Role == kube.Both && p.Kubernetes.Prefill == "":
 				cfg.Upstreams = append(cfg.Upstreams, p.Upstream(r.Name, r.URL))
+			case r.Role != kube.Both:
+				pages[r.Role] = append(pages[r.Role], r.URL+"/metrics")
+				if r.Phase == autoscale.Ready {
+					ready[r.Role]++
+				}
 			}
 		}
-		for i := range cfg.Upstreams {
-			if u := &cfg.Upstreams[i]; u.Pool == p.Name && u.IsGateway() && len(engines) > 0 {
-				u.Engines = append(slices.Clone(u.Engines), engines...)
+		if _, known := k.found[p.Name]; !known || p.Kubernetes.Prefill == "" {
+			continue
+		}
+		k.addSides(&cfg, p.Name, pages, engines)
+		if ready[kube.Prefill] == 0 || ready[kube.Decode] == 0 {
+			cfg.Upstreams = slices.DeleteFunc(cfg.Upstreams, func(u dispatch.Upstream) bool {
+				return u.Pool == p.Name && u.IsGateway()
+			})
+		}
+	}
+	k.sides.set(engines)
+	return cfg
+}
+
+// addSides adds the engines of the short side of a pool to its gateways, and notes those of the
+// other side, which are read too.
+func (k *kubernetes) addSides(
+	cfg *config.Config, pool string, pages map[kube.Role][]string, engines map[string]side,
+) {
+	short := k.sides.shortOf(pool)
+	for i := range cfg.Upstreams {
+		u := &cfg.Upstreams[i]
+		gateway, err := u.Runner()
+		if err != nil || u.Pool != pool || !u.IsGateway() {
+			continue
+		}
+		u.Engines = slices.Concat(u.Engines, pages[short])
+		for role, of := range pages {
+			for _, page := range of {
+				engine, err := dispatch.EngineName(page)
+				if err != nil {
+					continue
+				}
+				name := dispatch.EngineRunner(gateway, engine)
+				engines[name] = side{pool: pool, role: role}
+				if role != short {
+					k.others = append(k.others, telemetry.Runner{Name: name, Metrics: page})
+				}
 			}
 		}
 	}
-	return cfg
+}
+
+// otherSides lists the engines that are read though flow control does not plan with them.
+func (k *kubernetes) otherSides() []telemetry.Runner {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.others)
+}
+
+// observe takes over a reading of a runner.
+func (k *kubernetes) observe(runner string, r *flowcontrol.Reading) {
+	if k != nil && k.sides.observe(time.Now(), runner, r) {
+		select {
+		case k.changed <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // Knows implements driver.Replicas.

@@ -37,18 +37,19 @@ func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
 			if s.Reading != nil {
 				a.dispatcher.Observe(s.Runner, s.Model, s.Reading)
 				a.scaling.observe(s.Runner, s.Reading)
+				a.kubernetes.observe(s.Runner, s.Reading)
 				a.recording.latencies(s)
 			}
 		},
 	}
-	if deps.Runners, err = readRunners(cfg); err != nil {
+	if deps.Runners, err = a.readRunners(cfg); err != nil {
 		return nil, err
 	}
 	return telemetry.New(cfg.Telemetry, deps)
 }
 
 // readRunners lists the runners of a configuration whose metrics are read.
-func readRunners(cfg config.Config) (runners []telemetry.Runner, err error) {
+func (a *App) readRunners(cfg config.Config) (runners []telemetry.Runner, err error) {
 	for _, u := range cfg.Upstreams {
 		name, err := u.Runner()
 		if err != nil {
@@ -65,7 +66,7 @@ func readRunners(cfg config.Config) (runners []telemetry.Runner, err error) {
 		runners = append(runners, telemetry.Runner{Name: name, Base: u.Base(),
 			Metrics: u.MetricsURL(), Header: header})
 	}
-	return runners, nil
+	return append(runners, a.kubernetes.otherSides()...), nil
 }
 
 // prepareReader returns the function that has the readings of a changed configuration read. Runners
@@ -74,7 +75,7 @@ func (a *App) prepareReader(before, now config.Config) (func(context.Context), e
 	if a.usesReadings(before) == a.usesReadings(now) &&
 		before.FlowControl.SLO == now.FlowControl.SLO &&
 		reflect.DeepEqual(before.Telemetry, now.Telemetry) {
-		runners, err := readRunners(now)
+		runners, err := a.readRunners(now)
 		if err != nil {
 			return nil, err
 		}

@@ -48,6 +48,13 @@ func (c Config) hasPool(name string) bool {
 	})
 }
 
+// hasGateway reports whether an upstream is the gateway of a pool.
+func (c Config) hasGateway(pool string) bool {
+	return slices.ContainsFunc(c.Upstreams, func(u dispatch.Upstream) bool {
+		return u.Pool == pool && u.IsGateway()
+	})
+}
+
 // validatePools reports what is wrong with the pools and with the upstreams that name them.
 func (c Config) validatePools() error {
 	var faults []error
@@ -62,6 +69,11 @@ func (c Config) validatePools() error {
 			faults = append(faults, fmt.Errorf("%s.name: pools[%d] is named %q too; give each "+
 				"pool a name of its own", path, first, pool.Name))
 			continue
+		}
+		if pool.Kubernetes.Prefill != "" && !c.hasGateway(pool.Name) {
+			faults = append(faults, fmt.Errorf("%s.kubernetes.prefill: no upstream leads to the "+
+				"pool; list its router in upstreams with mode: gateway and pool: %s", path,
+				pool.Name))
 		}
 		listed[pool.Name] = i
 		names = append(names, pool.Name)

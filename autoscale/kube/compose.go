@@ -60,7 +60,7 @@ func (c *composer) compose(now time.Time, o objects) State {
 		s.Runners, s.Err = c.pods(o)
 	}
 	slices.SortFunc(s.Runners, func(a, b Runner) int { return cmp.Compare(a.Name, b.Name) })
-	s.Replicas = replicas(s.Runners)
+	s.Replicas = replicas(c.counted(s.Runners, o))
 	if c.cfg.Target.Name != "" && o.target.known {
 		s.Desired = o.target.desired
 		s.Replicas = append(s.Replicas, c.missing(now, o)...)
@@ -194,6 +194,35 @@ func (c *composer) runner(p pod, name, url string, phase autoscale.Phase, since 
 
 func (c *composer) url(address string, number int32) string {
 	return c.cfg.Scheme + "://" + net.JoinHostPort(address, strconv.Itoa(int(number)))
+}
+
+// counted returns the runners that count as replicas. Of a pool with separate prefill and decode
+// these are the ones whose number the target sets; without a target, those of the side of which
+// fewer are ready, since a line needs both.
+func (c *composer) counted(runners []Runner, o objects) (counted []Runner) {
+	if len(c.roles) == 0 {
+		return runners
+	}
+	ready := map[Role]int{}
+	for _, r := range runners {
+		if r.Phase == autoscale.Ready {
+			ready[r.Role]++
+		}
+	}
+	short := Decode
+	if ready[Prefill] < ready[Decode] {
+		short = Prefill
+	}
+	for _, r := range runners {
+		counts := r.Role == short
+		if c.cfg.Target.Name != "" && o.target.known {
+			counts = o.target.selector.Matches(o.pods[r.Pod].labels)
+		}
+		if counts {
+			counted = append(counted, r)
+		}
+	}
+	return counted
 }
 
 // replicas returns a replica for each pod with runners, and for each other runner.

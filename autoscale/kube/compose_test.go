@@ -178,8 +178,8 @@ func TestInferencePoolPorts(t *testing.T) {
 	checkRunners(t, s,
 		runner("a", "8000", "10.0.0.1", Prefill), runner("a", "8001", "10.0.0.1", Prefill),
 		runner("b", "8000", "10.0.0.2", Decode), runner("b", "8001", "10.0.0.2", Decode))
-	if len(s.Replicas) != 2 {
-		t.Errorf("got the replicas %v, want one for each pod", s.Replicas)
+	if len(s.Replicas) != 1 || s.Replicas[0].ID != "b" {
+		t.Errorf("got the replicas %v, want one for each pod for tokens", s.Replicas)
 	}
 }
 
@@ -320,4 +320,36 @@ func TestMissingPods(t *testing.T) {
 				got, test.want)
 		}
 	}
+}
+
+// A line needs both sides: replicas are those of the side of which fewer are ready, or those of the
+// target.
+func TestReplicasOfSeparateSides(t *testing.T) {
+	cfg := PoolConfig{Selector: "app=vllm", Prefill: "role=prefill", Decode: "role=decode"}
+	side := func(name, role string, edits ...func(*corev1.Pod)) *corev1.Pod {
+		return newTestPod(name, "10.0.0.1", append(edits, labeled("role", role))...)
+	}
+	check := func(cfg PoolConfig, target scale, pods []*corev1.Pod, want ...string) {
+		t.Helper()
+		var got []string
+		for _, r := range composed(t, cfg, objects{pods: podsOf(pods...), target: target}).Replicas {
+			got = append(got, r.ID)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got\n%s", diff)
+		}
+	}
+	p0, p1 := side("p0", "prefill", ready(0)), side("p1", "prefill", ready(0))
+	d0, d1 := side("d0", "decode", ready(0)), side("d1", "decode", ready(0))
+	check(cfg, scale{}, []*corev1.Pod{p0, p1, d0}, "d0")
+	check(cfg, scale{}, []*corev1.Pod{p0, p1, d0, d1}, "d0", "d1")
+	check(cfg, scale{}, []*corev1.Pod{p0, side("p1", "prefill"), d0, d1}, "p0", "p1")
+	cfg.Target.Name = "vllm-prefill"
+	selector, err := labels.Parse("role=prefill")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(cfg, scale{known: true, desired: 3, selector: selector}, []*corev1.Pod{p0, p1, d0},
+		"p0", "p1", "missing/0")
+	check(cfg, scale{}, []*corev1.Pod{p0, p1, d0}, "d0")
 }

@@ -36,8 +36,10 @@ type PoolConfig struct {
 	// Target is the object whose number of replicas an autoscaler sets. Without it replicas that
 	// have no pod yet are not known, and no pod deletion cost is set.
 	Target Target `yaml:"target"`
-	// Prefill and Decode select, among the pods of the pool, those that compute prompts and those
-	// that generate tokens, if these are separate. Empty: every pod does both. Default: empty.
+	// Prefill selects, among the pods of the pool, those that compute prompts, if others generate
+	// tokens; decode selects these. Lines go to the router of the pool, an upstream with mode
+	// gateway, and the pool is metered by the side that is short. Empty: every pod does both.
+	// Default: empty.
 	Prefill string `yaml:"prefill"`
 	// Decode selects the pods that generate tokens; see prefill.
 	Decode string `yaml:"decode"`
