@@ -13,7 +13,7 @@ MISSING  = $(filter-out $(wildcard $(RECORDED)),$(RECORDED))
 
 .PHONY: help
 help: ## List the targets and their variables.
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 } \
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 } \
 	  /^## / { printf "             %s\n", substr($$0, 4) }' $(MAKEFILE_LIST)
 
 .PHONY: demo
@@ -25,7 +25,7 @@ build: ## Build the one binary into bin/.
 	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/tidefill
 
 .PHONY: test
-test: setup check unit keda kube e2e ## Install what is missing, then check and run all tests. CI runs this.
+test: setup check unit deploy keda kube e2e ## Install what is missing, then check and run all tests. CI runs this.
 	@echo "all tests passed$(if $(MISSING),; some were skipped because recordings are missing)"
 
 .PHONY: setup
@@ -38,6 +38,7 @@ check: columns words links ## Check format, line length, words, links, vet and l
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -C e2e ./...
+	$(GO) vet -C test/deploy ./...
 	$(GO) vet -C test/keda ./...
 	$(GO) vet -C test/kube ./...
 	$(GO) vet -C tools ./style
@@ -70,6 +71,10 @@ unit: ## Run unit, property and conformance tests under the race detector.
 .PHONY: e2e
 e2e: ## Run the real binary with the official SDKs, with kill -9 and faults.
 	cd e2e && $(GO) test -count=1 -timeout 30m ./...
+
+.PHONY: deploy
+deploy: ## Test the chart, the manifests, the image and the systemd unit.
+	$(GO) test -C test/deploy -count=1 -timeout 10m ./...
 
 .PHONY: keda
 keda: ## Run KEDA's own clients against the scaler. The first build takes 10 minutes.
@@ -119,6 +124,11 @@ fuzz: ## Run every fuzz target, FUZZ=20s each.
 .PHONY: docs
 docs: ## Generate the pages of the configuration and of the metrics again.
 	$(GO) generate ./config ./app
+
+.PHONY: manifests
+manifests: ## Generate the chart's schema and deploy/kubernetes again.
+	$(GO) test -C test/deploy -count=1 -run 'Schema|Alerts' . -args -update
+	$(GO) test -C test/deploy -count=1 -run Manifests . -args -update
 
 .PHONY: clean
 clean: ## Remove what was built.

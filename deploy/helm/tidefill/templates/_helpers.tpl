@@ -1,0 +1,61 @@
+{{/* The name of all objects. */}}
+{{- define "tidefill.name" -}}
+{{- if contains "tidefill" .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-tidefill" .Release.Name | trunc 52 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{- define "tidefill.selector" -}}
+app.kubernetes.io/name: tidefill
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "tidefill.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (.Values.serviceAccount.create | ternary (include "tidefill.name" .) "default") }}
+{{- end }}
+
+{{- define "tidefill.keysSecret" -}}
+{{- .Values.auth.secret | default (printf "%s-keys" (include "tidefill.name" .)) }}
+{{- end }}
+
+{{/* The scheme of the API and of the admin address. */}}
+{{- define "tidefill.scheme" -}}
+{{- if .Values.tls.secret }}https{{ else }}http{{ end }}
+{{- end }}
+
+{{/* Not empty: a pool is in Kubernetes, so the daemon uses the API server. */}}
+{{- define "tidefill.usesKubernetes" -}}
+{{- range .Values.config.pools }}{{ if .kubernetes }}true{{ end }}{{ end }}
+{{- end }}
+
+{{/* What the chart sets of the configuration. */}}
+{{- define "tidefill.fixedConfig" -}}
+listen: ":8080"
+admin_listen: ":8081"
+data: /var/lib/tidefill
+auth: {keys_file: /etc/tidefill-keys/keys.yaml}
+{{- with .Values.tls }}{{ if .secret }}
+tls:
+  cert_file: /etc/tidefill-tls/tls.crt
+  key_file: /etc/tidefill-tls/tls.key
+  {{- if .clientCA }}
+  client_ca_file: /etc/tidefill-tls/ca.crt
+  {{- end }}
+{{- end }}{{ end }}
+{{- if .Values.config.pools }}
+scaler:
+  listen: ":9090"
+  {{- with .Values.scaler.tls }}{{ if .secret }}
+  tls:
+    cert_file: /etc/tidefill-scaler-tls/tls.crt
+    key_file: /etc/tidefill-scaler-tls/tls.key
+    {{- if .clientCA }}
+    client_ca_file: /etc/tidefill-scaler-tls/ca.crt
+    {{- end }}
+  {{- end }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The configuration file. */}}
+{{- define "tidefill.config" -}}
+{{- mergeOverwrite (deepCopy .Values.config) (include "tidefill.fixedConfig" . | fromYaml) | toYaml }}
+{{- end }}

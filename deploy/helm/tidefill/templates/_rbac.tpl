@@ -1,0 +1,48 @@
+{{/* The rules that a pool needs: those of autoscale/kube/rbac.go. The argument is pools[].kubernetes. */}}
+{{- define "tidefill.poolRules" -}}
+{{- with .service }}
+- {apiGroups: [""], resources: [services], verbs: [list, watch], resourceNames: [{{ quote . }}]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+{{- end }}
+{{- with .inference_pool }}
+- apiGroups: [{{ $.inference_pool_group | default "inference.networking.k8s.io" }}]
+  resources: [inferencepools]
+  verbs: [list, watch]
+  resourceNames: [{{ quote . }}]
+{{- end }}
+- {apiGroups: [""], resources: [pods], verbs: [list, watch]}
+{{- with .target }}{{ if .name }}
+{{- $kind := .kind | default "Deployment" }}
+{{- $group := contains "/" (.api_version | default "apps/v1") | ternary (.api_version | default "apps/v1" | splitList "/" | first) "" }}
+{{- $resource := include "tidefill.plural" (lower $kind) }}
+{{- if ne $kind "StatefulSet" }}
+- {apiGroups: [""], resources: [pods], verbs: [patch]}
+{{- end }}
+- {apiGroups: [{{ quote $group }}], resources: [{{ $resource }}], verbs: [list, watch], resourceNames: [{{ quote .name }}]}
+- {apiGroups: [{{ quote $group }}], resources: [{{ $resource }}/scale], verbs: [get], resourceNames: [{{ quote .name }}]}
+{{- end }}{{ end }}
+{{- with .metrics }}
+{{- range list .running .waiting .kv_used }}
+{{- with (. | default dict).pods }}
+- {apiGroups: [custom.metrics.k8s.io], resources: [{{ printf "pods/%s" . | quote }}], verbs: [get]}
+{{- end }}
+{{- with (. | default dict).external }}
+- {apiGroups: [external.metrics.k8s.io], resources: [{{ quote . }}], verbs: [list]}
+{{- end }}
+{{- end }}
+{{- if .resources }}
+- {apiGroups: [metrics.k8s.io], resources: [pods], verbs: [list]}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The rules that the Lease needs. No rule can limit creation to a name. The argument is the name. */}}
+{{- define "tidefill.leaseRules" -}}
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, update], resourceNames: [{{ quote . }}]}
+{{- end }}
+
+{{/* The resource of a kind in lower case. */}}
+{{- define "tidefill.plural" -}}
+{{- if hasSuffix "s" . }}{{ . }}es{{ else if hasSuffix "y" . }}{{ trimSuffix "y" . }}ies{{ else }}{{ . }}s{{ end }}
+{{- end }}
