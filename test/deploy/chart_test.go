@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +62,15 @@ func nested(o *unstructured.Unstructured, path ...string) any {
 		return nil
 	}
 	return value
+}
+
+// Helm has nothing to say about the chart.
+func TestHelmLintsTheChart(t *testing.T) {
+	output, err := exec.Command("go", "tool", "helm", "lint", "--strict", "--quiet", chartDir,
+		"-f", "testdata/values/everything.yaml").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
 }
 
 // Faults of values are reported before anything is installed.

@@ -235,8 +235,10 @@ func (p *controlPlane) configFor(address, user string, groups ...string) (*rest.
 }
 
 // kubeconfig writes a kubeconfig for a user and a namespace.
-func (p *controlPlane) kubeconfig(file, address, user, namespace string) error {
-	certificate, key, err := p.ca.issue(user)
+func (p *controlPlane) kubeconfig(
+	file, address, user, namespace string, groups ...string,
+) error {
+	certificate, key, err := p.ca.issue(user, groups...)
 	if err != nil {
 		return err
 	}

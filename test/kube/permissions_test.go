@@ -56,25 +56,9 @@ func TestLeastPermissions(t *testing.T) {
 		{Name: "well", PoolConfig: kube.PoolConfig{Selector: "app=vllm",
 			Namespace: other.namespace}},
 	}
-	lead := func(d *daemon) {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() {
-			done <- d.Lead(ctx, func(ctx context.Context) error {
-				<-ctx.Done()
-				return nil
-			})
-		}()
-		t.Cleanup(func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		})
-	}
 
 	all := w.daemon(options{user: "all-" + w.namespace}, pools...)
-	lead(all)
+	lead(t, all)
 	until(t, func() string {
 		if err := all.useAll(); err != nil {
 			return err.Error()
@@ -97,7 +81,7 @@ func TestLeastPermissions(t *testing.T) {
 					roles: func(roles []rbacv1.Role) []rbacv1.Role {
 						return without(roles, w.namespace, i, verb)
 					}}, pools...)
-				lead(d)
+				lead(t, d)
 				want := fmt.Sprintf("apiGroups [%q], resources [%q], verbs [%q]",
 					rule.APIGroups[0], rule.Resources[0], verb)
 				until(t, func() string {
@@ -113,6 +97,25 @@ func TestLeastPermissions(t *testing.T) {
 			})
 		}
 	}
+}
+
+// lead competes for the Lease until the test ends.
+func lead(t *testing.T, d *daemon) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- d.Lead(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // without returns the roles without a verb of a rule in a namespace.

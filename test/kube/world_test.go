@@ -34,8 +34,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldIn(t, metav1.ObjectMeta{GenerateName: "test-"})
+}
+
+// newWorldIn creates the namespace of a world.
+func newWorldIn(t *testing.T, meta metav1.ObjectMeta) *world {
+	t.Helper()
 	namespace, err := plane.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+		ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,16 +10,10 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
-	"k8s.io/client-go/rest"
 )
 
 // Release is an installation of the chart.
-type Release struct {
-	Name, Namespace string
-	// Cluster is where the function lookup reads objects. Nil: it finds none, as with helm
-	// template.
-	Cluster *rest.Config
-}
+type Release struct{ Name, Namespace string }
 
 // File is what a template has become.
 type File struct {
@@ -27,7 +21,8 @@ type File struct {
 	Text string
 }
 
-// Render renders the chart of a directory with values in YAML. Files are sorted by name; those
+// Render renders the chart of a directory with values in YAML, as helm template does: the function
+// lookup finds nothing. Files are sorted by name; those
 // without content are left out.
 func (r Release) Render(dir, values string) ([]File, error) {
 	c, err := loader.Load(dir)
@@ -43,12 +38,7 @@ func (r Release) Render(dir, values string) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var e engine.Engine
-	if r.Cluster != nil {
-		e = engine.New(r.Cluster)
-	}
-	e.Strict = false // optional keys of config are read
-	rendered, err := e.Render(c, all)
+	rendered, err := engine.Render(c, all)
 	if err != nil {
 		return nil, err
 	}

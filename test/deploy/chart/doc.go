@@ -1,3 +1,2 @@
-// Package chart renders the Helm chart as helm does, so that tests of this module and of test/kube
-// see what users install.
+// Package chart renders the Helm chart, so that tests see what users install.
 package chart
