@@ -57,5 +57,10 @@ scaler:
 
 {{/* The configuration file. */}}
 {{- define "tidefill.config" -}}
-{{- mergeOverwrite (deepCopy .Values.config) (include "tidefill.fixedConfig" . | fromYaml) | toYaml }}
+{{- $config := mergeOverwrite (deepCopy .Values.config) (include "tidefill.fixedConfig" . | fromYaml) }}
+{{- if include "tidefill.usesKubernetes" . }}{{/* releases in one namespace have Leases of their own */}}
+{{- $lease := dict "lease" (include "tidefill.name" .) }}
+{{- $_ := set $config "kubernetes" (mergeOverwrite $lease ($config.kubernetes | default dict)) }}
+{{- end }}
+{{- toYaml $config }}
 {{- end }}
