@@ -81,7 +81,7 @@ keda: ## Run KEDA's own clients against the scaler. The first build takes 10 min
 	$(GO) test -C test/keda -count=1 -timeout 10m ./...
 
 .PHONY: kube
-kube: ## Test autoscale/kube with a real API server. The first build takes minutes.
+kube: ## Test autoscale/kube and the closed loop with a real API server. The first build takes minutes.
 	$(GO) test -C test/kube -count=1 -timeout 30m ./...
 
 KILLS  ?= 1000

@@ -80,8 +80,23 @@ func until(t *testing.T, missing func() string) {
 // deployment creates a Deployment of model servers, and a Service of the same name.
 func (w *world) deployment(name string, replicas int32) {
 	w.t.Helper()
+	w.modelServers(name, replicas, 30*time.Second)
+	_, err := plane.admin.CoreV1().Services(w.namespace).Create(w.t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": name},
+			Ports: []corev1.ServicePort{
+				{Name: "http", Port: 80, TargetPort: intstr.FromString("http")}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// modelServers creates a Deployment of model servers that have a time to end in whole seconds.
+func (w *world) modelServers(name string, replicas int32, toEnd time.Duration) {
+	w.t.Helper()
 	labels := map[string]string{"app": name}
-	grace := int64(30)
+	grace := int64(toEnd.Seconds())
 	_, err := plane.admin.AppsV1().Deployments(w.namespace).Create(w.t.Context(),
 		&appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -94,14 +109,6 @@ func (w *world) deployment(name string, replicas int32) {
 				},
 			},
 		}, metav1.CreateOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	_, err = plane.admin.CoreV1().Services(w.namespace).Create(w.t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{
-			{Name: "http", Port: 80, TargetPort: intstr.FromString("http")}}},
-	}, metav1.CreateOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
