@@ -83,6 +83,9 @@ type HarvestConfig struct {
 	// Trust is the weight of Share in the measured share, as time at the predicted rate. Default:
 	// 10m.
 	Trust time.Duration `yaml:"trust"`
+	// Busy is how long the work left must last for the share to be measured. Default: 5m, since the
+	// last lines of a job can't fill every replica.
+	Busy time.Duration `yaml:"busy"`
 	// KV is the share of the KV cache that may be used. Default: 0.85.
 	KV float64 `yaml:"kv"`
 	// Slots is the number of sequences kept free for interactive requests. Default: 16.
@@ -168,8 +171,10 @@ type DownConfig struct {
 
 // DownTuning holds the constants of removing replicas.
 type DownTuning struct {
-	// Share of a pool's replicas, at least one, may be removed in a minute. Default: 0.10.
+	// Share of a pool's replicas, at least one, may be removed in the time every. Default: 0.10.
 	Share float64 `yaml:"share"`
+	// Every is the time in which a share may be removed. Default: 1m.
+	Every time.Duration `yaml:"every"`
 	// Drain is how long lines in flight may keep a replica that shall go. After that it is no
 	// longer reported as wanted, and lines that it loses are sent again. Default: 10m, so that few
 	// answers that are paid for are lost.
@@ -188,7 +193,7 @@ func DefaultConfig() Config {
 			UnknownFactor: 6, Sample: 50, SpotSlack: 2, Horizon: 14 * 24 * time.Hour,
 		}},
 		Down: DownConfig{Hold: 10 * time.Minute, BatchHold: 5 * time.Minute,
-			DownTuning: DownTuning{Share: 0.10, Drain: 10 * time.Minute}},
+			DownTuning: DownTuning{Share: 0.10, Every: time.Minute, Drain: 10 * time.Minute}},
 		QueueLength: QueueLengthConfig{LinesPerReplica: 10_000, Stabilization: 5 * time.Minute},
 		RequestRate: RequestRateConfig{PerReplica: 2.5, Margin: 0.1},
 		Separate:    SeparateConfig{Within: 2 * time.Hour},
@@ -199,7 +204,7 @@ func DefaultConfig() Config {
 			},
 			Harvest: HarvestConfig{
 				Target: 0.8, Share: 0.85, ShareLeast: 0.2, ShareMost: 1.5, Memory: time.Hour,
-				Trust: 10 * time.Minute, KV: 0.85, Slots: 16,
+				Trust: 10 * time.Minute, Busy: 5 * time.Minute, KV: 0.85, Slots: 16,
 			},
 		},
 	}
@@ -246,6 +251,7 @@ func (c Config) Validate() error {
 		h.Share, h.ShareLeast, h.ShareMost)
 	positive("tuning.harvest.memory", h.Memory)
 	positive("tuning.harvest.trust", h.Trust)
+	check(h.Busy >= 0, "tuning.harvest.busy", "is %v, must not be negative", h.Busy)
 	share("tuning.harvest.kv", h.KV)
 	check(h.Slots >= 0, "tuning.harvest.slots", "is %d, must not be negative", h.Slots)
 
@@ -272,6 +278,7 @@ func (c Config) Validate() error {
 		"hold %v, batch_hold %v and dry %v must not be negative", c.Down.Hold, c.Down.BatchHold,
 		c.Down.Dry)
 	share("down.tuning.share", c.Down.Share)
+	check(c.Down.Every >= 0, "down.tuning.every", "is %v, must not be negative", c.Down.Every)
 	check(c.Down.Drain >= 0, "down.tuning.drain", "is %v, must not be negative", c.Down.Drain)
 	check(c.QueueLength.LinesPerReplica >= 1, "queue_length.lines_per_replica",
 		"is %d, must be at least 1", c.QueueLength.LinesPerReplica)

@@ -25,10 +25,12 @@ func TestValidate(t *testing.T) {
 		{"tuning.forecast.learn: ", func(c *Config) { c.Forecast.Learn = 2 }},
 		{"tuning.forecast.burst: ", func(c *Config) { c.Forecast.Burst = 0.5 }},
 		{"tuning.harvest.share: ", func(c *Config) { c.Harvest.ShareLeast = 2 }},
+		{"tuning.harvest.busy: ", func(c *Config) { c.Harvest.Busy = -1 }},
 		{"start.tuning.starts: ", func(c *Config) { c.Start.Starts = 0 }},
 		{"deadline.tuning.uncertainty: ", func(c *Config) { c.Deadline.Uncertainty = -1 }},
 		{"deadline.tuning.horizon: ", func(c *Config) { c.Deadline.Horizon = time.Minute }},
 		{"down.tuning.share: ", func(c *Config) { c.Down.Share = 0 }},
+		{"down.tuning.every: ", func(c *Config) { c.Down.Every = -1 }},
 		{"queue_length.lines_per_replica: ", func(c *Config) { c.QueueLength.LinesPerReplica = 0 }},
 		{"separate.within: ", func(c *Config) { c.Separate.Within = 0 }},
 	}

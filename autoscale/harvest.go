@@ -45,7 +45,7 @@ func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 		return
 	}
 	rate := r.rate(requests / float64(ready))
-	if rate <= 0 || rate*float64(ready)*enoughWork.Seconds() > waiting {
+	if rate <= 0 || rate*float64(ready)*h.cfg.Busy.Seconds() > waiting {
 		return
 	}
 	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + length.Seconds())
@@ -56,7 +56,3 @@ func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 	h.share = (h.achieved + portable.Rounded(trust*h.cfg.Share)) / (h.predicted + trust)
 	h.share = min(max(h.share, h.cfg.ShareLeast), h.cfg.ShareMost)
 }
-
-// enoughWork is how long the work left must last for a pool to count as busy. The last lines of a
-// job cannot fill every replica.
-const enoughWork = 5 * time.Minute

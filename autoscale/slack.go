@@ -26,7 +26,7 @@ func (c *slack) Step(now time.Time, s State) Decision {
 	dry := len(s.Jobs) == 0
 	d := c.tracker.decide(now, s, o.want, func(p *Pool) removal {
 		if dry && !p.Interactive.Served {
-			return removal{c.cfg.Down.Dry, 1} // none of them does anything
+			return removal{hold: c.cfg.Down.Dry, share: 1} // none of them does anything
 		}
 		return c.tracker.removal(p)
 	})

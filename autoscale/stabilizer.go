@@ -31,10 +31,11 @@ type stabilizer struct {
 }
 
 // removal is how replicas are removed: when fewer have sufficed for a time, and at most a share of
-// those that exist, at least one, per minute.
+// those that exist, at least one, in a time.
 type removal struct {
 	hold  time.Duration
 	share float64
+	every time.Duration
 }
 
 // limit returns the number of replicas to have when a number is wanted and another exists.
@@ -47,7 +48,7 @@ func (s *stabilizer) limit(now time.Time, wanted, existing int, r removal) int {
 	case wanted >= existing:
 		return wanted
 	case highest >= existing, now.Sub(s.begun) < r.hold,
-		!s.reduced.IsZero() && now.Sub(s.reduced) < time.Minute && r.share < 1:
+		!s.reduced.IsZero() && now.Sub(s.reduced) < r.every && r.share < 1:
 		return existing
 	}
 	s.reduced = now

@@ -136,7 +136,7 @@ func (w *tracker) decide(
 
 // removal returns how replicas of a pool are removed.
 func (w *tracker) removal(p *Pool) removal {
-	r := removal{w.cfg.Down.BatchHold, w.cfg.Down.Share}
+	r := removal{w.cfg.Down.BatchHold, w.cfg.Down.Share, w.cfg.Down.Every}
 	if p.Interactive.Served {
 		r.hold = w.cfg.Down.Hold
 	}

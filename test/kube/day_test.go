@@ -123,7 +123,8 @@ func (d *day) compressed() config.Config {
 	cfg := d.cfg
 	a := &cfg.Autoscale
 	for _, of := range []*time.Duration{&a.Step, &a.Start.Cold, &a.Deadline.Guard, &a.Down.Hold,
-		&a.Down.BatchHold, &a.Down.Dry, &a.Down.Drain, &a.Harvest.Memory, &a.Harvest.Trust} {
+		&a.Down.BatchHold, &a.Down.Dry, &a.Down.Drain, &a.Down.Every, &a.Harvest.Memory,
+		&a.Harvest.Trust, &a.Harvest.Busy} {
 		*of = d.real(*of)
 	}
 	m := &cfg.FlowControl.Engine.CostModel
