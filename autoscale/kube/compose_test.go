@@ -332,7 +332,8 @@ func TestReplicasOfSeparateSides(t *testing.T) {
 	check := func(cfg PoolConfig, target scale, pods []*corev1.Pod, want ...string) {
 		t.Helper()
 		var got []string
-		for _, r := range composed(t, cfg, objects{pods: podsOf(pods...), target: target}).Replicas {
+		s := composed(t, cfg, objects{pods: podsOf(pods...), target: target})
+		for _, r := range s.Replicas {
 			got = append(got, r.ID)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
