@@ -73,9 +73,8 @@ func (c *Controller) feedPrompts(r *runner) {
 	}
 }
 
-// promptsOfFeed returns how many prompt tokens may wait on a runner without interactive requests,
-// as far as is known, and when that number has grown by a prompt: the engine has computed some
-// since.
+// promptsOfFeed returns how many prompt tokens may wait on a runner that lines fill, as far as is
+// known, and when that number has grown by a prompt: the engine has computed some since.
 func (c *Controller) promptsOfFeed(now time.Time, r *runner) (tokens float64, more time.Time) {
 	prompt := max(c.sizes.compute, 1)
 	tokens = portable.Rounded(max(r.feed.prompts, float64(c.tuning.Pace.MaxPrompts)) * prompt)

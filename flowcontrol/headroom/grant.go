@@ -123,7 +123,7 @@ func (c *Controller) grantPrompts(
 		return
 	}
 	r.feed.short = true
-	if !c.shared {
+	if !c.shared || r.packed > 0 {
 		g.Reason, r.due = flowcontrol.ReasonPrompt, more
 		return
 	}
@@ -175,13 +175,8 @@ func lower(g *flowcontrol.RunnerAllowance, lines int, reason flowcontrol.Reason)
 // start, and when that number grows; zero: not with time alone.
 func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more time.Time) {
 	waiting := float64(c.tuning.Pace.MaxPrompts) * max(c.sizes.compute, 1)
-	if !c.shared {
+	if !c.shared || r.packed > 0 {
 		return c.promptsOfFeed(now, r)
-	}
-	// Enough for two chunks, but fewer requests than make engines shed.
-	if r.packed > 0 {
-		return min(max(c.tuning.PromptTokens.Max, float64(2*c.engine.MaxBatchedTokens)),
-			waiting), time.Time{}
 	}
 	if c.promptsAreFree() {
 		return c.promptTokens.value, time.Time{}

@@ -165,11 +165,15 @@ func (it *iterations) prompts(
 	// price is the credit that a token uses: its time, and the credit not earned in that time.
 	price := token * target / base
 	earn := target/base - 1 // per millisecond
-	credit := it.credit + portable.Rounded(milliseconds(silence)*earn) -
-		portable.Rounded((own.computed-it.accounted)*price)
-	credit = min(credit, milliseconds(cfg.MaxCredit))
-	owed := portable.Rounded(float64(own.prefilling) * price)
-	if credit > owed {
+	since := portable.Rounded(milliseconds(silence) * earn)
+	credit := it.credit + since - portable.Rounded((own.computed-it.accounted)*price)
+	owed, most := portable.Rounded(float64(own.prefilling)*price), milliseconds(cfg.MaxCredit)
+	if it.fromMetrics {
+		// Prompts that were computed since the last metrics are not known to be.
+		if credit = min(credit, owed+most); credit > owed {
+			return min(credit/price, limit+since/price), time.Time{}
+		}
+	} else if credit = min(credit, most); credit > owed {
 		return min(credit/price, limit), time.Time{}
 	}
 	end := it.seenAt.Add(it.silence() + 1)
