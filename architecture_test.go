@@ -67,6 +67,7 @@ var mayImport = map[string][]string{
 	"simulator/scenario": {"simulator/engine", "simulator/workload"},
 	"simulator": {"costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
 		"simulator", "internal/recording"},
+	"autoscale/observed": {"autoscale", "dispatch/plan", "flowcontrol"},
 	"autoscale/driver": {"autoscale", "dispatch", "dispatch/plan", "flowcontrol", "store"},
 	"config": {"config", "api", "autoscale", "autoscale/keda", "autoscale/kube", "dispatch",
 		"flowcontrol", "internal/httpserver", "internal/wallclock", "scheduler", "store",

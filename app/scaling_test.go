@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,6 +31,7 @@ type scaledDaemon struct {
 	cfg    config.Config
 	hangup chan os.Signal
 	scaler externalscaler.ExternalScalerClient
+	stop   func()
 }
 
 // startScaled runs a daemon whose pool has no replica.
@@ -43,8 +45,9 @@ func startScaled(t *testing.T) *scaledDaemon {
 	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "night",
 		Models: []string{"m"}, Max: 3, Role: autoscale.RoleBatch}}}
 	cfg.Scaler.Listen = listener.Addr().String()
+	cfg.Autoscale.Record = filepath.Join(t.TempDir(), "decisions.jsonl")
 	d := &scaledDaemon{t: t, cfg: cfg, hangup: make(chan os.Signal)}
-	d.App, _ = apptest.Start(t, cfg, app.Options{ScalerListener: listener, Reload: d.hangup,
+	d.App, d.stop = apptest.Start(t, cfg, app.Options{ScalerListener: listener, Reload: d.hangup,
 		Load: func() (config.Config, error) { return d.cfg, nil }})
 	conn, err := grpc.NewClient(d.ScalerAddr(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -170,6 +173,10 @@ func TestFromZeroAndBack(t *testing.T) {
 	d.await("the work is done", func(replicas float64, active bool) bool {
 		return replicas == 0 && !active
 	})
+	d.stop()
+	if series := checkRecord(t, d.cfg.Autoscale); !slices.Equal(series, []int{0, 1, 0}) {
+		t.Errorf("the replicas were %v, want 0, 1 and 0", series)
+	}
 }
 
 // The bounds of pools and the settings of scaling follow a reload; what else pools are needs a

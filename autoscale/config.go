@@ -27,6 +27,12 @@ type Config struct {
 	// Separate configures the policy separate.
 	Separate SeparateConfig `yaml:"separate" config:"policy"`
 
+	// Record names a file to which the daemon appends every decision with what it was based on, so
+	// that tidefill simulate --decisions FILE can decide again, with other settings. A file of 256
+	// MiB becomes FILE.1. It contains IDs of batches and names of tenants, models and runners.
+	// Empty: nothing is recorded. Default: empty.
+	Record string `yaml:"record"`
+
 	Tuning `yaml:"tuning"`
 }
 

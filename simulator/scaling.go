@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/simulator/engine"
@@ -84,7 +85,7 @@ func (s *scaling) wake(at time.Time) {
 
 func (s *scaling) step() {
 	now := s.sim.now
-	decision := s.fleet.Step(now, s.state())
+	decision := s.decide(s.observe())
 	s.nextStep = time.Time{}
 	s.forecasts = decision.Jobs
 	if d := s.sim.dispatcher; d != nil {
@@ -100,6 +101,11 @@ func (s *scaling) step() {
 		decision.Wake = now.Add(time.Second)
 	}
 	s.wake(decision.Wake)
+}
+
+// decide returns the policy's decision on a state. Those of a recorded one come from here too.
+func (s *scaling) decide(state observed.State) autoscale.Decision {
+	return s.fleet.Step(state.At, state.Autoscale())
 }
 
 func (s *scaling) recordForecast(f autoscale.Forecast) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -30,28 +31,24 @@ func (m *meanMix) add(prompt, output int) {
 	m.output += (float64(output) - m.output) / m.seen
 }
 
-// state returns the state of the pools and jobs as the daemon knows it.
-func (s *scaling) state() autoscale.State {
-	var state autoscale.State
+// state returns the state of the pools and jobs on which the policy decides.
+func (s *scaling) state() autoscale.State { return s.observe().Autoscale() }
+
+// observe returns what the daemon knows of the pools and jobs. Every pool serves every job.
+func (s *scaling) observe() observed.State {
+	state := observed.State{At: s.sim.now}
 	if d := s.sim.dispatcher; d != nil {
 		for _, d := range d.planner.Demand() {
-			state.Jobs = append(state.Jobs, autoscale.Job{
-				ID: d.Key.Batch, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline,
-				Lines: d.Lines, Prompt: d.Prompt, Output: d.Output, Work: d.Work, Least: d.Least,
-				Paused: d.Paused, Most: d.Most, MostOutput: d.MostOutput,
-				Longest: d.Longest, Answered: d.Answered, InFlight: d.InFlight,
-			})
+			d.Key.Model = ""
+			state.Jobs = append(state.Jobs, d)
 		}
 	}
 	progress := s.sim.progress()
 	for i, x := range s.sim.pools {
-		flow := s.flow.For(x.planned, models())
-		p := autoscale.Pool{
-			ID: x.name, Min: x.scaling.Min, Max: x.scaling.Max, Price: x.scaling.Price,
-			Reclaim: x.scaling.Reclaim,
-			Engine:  flow.Engine, SLO: flow.SLO, BatchOnly: flow.UnsharedIterations(),
-			Harvested: x.work,
-		}
+		p := observed.NewPool(autoscale.PoolConfig{Name: x.name, Min: x.scaling.Min,
+			Max: x.scaling.Max, Price: x.scaling.Price, Reclaim: x.scaling.Reclaim},
+			s.flow.For(x.planned, models()))
+		p.Harvested = x.work
 		if x.scaling.Max == 0 {
 			p.Min, p.Max = x.wanted, x.wanted
 		}
@@ -69,7 +66,6 @@ func (s *scaling) state() autoscale.State {
 }
 
 var phases = map[phase]autoscale.Phase{starting: autoscale.Starting, ready: autoscale.Ready,
-
 	draining: autoscale.Draining}
 
 // rate returns the interactive requests a second over the last minute; NaN if less than ten seconds

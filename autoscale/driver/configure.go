@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/observed"
 )
 
 // configured is what a Driver decides by. Run takes over what others set.
@@ -42,9 +43,19 @@ func (d *Driver) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	if cfg.Record != d.cfg.Record {
+		if err := d.record.close(); err != nil {
+			d.log.WarnContext(ctx, "could not close the record of decisions", "error", err)
+		}
+		d.record = newRecord(cfg)
+	}
+	now := time.Now().Round(0) // as it is recorded
+	d.record.beginAnew()
 	for _, learned := range d.fleet.Learned(now) {
-		if err := next.Recall(now, learned, 0); err != nil {
+		err := next.Recall(now, learned, 0)
+		if err == nil {
+			d.record.handedOver([]observed.Recalled{{At: now, PoolLearned: learned}})
+		} else {
 			d.log.InfoContext(ctx, "what was learned for scaling a pool does not fit the new "+
 				"configuration; it is measured anew", "pool", learned.Pool, "reason", err)
 		}

@@ -12,7 +12,7 @@ import (
 // decide gathers the state, steps the fleet, has the decision carried out, and publishes it. It
 // returns when the next decision is due at the latest.
 func (d *Driver) decide(ctx context.Context) (wake time.Time, err error) {
-	if err := d.memory.load(ctx, d.fleet); err != nil {
+	if err := d.load(ctx); err != nil {
 		return wake, err
 	}
 	g, err := d.gather(ctx)
@@ -20,6 +20,7 @@ func (d *Driver) decide(ctx context.Context) (wake time.Time, err error) {
 		return wake, err
 	}
 	decision := d.fleet.Step(g.at, g.state)
+	d.recorded(ctx, g, decision)
 	for i := range decision.Pools {
 		d.apply(g, &decision.Pools[i], &g.state.Pools[i])
 	}

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -60,6 +61,8 @@ type Driver struct {
 	fleet   *autoscale.Fleet
 	leaving map[string]*leaving // by pool
 	memory  *memory
+	record  *record
+	last    time.Time // of the last state; it never decreases
 }
 
 // New returns a driver. Run starts it.
@@ -71,6 +74,7 @@ func New(cfg autoscale.Config, deps Deps) (*Driver, error) {
 		configured: configured{cfg: cfg, pools: deps.Pools}}
 	d.declared = &declarations{byPool: map[string]autoscale.Declaration{}, changed: d.Poke}
 	d.memory = &memory{dispatcher: deps.Dispatcher, log: d.log}
+	d.record = newRecord(cfg)
 	var err error
 	if d.fleet, err = autoscale.NewFleet(cfg); err != nil {
 		return nil, err
@@ -116,6 +120,9 @@ const leastPause = 200 * time.Millisecond
 func (d *Driver) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		d.wait(ctx, max(leastPause, min(lookEvery, d.cfg.Step, d.once(ctx))))
+	}
+	if err := d.record.close(); err != nil {
+		return fmt.Errorf("close the record of decisions: %w", err)
 	}
 	return nil
 }

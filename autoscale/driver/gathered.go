@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // gathered is the state of the pools and jobs at one moment.
 type gathered struct {
-	at     time.Time
-	survey plan.Survey
-	state  autoscale.State
+	at       time.Time
+	survey   plan.Survey
+	observed observed.State
+	state    autoscale.State // of observed
 	// removable holds the pools of which single replicas can be chosen to go.
 	removable map[string]bool
 	// runners of replicas, by pool and replica
@@ -30,14 +31,18 @@ func (d *Driver) gather(ctx context.Context) (*gathered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for the work left: %w", err)
 	}
-	g := &gathered{at: survey.At, survey: survey, removable: map[string]bool{},
+	// By the wall clock alone, as are deadlines and what Kubernetes says of pods, and as it is
+	// recorded: a monotonic reading would make recorded decisions differ in the ninth digit.
+	if at := survey.At.Round(0); at.After(d.last) {
+		d.last = at
+	}
+	g := &gathered{at: d.last, survey: survey, removable: map[string]bool{},
 		runners: map[string]map[string][]string{}, batches: map[string]string{}}
 	d.traffic.surveyed(survey)
 	for _, j := range survey.Jobs {
-		id := jobID(j.Key)
-		g.batches[id] = j.Key.Batch
-		g.state.Jobs = append(g.state.Jobs, jobOf(id, j))
+		g.batches[observed.JobID(j.Key)] = j.Key.Batch
 	}
+	g.observed = observed.State{At: g.at, Jobs: survey.Jobs}
 	inFlight := g.linesInFlight()
 	for _, c := range d.declared.over(d.pools) {
 		all, removable, err := d.replicas(c.Name, survey)
@@ -54,35 +59,16 @@ func (d *Driver) gather(ctx context.Context) (*gathered, error) {
 				g.ending = append(g.ending, r.Runners...)
 			}
 		}
-		p := poolOf(c, d.deps.Flow(c))
+		p := observed.NewPool(c, d.deps.Flow(c))
 		p.Replicas = d.leavingOf(c.Name).apply(g.at, withProgress(all, survey), inFlight)
 		p.Harvested = harvestedOf(c.Name, survey)
 		if c.Role != autoscale.RoleBatch {
 			p.Interactive = d.traffic.interactive(g.at, c.Name, survey)
 		}
-		g.state.Pools = append(g.state.Pools, p)
+		g.observed.Pools = append(g.observed.Pools, p)
 	}
+	g.state = g.observed.Autoscale()
 	return g, nil
-}
-
-// jobID identifies a job: a batch has one for each of its models.
-func jobID(key plan.JobKey) string { return key.Batch + "/" + key.Model }
-
-func jobOf(id string, d plan.Demand) autoscale.Job {
-	return autoscale.Job{
-		ID: id, Model: d.Key.Model, Created: d.Created, StartBy: d.StartBy, Deadline: d.Deadline,
-		Lines: d.Lines, Work: d.Work, Least: d.Least, Most: d.Most, MostOutput: d.MostOutput,
-		Prompt: d.Prompt, Output: d.Output, Longest: d.Longest, Answered: d.Answered,
-		InFlight: d.InFlight, Paused: d.Paused,
-	}
-}
-
-func poolOf(c autoscale.PoolConfig, flow flowcontrol.Config) autoscale.Pool {
-	return autoscale.Pool{
-		ID: c.Name, Models: c.Models, Min: c.Min, Max: c.Max, Price: c.Price, Reclaim: c.Reclaim,
-		ColdStart: c.ColdStart, Engine: flow.Engine, SLO: flow.SLO,
-		BatchOnly: c.Role == autoscale.RoleBatch || flow.UnsharedIterations(),
-	}
 }
 
 // replicas lists the replicas of a pool, and reports whether those that go can be chosen.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -53,14 +54,26 @@ type keptSnapshot struct {
 }
 
 // load hands over to the fleet what was learned before, once. Nothing may be decided before.
-func (m *memory) load(ctx context.Context, fleet *autoscale.Fleet) error {
-	if m.loaded {
+func (d *Driver) load(ctx context.Context) error {
+	if d.memory.loaded {
 		return nil
 	}
+	recalled, err := d.memory.load(ctx, d.fleet)
+	if err == nil {
+		d.record.handedOver(recalled)
+	}
+	return err
+}
+
+// load hands over to a fleet what was learned before, and returns it.
+func (m *memory) load(
+	ctx context.Context, fleet *autoscale.Fleet,
+) (recalled []observed.Recalled, err error) {
 	states, err := m.dispatcher.States(ctx, learnedKind)
 	if err != nil {
-		return fmt.Errorf("read what was learned of the pools: %w", err)
+		return nil, fmt.Errorf("read what was learned of the pools: %w", err)
 	}
+	now := time.Now()
 	for _, state := range states {
 		var kept keptLearned
 		err := json.Unmarshal(state.Data, &kept)
@@ -68,15 +81,18 @@ func (m *memory) load(ctx context.Context, fleet *autoscale.Fleet) error {
 		case err == nil && kept.Version != keptVersion:
 			err = fmt.Errorf("it has the version %d, want %d", kept.Version, keptVersion)
 		case err == nil:
-			err = fleet.Recall(time.Now(), kept.PoolLearned, max(0, state.Age))
+			err = fleet.Recall(now, kept.PoolLearned, max(0, state.Age))
 		}
-		if err != nil {
+		if err == nil {
+			recalled = append(recalled, observed.Recalled{At: now, Age: max(0, state.Age),
+				PoolLearned: kept.PoolLearned})
+		} else {
 			m.log.InfoContext(ctx, "what was learned for scaling a pool is not used; it is "+
 				"measured anew", "pool", state.Pool, "reason", err)
 		}
 	}
 	m.loaded = true
-	return nil
+	return recalled, nil
 }
 
 // save keeps the snapshot if it has changed, and what was learned from time to time.

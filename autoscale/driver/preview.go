@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
@@ -45,7 +46,7 @@ func (d *Driver) Preview(ctx context.Context, jobs []plan.Demand) (Previewed, er
 // preview answers a question. A process that does not decide uses what the one that does has
 // learned.
 func (d *Driver) preview(q question) (a previewed) {
-	if a.err = d.memory.load(q.ctx, d.fleet); a.err != nil {
+	if a.err = d.load(q.ctx); a.err != nil {
 		return a
 	}
 	g, err := d.gather(q.ctx)
@@ -54,7 +55,7 @@ func (d *Driver) preview(q question) (a previewed) {
 	}
 	jobs := make([]autoscale.Job, len(q.jobs))
 	for i, j := range q.jobs {
-		jobs[i] = jobOf(jobID(j.Key), j)
+		jobs[i] = observed.Job(j)
 	}
 	a.Preview = d.fleet.Peek(g.at, g.state, jobs)
 	a.Tenants = map[string]string{}

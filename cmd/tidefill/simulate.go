@@ -37,12 +37,14 @@ type simulation struct {
 
 	recordings []string // files to compare with
 	profile    string   // of the engines of the recorded pool
+	decisions  string   // file of recorded decisions
 }
 
 func simulateCommand() *cobra.Command {
 	var s simulation
 	cmd := &cobra.Command{
-		Use:   "simulate SCENARIO.yaml... | --random N | --compare RECORDING [SCENARIO.yaml]",
+		Use: "simulate SCENARIO.yaml... | --random N | --compare RECORDING [SCENARIO.yaml] | " +
+			"--decisions FILE",
 		Short: "Try policies on a simulated pool, faster than real time",
 		Long: `Run the daemon's own scheduling, flow control and scaling against a model of the pool, and report the effect on interactive users
 and on batches. Each scenario runs without batch work and with each policy, with the same arrivals; the difference is the cost of
@@ -51,6 +53,9 @@ batch work. docs/scenarios.md describes the keys of a scenario, docs/simulate.md
 With --compare, simulate what serve --record has recorded, with the recorded policy, and compare each measure of the simulation
 with the recorded one. The pool is that of the scenario, if one is given; otherwise the cost model of its engines is --profile, or
 is fitted to the recording.
+
+With --decisions, decide again how many replicas there should be, on what a daemon has recorded in autoscale.record, and print where
+the number changes. With the daemon's configuration the decisions are the recorded ones.
 
 With --random, run a policy on pools drawn at random and compare it with the best safe static
 setting of each. docs/random-pools.md says what is drawn and how to read the report.
@@ -62,11 +67,18 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
   tidefill simulate s1.yaml --explain 20m
   tidefill simulate --random 100 --seed 1 --out study
   tidefill simulate --random 1 --only 17 --explain 12m
-  tidefill simulate --compare recording.jsonl --profile ours.yaml`,
+  tidefill simulate --compare recording.jsonl --profile ours.yaml
+  tidefill simulate --decisions decisions.jsonl --config tidefill.yaml --set autoscale.deadline.guard=5m`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case s.random.count != 0:
 				return cobra.NoArgs(cmd, args)
+			case s.decisions != "" && (len(args) > 0 || len(s.policies) > 0 ||
+				len(s.recordings) > 0):
+				return usageErrorf("--decisions takes no scenario, and no --policy or --compare; " +
+					"set what differs with --set autoscale.")
+			case s.decisions != "":
+				return nil
 			case len(s.recordings) > 0:
 				return nil
 			}
@@ -76,6 +88,8 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 			switch {
 			case s.random.count != 0:
 				return s.runRandom(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			case s.decisions != "":
+				return s.decideAgain(cmd.OutOrStdout())
 			case len(s.recordings) > 0:
 				return s.compareRecording(cmd.Context(), args, cmd.OutOrStdout(),
 					cmd.ErrOrStderr())
@@ -121,6 +135,8 @@ func (s *simulation) registerFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&s.recordings, "compare", nil,
 		"simulate this recorded `FILE` and print the error of the simulation; repeat it for all "+
 			"files that one start of the daemon has written, the oldest first")
+	flags.StringVar(&s.decisions, "decisions", "",
+		"decide again on this `FILE` of recorded decisions about replicas")
 	flags.StringVar(&s.profile, "profile", "",
 		"with --compare: the profile of the recorded engines, a bundled one or a `FILE`")
 	s.random.registerFlags(flags)
