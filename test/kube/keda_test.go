@@ -54,7 +54,7 @@ type answer struct {
 const (
 	pollingInterval = 30 * time.Second
 	hpaInterval     = 15 * time.Second
-	cooldownPeriod  = 60 * time.Second
+	cooldownPeriod  = 0 * time.Second
 )
 
 // startKEDA runs KEDA and the HPA's controller for a Deployment until the test ends.

@@ -28,7 +28,9 @@ type loop struct {
 	kubelet *kubelet
 	keda    *keda
 	client  *client.Client
+	cfg     config.Config // of the daemon
 	daemon  *app.App
+	stop    func() // ends the daemon
 	began   time.Time
 }
 
@@ -55,6 +57,7 @@ func startLoop(t *testing.T, d *day) *loop {
 		Kubernetes: kube.PoolConfig{Selector: "app=" + target,
 			Port: strconv.Itoa(l.kubelet.port), Target: kube.Target{Name: target}},
 	}}
+	cfg.Autoscale.Record = filepath.Join(dir, "decisions.jsonl")
 	cfg.Scaler.Listen = listener.Addr().String()
 	cfg.Kubernetes.Kubeconfig = filepath.Join(dir, "kubeconfig")
 	l.grant("tidefill-"+l.namespace, kube.Roles("tidefill", l.namespace, cfg.Kubernetes,
@@ -63,7 +66,8 @@ func startLoop(t *testing.T, d *day) *loop {
 		"tidefill-"+l.namespace, l.namespace); err != nil {
 		t.Fatal(err)
 	}
-	l.daemon, _ = apptest.Start(t, cfg, app.Options{ScalerListener: listener})
+	l.cfg = cfg
+	l.daemon, l.stop = apptest.Start(t, cfg, app.Options{ScalerListener: listener})
 	if l.client, err = client.New(l.daemon.URL(), client.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +241,7 @@ func (l *loop) check() (u use) {
 	}
 	l.t.Logf("%d pods, at most %d at a time, %d killed; %d requests sent again", u.starts, u.most,
 		u.killed, repeated)
+	l.checkDecisions()
 	return u
 }
 
