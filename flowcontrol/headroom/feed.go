@@ -27,7 +27,7 @@ const (
 	// nearRefused is the part of the prompts of the last shed from which they grow slowly, by
 	// slowFeedGrowth.
 	nearRefused, slowFeedGrowth = 0.8, 0.01
-	// trustGrowth is by how much trust grows in a second, and leastTrust is where lines are lowered.
+	// trustGrowth is by how much trust grows in a second. At leastTrust, sheds lower lines instead.
 	trustGrowth, leastTrust = 0.05, 0.1
 	// longestFeed is how many milliseconds of prompts may wait: more than pass between metrics.
 	longestFeed = 5000
