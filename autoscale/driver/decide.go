@@ -53,7 +53,8 @@ func (d *Driver) apply(g *gathered, w *autoscale.Wanted, p *autoscale.Pool) {
 		return
 	}
 	if g.removable[w.Pool] {
-		leaving.drain(g.at, leaving.choose(p.Replicas, w.Drain))
+		w.Drain = leaving.choose(p.Replicas, w.Drain)
+		leaving.drain(g.at, w.Drain)
 	}
 }
 

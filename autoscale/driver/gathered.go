@@ -127,11 +127,28 @@ func (g *gathered) linesInFlight() func(runners []string) int {
 	}
 }
 
+// atWork counts the replicas that a decision drains from now on and that have lines in flight. They
+// were not draining when it was made, so its number to report leaves them out: published for the
+// time until the next decision, it would have them removed with their lines.
+func (g *gathered) atWork(w autoscale.Wanted) (n int) {
+	if !g.removable[w.Pool] {
+		return 0
+	}
+	inFlight := g.linesInFlight()
+	for _, id := range w.Drain {
+		if inFlight(g.runners[w.Pool][id]) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // snapshot returns what is published of a decision.
 func (g *gathered) snapshot(decision autoscale.Decision) *autoscale.Snapshot {
 	s := &autoscale.Snapshot{At: g.at, Jobs: decision.Jobs}
 	for i, w := range decision.Pools {
 		p := g.state.Pools[i]
+		w.Reported += g.atWork(w)
 		shown := autoscale.PoolSnapshot{Wanted: w, Min: p.Min, Max: p.Max}
 		for _, r := range p.Replicas {
 			switch r.Phase {

@@ -11,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 var noon = time.Unix(1_800_000_000, 0)
@@ -82,7 +83,11 @@ func TestReplicasThatEndFirstAreClosed(t *testing.T) {
 		p.Replicas = append(p.Replicas, replica(id, autoscale.Ready))
 	}
 	g := &gathered{at: noon, removable: map[string]bool{"night": true}}
-	d.apply(g, &autoscale.Wanted{Pool: "night", Replicas: 2, Drain: []string{"p-0", "p-1"}}, &p)
+	w := autoscale.Wanted{Pool: "night", Replicas: 2, Drain: []string{"p-0", "p-1"}}
+	d.apply(g, &w, &p)
+	if diff := gocmp.Diff([]string{"p-3", "p-2"}, w.Drain); diff != "" {
+		t.Errorf("published as draining (-want +got)\n%s", diff)
+	}
 	l := d.leavingOf("night")
 	if diff := gocmp.Diff([]string{"p-2", "p-3"}, l.ids()); diff != "" {
 		t.Errorf("closed (-want +got)\n%s", diff)
@@ -91,5 +96,24 @@ func TestReplicasThatEndFirstAreClosed(t *testing.T) {
 	d.apply(g, &autoscale.Wanted{Pool: "night", Replicas: 3}, &p)
 	if diff := gocmp.Diff([]string{"p-3"}, l.ids()); diff != "" {
 		t.Errorf("closed after one was opened (-want +got)\n%s", diff)
+	}
+}
+
+// A replica with lines in flight is reported from the decision on that drains it, so that none of
+// those who ask finds the smaller number first.
+func TestReportedWithThoseThatDrainFromNowOn(t *testing.T) {
+	g := &gathered{removable: map[string]bool{"night": true},
+		state: autoscale.State{Pools: make([]autoscale.Pool, 2)},
+		runners: map[string]map[string][]string{"night": {"a": {"a:80", "a:81"}, "b": {"b:80"}},
+			"fixed": {"c": {"c:80"}}},
+		survey: plan.Survey{Runners: []plan.RunnerSurvey{{ID: "a:81", InFlight: 3}, {ID: "b:80"},
+			{ID: "c:80", InFlight: 1}}}}
+	s := g.snapshot(autoscale.Decision{Pools: []autoscale.Wanted{
+		{Pool: "night", Replicas: 1, Reported: 2, Drain: []string{"a", "b"}},
+		{Pool: "fixed", Replicas: 1, Reported: 1, Drain: []string{"c"}}, // can't be chosen
+	}})
+	if night, fixed := s.Pool("night").Reported, s.Pool("fixed").Reported; night != 3 ||
+		fixed != 1 {
+		t.Errorf("%d and %d are reported, want 3 and 1", night, fixed)
 	}
 }

@@ -25,7 +25,9 @@ func answerFor(r reference, p *autoscale.PoolSnapshot) (answer, error) {
 	if r.role == dispatchers {
 		a = dispatchersFor(p)
 	}
-	if r.Max != nil {
+	// The maximum of runners is the decision's, which has it from the declaration. A number that
+	// is cut here would have replicas removed before their lines in flight are answered.
+	if r.role == dispatchers && r.Max != nil {
 		a.replicas = min(a.replicas, *r.Max)
 	}
 	if r.Min != nil {

@@ -218,11 +218,11 @@ func TestAnswersAreThoseOfTheSnapshot(t *testing.T) {
 		{"replicas are wanted", wanted("night", 3, 0, 0), nil, answer{3, true}},
 		{"draining ones count", wanted("night", 1, 2, 5), nil, answer{3, true}},
 		{"lines in flight are activity", wanted("night", 0, 0, 4), nil, answer{0, true}},
-		{"never more than declared", wanted("night", 7, 0, 0), []string{"maxReplicas", "5"},
-			answer{5, true}},
+		{"those beyond the maximum drain first", wanted("night", 5, 2, 9),
+			[]string{"maxReplicas", "5"}, answer{7, true}},
 		{"never fewer", wanted("night", 0, 0, 0), []string{"minReplicas", "2"}, answer{2, true}},
-		{"a value from the environment", wanted("night", 7, 0, 0),
-			[]string{"maxReplicasFromEnv", "4"}, answer{4, true}},
+		{"a value from the environment", wanted("night", 2, 0, 0),
+			[]string{"minReplicasFromEnv", "4"}, answer{4, true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w.d.set(test.snapshot)
