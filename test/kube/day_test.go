@@ -116,17 +116,18 @@ func (d *day) emulated(of time.Duration) time.Duration {
 	return time.Duration(float64(of) * d.speed)
 }
 
-// compressed returns the daemon's configuration with all durations of the policy divided by the
-// speed, and an engine that is as much faster. What is left as it is plays no part: the forecast of
+// compressed returns the daemon's configuration with all durations of the policies divided by the
+// speed, and engines that are as much faster. What is left as it is plays no part: the forecast of
 // interactive traffic, of which there is none, and how far ahead is planned.
 func (d *day) compressed() config.Config {
 	cfg := d.cfg
 	a := &cfg.Autoscale
 	for _, of := range []*time.Duration{&a.Step, &a.Start.Cold, &a.Deadline.Guard, &a.Down.Hold,
 		&a.Down.BatchHold, &a.Down.Dry, &a.Down.Drain, &a.Down.Every, &a.Harvest.Memory,
-		&a.Harvest.Trust, &a.Harvest.Busy} {
+		&a.Harvest.Trust, &a.Harvest.Busy, &cfg.Scheduler.GuardMin} {
 		*of = d.real(*of)
 	}
+	cfg.Dispatch.Plan.Cost.AssumedRate *= d.speed
 	m := &cfg.FlowControl.Engine.CostModel
 	*m = costmodel.Model{C0: m.C0 / d.speed, C1: m.C1 / d.speed, C2: m.C2 / d.speed, N0: m.N0,
 		KV: m.KV / d.speed, P1: m.P1 / d.speed, P2: m.P2 / d.speed}

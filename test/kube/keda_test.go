@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -34,10 +36,10 @@ type keda struct {
 	namespace string
 	target    string // the Deployment
 	scaler    externalscaler.ExternalScalerClient
-	object    *externalscaler.ScaledObjectRef
 	metric    string // as the scaler names it
 
 	mu         sync.Mutex
+	object     *externalscaler.ScaledObjectRef
 	lastActive time.Time
 	answers    []answer // whenever another one came
 	failed     int      // calls that failed
@@ -169,6 +171,23 @@ func (a adapter) GetExternalMetric(
 	return []int64{int64(1000 * replicas)}, time.Now(), err
 }
 
+// bound changes the bounds in the metadata of the trigger.
+func (k *keda) bound(least, most int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	metadata := maps.Clone(k.object.ScalerMetadata)
+	metadata["minReplicas"], metadata["maxReplicas"] = strconv.Itoa(least), strconv.Itoa(most)
+	k.object = &externalscaler.ScaledObjectRef{Name: k.object.Name, Namespace: k.object.Namespace,
+		ScalerMetadata: metadata}
+}
+
+// ref returns the ScaledObject as it is now.
+func (k *keda) ref() *externalscaler.ScaledObjectRef {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.object
+}
+
 // observe asks the scaler as KEDA does: for the specification, the value, and the activity.
 func (k *keda) observe(ctx context.Context) (replicas float64, active bool, err error) {
 	defer func() {
@@ -183,15 +202,16 @@ func (k *keda) observe(ctx context.Context) (replicas float64, active bool, err 
 			k.answers = append(k.answers, answer{time.Now(), replicas, active})
 		}
 	}()
-	if _, err = k.scaler.GetMetricSpec(ctx, k.object); err != nil {
+	object := k.ref()
+	if _, err = k.scaler.GetMetricSpec(ctx, object); err != nil {
 		return 0, false, err
 	}
 	values, err := k.scaler.GetMetrics(ctx, &externalscaler.GetMetricsRequest{
-		ScaledObjectRef: k.object, MetricName: k.metric})
+		ScaledObjectRef: object, MetricName: k.metric})
 	if err != nil {
 		return 0, false, err
 	}
-	is, err := k.scaler.IsActive(ctx, k.object)
+	is, err := k.scaler.IsActive(ctx, object)
 	if err != nil {
 		return 0, false, err
 	}
@@ -217,7 +237,7 @@ func (k *keda) poll(ctx context.Context) {
 // listen follows StreamIsActive, of which KEDA regards true alone.
 func (k *keda) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		stream, err := k.scaler.StreamIsActive(ctx, k.object)
+		stream, err := k.scaler.StreamIsActive(ctx, k.ref())
 		for err == nil {
 			var is *externalscaler.IsActiveResponse
 			if is, err = stream.Recv(); err == nil && is.Result {

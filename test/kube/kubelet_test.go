@@ -44,6 +44,7 @@ type podRun struct {
 	created, ready time.Time     // ready: zero until then
 	askedAt        time.Time     // to end; zero: not yet
 	ended          time.Time     // zero: it runs
+	unanswered     int           // requests in flight when it was asked to end
 	killed         bool          // its grace period ended before its lines
 	ledger         emulator.Ledger
 
@@ -156,6 +157,9 @@ func (k *kubelet) run(ctx context.Context, p *podRun) error {
 		return nil
 	case <-p.asked:
 	}
+	k.mu.Lock()
+	p.unanswered = server.Requests().InFlight
+	k.mu.Unlock()
 	k.drain(ctx, p, server)
 	web.Close()
 	return k.remove(ctx, p)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -77,8 +78,8 @@ func startLoop(t *testing.T, d *day) *loop {
 }
 
 // play submits the jobs at their times, and waits until all have ended and no pod is left. It
-// returns the batches in the order of the jobs.
-func (l *loop) play() (batches []client.Batch) {
+// returns the batches in the order of the jobs. meanwhile runs when all are submitted.
+func (l *loop) play(meanwhile func()) (batches []client.Batch) {
 	l.t.Helper()
 	ctx := l.t.Context()
 	files := make([]string, len(l.day.jobs))
@@ -101,6 +102,7 @@ func (l *loop) play() (batches []client.Batch) {
 		}
 		batches = append(batches, b)
 	}
+	meanwhile()
 	for i := range batches {
 		l.awaitEnd(&batches[i])
 	}
@@ -228,10 +230,10 @@ func (l *loop) use() (u use) {
 }
 
 // check runs the day, and checks that no line was lost and none doubled, and that every deadline
-// was met.
-func (l *loop) check() (u use) {
+// was met. meanwhile runs when all jobs are submitted.
+func (l *loop) check(meanwhile func()) (u use) {
 	l.t.Helper()
-	for i, b := range l.play() {
+	for i, b := range l.play(meanwhile) {
 		l.checkAnswers(l.day.jobs[i], b)
 	}
 	repeated := l.checkRequests()
@@ -248,23 +250,56 @@ func (l *loop) check() (u use) {
 // A Deployment without replicas gets one for a job, and loses it after the job's end.
 func TestLoopFromZeroAndBack(t *testing.T) {
 	l := startLoop(t, loadDay(t, "one", 60))
-	u := l.check()
+	u := l.check(func() {})
 	if u.starts != 1 {
 		t.Errorf("%d pods were started, want 1", u.starts)
 	}
+}
+
+// Replicas that are taken away while they work get no new lines, and count as wanted until theirs
+// were answered. Then it is they whose pods end, and nothing is sent again.
+func TestLoopDrainsBeforePodsEnd(t *testing.T) {
+	l := startLoop(t, loadDay(t, "drain", 60))
+	l.keda.bound(3, 3)
+	awaitReady := func(want int) {
+		until(t, func() string {
+			if existing, ready := l.kubelet.counts(); existing != want || ready != want {
+				return fmt.Sprintf("%d pods, %d of them ready; want %d", existing, ready, want)
+			}
+			return ""
+		})
+	}
+	awaitReady(3)
+	u := l.check(func() {
+		time.Sleep(l.day.real(3 * time.Minute)) // all have lines
+		l.keda.bound(0, 1)
+		awaitReady(1)
+	})
+	for _, p := range l.kubelet.lives() {
+		if p.ledger.Received == 0 {
+			t.Errorf("pod %s got no line", p.name)
+		}
+		if p.unanswered > 0 {
+			t.Errorf("pod %s had to end with %d lines in flight", p.name, p.unanswered)
+		}
+	}
+	if u.starts != 3 {
+		t.Errorf("%d pods were started, want 3", u.starts)
+	}
+	l.logTimeline()
 }
 
 // Within a part of a day replicas come and go, every deadline is met and no line is lost, for
 // little more than the fewest replica-hours. TIDEFILL_TEST_DAY=day runs a whole day, in 24 minutes.
 func TestLoopOfADay(t *testing.T) {
 	l := startLoop(t, loadDay(t, cmp.Or(os.Getenv("TIDEFILL_TEST_DAY"), "part"), 60))
-	u := l.check()
+	u := l.check(func() {})
 	least, simulated := l.day.optimum(t)
 	t.Logf("%.3f replica-hours, %.3f of them ready; least %.3f (%.3f), simulated %.3f (%.3f)",
 		u.hours, u.ready, least, u.hours/least, simulated, u.hours/simulated)
 	l.logTimeline()
-	if u.hours > 1.10*least {
-		t.Errorf("%.3f replica-hours, want at most 1.10 times the least, %.3f", u.hours, least)
+	if u.hours > 1.08*least { // 1.057 to 1.062 were measured
+		t.Errorf("%.3f replica-hours, want at most 1.08 times the least, %.3f", u.hours, least)
 	}
 	if u.most != l.day.Scenario.Pool.Max {
 		t.Errorf("at most %d replicas at a time, want %d", u.most, l.day.Scenario.Pool.Max)
@@ -281,7 +316,8 @@ func (l *loop) logTimeline() {
 	l.t.Logf("%d calls failed", failed)
 	for _, p := range l.kubelet.lives() {
 		l.t.Logf("pod %s: created %.0f s, ready %.0f s, asked to end %.0f s, ended %.0f s, "+
-			"killed %v, %d requests", p.name, since(p.created), since(p.ready), since(p.askedAt),
-			since(p.ended), p.killed, p.ledger.Received)
+			"killed %v, %d requests, %d of them in flight when asked", p.name, since(p.created),
+			since(p.ready), since(p.askedAt), since(p.ended), p.killed, p.ledger.Received,
+			p.unanswered)
 	}
 }
