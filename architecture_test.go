@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"simulator": {"costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
 		"simulator", "internal/recording"},
 	"autoscale/observed": {"autoscale", "dispatch/plan", "flowcontrol"},
-	"autoscale/driver": {"autoscale", "dispatch", "dispatch/plan", "flowcontrol", "store"},
+	"autoscale/driver":   {"autoscale", "dispatch", "dispatch/plan", "flowcontrol", "store"},
 	"config": {"config", "api", "autoscale", "autoscale/keda", "autoscale/kube", "dispatch",
 		"flowcontrol", "internal/httpserver", "internal/wallclock", "scheduler", "store",
 		"telemetry"},
