@@ -89,7 +89,11 @@ func (it *iterations) gaps(
 
 	// The measurement replaces what prompts() has assumed since the last report.
 	it.credit += portable.Rounded(count*target) - elapsed
-	it.credit = min(max(it.credit, -milliseconds(cfg.MaxDebt)), milliseconds(cfg.MaxCredit))
+	most := milliseconds(cfg.MaxCredit)
+	if it.fromMetrics { // what was saved may pay for prompts that are not known to be computed
+		most += portable.Rounded(float64(own.prefilling) * token * target / it.atBase(fit))
+	}
+	it.credit = min(max(it.credit, -milliseconds(cfg.MaxDebt)), most)
 	it.seenAt, it.accounted = now, own.computed
 
 	m := &it.busy
