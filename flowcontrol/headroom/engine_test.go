@@ -90,7 +90,7 @@ func (s *engine) step() {
 		if l := &s.lines[i]; l.waits > 0 {
 			if l.waits -= prefill; l.waits <= 0 {
 				s.report(flowcontrol.Observation{
-					Kind: flowcontrol.FirstToken, PromptTokens: s.prompt})
+					Kind: flowcontrol.FirstToken, PromptTokens: s.prompt, Latency: time.Second})
 			}
 		} else {
 			l.left -= iterations

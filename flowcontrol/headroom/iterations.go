@@ -17,6 +17,7 @@ type iterations struct {
 	rare        bool          // lines' gaps cover too little of the time; metrics show it all
 	every       time.Duration // between two readings of them
 	quietAt     time.Time     // of the last gaps without such a prompt
+	promptAt    time.Time     // when a stream last showed that a prompt is computed
 
 	// Measurements with and without prompts of batch lines that the fit has not used yet.
 	quiet, busy measurement
@@ -90,7 +91,7 @@ func (it *iterations) gaps(
 	// The measurement replaces what prompts() has assumed since the last report.
 	it.credit += portable.Rounded(count*target) - elapsed
 	most := milliseconds(cfg.MaxCredit)
-	if it.fromMetrics { // what was saved may pay for prompts that are not known to be computed
+	if it.promptsUnseen(now) { // what was saved may pay for those that are computed already
 		most += portable.Rounded(float64(own.prefilling) * token * target / it.atBase(fit))
 	}
 	it.credit = min(max(it.credit, -milliseconds(cfg.MaxDebt)), most)
@@ -104,6 +105,11 @@ func (it *iterations) gaps(
 	m.time += elapsed
 	m.prompted += computed
 	return fromMilliseconds(elapsed), true
+}
+
+// promptsUnseen reports whether only metrics show which prompts of lines are computed, not streams.
+func (it *iterations) promptsUnseen(now time.Time) bool {
+	return it.fromMetrics && (it.promptAt.IsZero() || now.Sub(it.promptAt) > it.silence())
 }
 
 // silence is how long the time since the last gaps counts as if it went on as before.
@@ -172,8 +178,7 @@ func (it *iterations) prompts(
 	since := portable.Rounded(milliseconds(silence) * earn)
 	credit := it.credit + since - portable.Rounded((own.computed-it.accounted)*price)
 	owed, most := portable.Rounded(float64(own.prefilling)*price), milliseconds(cfg.MaxCredit)
-	if it.fromMetrics {
-		// Prompts that were computed since the last metrics are not known to be.
+	if it.promptsUnseen(now) { // some may be computed already
 		if credit = min(credit, owed+most); credit > owed {
 			return min(credit/price, limit+since/price), time.Time{}
 		}

@@ -44,6 +44,9 @@ func (c *Controller) observe(
 	case flowcontrol.FirstToken, flowcontrol.TokenGaps:
 		if o.Kind == flowcontrol.FirstToken {
 			r.feed.knownAt = now
+			if o.Latency > 0 { // not concluded from metrics
+				r.iterations.promptAt = now
+			}
 		}
 		r.staleness.observed(now)
 	case flowcontrol.Shed:
