@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -82,13 +83,19 @@ func (d *Driver) closedRunners(g *gathered) []string {
 	return slices.Compact(closed)
 }
 
-// remove has the replicas removed first that shall go.
+// remove has the replicas removed first that shall go, of these the ones with the fewest lines in
+// flight: the number that is reported falls when one has none left.
 func (d *Driver) remove(ctx context.Context, g *gathered) {
+	inFlight := g.linesInFlight()
 	for pool, l := range d.leaving {
 		if !g.removable[pool] {
 			continue
 		}
-		if err := d.deps.Replicas.Remove(ctx, pool, l.ids()); err != nil {
+		ids := l.ids()
+		slices.SortStableFunc(ids, func(a, b string) int {
+			return cmp.Compare(inFlight(g.runners[pool][b]), inFlight(g.runners[pool][a]))
+		})
+		if err := d.deps.Replicas.Remove(ctx, pool, ids); err != nil {
 			d.log.WarnContext(ctx, "could not choose the replicas that are removed first, trying "+
 				"again; others may be removed, whose lines are sent again", "pool", pool,
 				"error", err)

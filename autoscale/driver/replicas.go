@@ -25,7 +25,7 @@ type Replicas interface {
 	// Order returns the order in which the replicas of a pool end, the first one first, if whatever
 	// removes them has an order of its own. Nil: Remove chooses.
 	Order(pool string) func(a, b string) int
-	// Remove has those replicas of a pool removed first that are named.
+	// Remove has those replicas of a pool removed first that are named, the last one first.
 	Remove(ctx context.Context, pool string, replicas []string) error
 }
 

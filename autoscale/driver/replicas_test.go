@@ -60,6 +60,37 @@ func TestLeavingReplicas(t *testing.T) {
 	}
 }
 
+// removed notes which replicas are to be removed first.
+type removed struct {
+	ordered
+	ids []string
+}
+
+func (r *removed) Remove(_ context.Context, _ string, ids []string) error {
+	r.ids = ids
+	return nil
+}
+
+// Of the replicas that shall go, those whose lines are answered are removed before the others.
+func TestReplicasWithoutLinesAreRemovedFirst(t *testing.T) {
+	replicas := &removed{}
+	d, err := New(autoscale.DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler),
+		Replicas: replicas})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gathered{removable: map[string]bool{"night": true},
+		runners: map[string]map[string][]string{"night": {"a": {"a:80"}, "b": {"b:80"},
+			"c": {"c:80"}}},
+		survey: plan.Survey{Runners: []plan.RunnerSurvey{{ID: "a:80"}, {ID: "b:80", InFlight: 3},
+			{ID: "c:80", InFlight: 1}}}}
+	d.leavingOf("night").drain(noon, []string{"a", "b", "c"})
+	d.remove(t.Context(), g)
+	if diff := gocmp.Diff([]string{"b", "c", "a"}, replicas.ids); diff != "" {
+		t.Errorf("the last one goes first (-want +got)\n%s", diff)
+	}
+}
+
 // ordered stands for pods of a StatefulSet, of which the last one by name ends first.
 type ordered struct{ all []Replica }
 

@@ -21,7 +21,7 @@ const fieldManager = "tidefill"
 // SetDeletionCosts sets the pod deletion costs of a pool: when a Deployment shrinks, the pods with
 // the lowest cost end first. The cost of a pod that is not in costs is removed. Pods that have the
 // wanted cost already are left alone, and so are those whose cost somebody else has set. A pod that
-// has just changed is left to the next call. Nothing happens if the pool has no target whose
+// has a cost and has just changed is left to the next call. Nothing happens if the pool has no target whose
 // controller uses the costs, as a StatefulSet does not.
 func (c *Cluster) SetDeletionCosts(
 	ctx context.Context, pool string, costs map[string]int,
@@ -78,12 +78,14 @@ func (f *follower) setCost(ctx context.Context, p pod, cost string) error {
 	if cost != "" {
 		value = cost
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": p.uid, // not for a later pod of the same name
-		// Not over a cost that somebody else has set since.
-		"resourceVersion": p.version,
-		"annotations":     map[string]any{corev1.PodDeletionCost: value},
-	}})
+	metadata := map[string]any{
+		"uid":         p.uid, // not for a later pod of the same name
+		"annotations": map[string]any{corev1.PodDeletionCost: value},
+	}
+	if p.cost != "" { // not over a cost that somebody else has set since
+		metadata["resourceVersion"] = p.version
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
