@@ -21,8 +21,8 @@ const fieldManager = "tidefill"
 // SetDeletionCosts sets the pod deletion costs of a pool: when a Deployment shrinks, the pods with
 // the lowest cost end first. The cost of a pod that is not in costs is removed. Pods that have the
 // wanted cost already are left alone, and so are those whose cost somebody else has set. A pod that
-// has a cost and has just changed is left to the next call. Nothing happens if the pool has no target whose
-// controller uses the costs, as a StatefulSet does not.
+// has a cost and has just changed is left to the next call. Nothing happens if the pool has no
+// target whose controller uses the costs, as a StatefulSet does not.
 func (c *Cluster) SetDeletionCosts(
 	ctx context.Context, pool string, costs map[string]int,
 ) error {
