@@ -88,6 +88,7 @@ func TestConsoleShowsVerdicts(t *testing.T) {
 	b.Await(t, time.Minute, second, met.ID)
 	b.Await(t, time.Minute, second+" .due [data-kind=flow]", "ok")
 	b.Await(t, time.Minute, second+" td:last-child", "in ")
+	b.Await(t, time.Minute, "#scaling-rows", "a deadline would be missed") // a long sentence
 	b.Resize(t, 360, 780)
 	if got := b.Evaluate(t, "document.documentElement.scrollWidth"); got != "360" {
 		t.Errorf("on a phone of 360 pixels the page is %s wide", got)
