@@ -47,6 +47,8 @@ func Explanations() []Explanation {
 			users},
 		{"prompt_limit", "Enough prompt tokens of batch lines wait to be computed.", users},
 		{"queue", "Interactive requests wait in the runner's queue.", users},
+		{"late_lines", "With more lines, too many interactive requests would be late: so it was " +
+			"lately.", users},
 		{"late", "Too many interactive requests were late in the last half hour.", users},
 		{"kv", "The rest of the KV cache is kept for interactive requests.", users},
 		{"slots", "The engine's other sequences are kept for interactive requests.", users},

@@ -10,22 +10,32 @@ import (
 
 // attribution estimates how many late first tokens batch work has caused. Late ones come in bursts
 // of users and with long prompts, many of them in a few seconds, with batch work or without it.
-// Those that took longer than the objective times the slowdown would have been late anyway, if the
-// estimate of the slowdown is right: it knows iterations, but not every queue. So a part of them
-// counts nevertheless.
+// Lines make a first token take a multiple of its time, and a prompt of a line that is computed
+// before it delays it by that prompt. Those that took longer than the objective and both would have
+// been late anyway, if the estimates are right: they know iterations, but not every queue. So a
+// part of them counts nevertheless.
 type attribution struct {
-	slowdowns peak // of first tokens by batch work, within the last seconds
+	slowdowns peak // of first tokens by lines, within the last seconds
+	waits     peak // of first tokens for prompts of lines, in seconds
 }
 
-// attributionWindow is for how long a slowdown counts: first tokens that are counted now were
-// delayed then.
+// attributionWindow is for how long a delay counts: first tokens that are counted now were delayed
+// then.
 const attributionWindow = 20 * time.Second
 
 // doubtfulPart is the part of the late first tokens beyond the usual number that counts at least.
-const doubtfulPart = 1.0 / 3
+const doubtfulPart = 0.2
 
 func newAttribution() attribution {
-	return attribution{slowdowns: peak{window: attributionWindow}}
+	return attribution{slowdowns: peak{window: attributionWindow},
+		waits: peak{window: attributionWindow}}
+}
+
+// see records by what factor lines slow first tokens down, and how many seconds they wait for
+// prompts of lines.
+func (a *attribution) see(now time.Time, slowdown, wait float64) {
+	a.slowdowns.add(now, slowdown)
+	a.waits.add(now, wait)
 }
 
 // caused returns how many of the late first tokens, those beyond the usual number, batch work has
@@ -38,7 +48,7 @@ func (a *attribution) caused(
 		return late
 	}
 	limit := objective.Seconds()
-	most := portable.Rounded(limit * max(1, a.slowdowns.most(now)))
+	most := portable.Rounded(limit*max(1, a.slowdowns.most(now))) + a.waits.most(now)
 	sum, from, below := 0.0, 0.0, 0.0
 	for i, b := range counted {
 		n := b.Count - before[i].Count - below

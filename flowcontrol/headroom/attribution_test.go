@@ -16,16 +16,19 @@ func TestLateFirstTokensAreAttributed(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		slowdown      float64
+		wait          float64 // seconds
 		before        []flowcontrol.Bucket
 		late, want    float64
 		age           time.Duration
 		countedIsNone bool
 	}{
-		{name: "no batch work", slowdown: 1, before: before, late: 15, want: 5},
+		{name: "no batch work", slowdown: 1, before: before, late: 15, want: 3},
 		{name: "a little slower", slowdown: 1.1, before: before, late: 3, want: 2},
+		{name: "a prompt of half a second", slowdown: 1, wait: 0.5, before: before, late: 15,
+			want: 5},
 		{name: "twice as slow", slowdown: 2, before: before, late: 20, want: 10 + 10./3},
 		{name: "never more than late", slowdown: 2, before: before, late: 1, want: 1},
-		{name: "long ago", slowdown: 2, before: before, late: 15, want: 5, age: time.Minute},
+		{name: "long ago", slowdown: 2, before: before, late: 15, want: 3, age: time.Minute},
 		{name: "the first reading", slowdown: 1, late: 20, want: 20},
 		{name: "the counters have started again", slowdown: 1, late: 20, want: 20,
 			before: []flowcontrol.Bucket{{Upper: 1, Count: 900}, {Upper: 2, Count: 900},
@@ -33,7 +36,7 @@ func TestLateFirstTokensAreAttributed(t *testing.T) {
 		{name: "no histogram", slowdown: 1, late: 20, want: 20, countedIsNone: true},
 	} {
 		a := newAttribution()
-		a.slowdowns.add(noon, test.slowdown)
+		a.see(noon, test.slowdown, test.wait)
 		now := counted
 		if test.countedIsNone {
 			now = nil

@@ -48,6 +48,7 @@ type Controller struct {
 	tokenForecast         forecast // of the time between tokens
 	attribution           attribution
 	budget                lateBudget
+	lateLines             lateLines
 	first                 firstTokens
 	tokens                tokenTimes
 	answers               answerLengths
@@ -108,6 +109,7 @@ func New(cfg flowcontrol.Config) *Controller {
 		tokenForecast: forecast{allowed: own.Tuning.LateByPrompts * cfg.SLO.Late},
 		attribution:   newAttribution(),
 		budget:        lateBudget{allowed: cfg.SLO.Late},
+		lateLines:     newLateLines(cfg.SLO.Late),
 		first:         firstTokens{slowdown: usualSlowdown},
 		tokens:        tokenTimes{room: math.Inf(1)},
 		lines:         float64(own.Start),

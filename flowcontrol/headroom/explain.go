@@ -46,6 +46,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "objective of first tokens", Value: milliseconds(c.firstObjective()), Unit: "ms"},
 		{Name: flowcontrol.TermSlowdown, Value: slowdown},
 		{Name: flowcontrol.TermLateBudget, Value: c.budget.left()},
+		{Name: "lines by late requests", Value: c.lateLines.level.value},
 		{Name: "late first tokens expected", Value: c.firstForecast.expected},
 		{Name: "late first tokens", Value: c.firstForecast.late},
 		{Name: "late answers expected", Value: c.tokenForecast.expected},

@@ -49,6 +49,7 @@ func (b *lateBudget) left() float64 {
 
 // economize lowers a grant while too many interactive requests have been late.
 func (c *Controller) economize(g *flowcontrol.RunnerAllowance) {
+	c.boundByLate(g)
 	if left := c.budget.left(); left < 1 && c.shared && !c.target.fixed() {
 		lower(g, int(portable.Rounded(left*float64(g.Lines))+0.5), ReasonLate)
 	}

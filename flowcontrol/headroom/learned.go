@@ -42,6 +42,7 @@ type learned struct {
 	FirstForecast learnedCount      `json:"first_forecast"`
 	TokenForecast learnedCount      `json:"token_forecast"`
 	Budget        learnedBudget     `json:"budget"`
+	LateLines     learnedLevel      `json:"late_lines"`
 	First         learnedShares     `json:"first"`
 	Prompt        learnedCount      `json:"prompt"` // mean tokens, and requests, of a reading
 	TokenTimes    learnedTokenTimes `json:"token_times"`
@@ -133,8 +134,8 @@ func (c *Controller) learned(now time.Time) learned {
 		Quiet:         c.quiet.learned(now),
 		Virtual:       c.virtual.learned(now),
 		FirstForecast: c.firstForecast.learned(now), TokenForecast: c.tokenForecast.learned(now),
-		Budget: c.budget.learned(now),
-		First:  c.first.alone.learned(now),
+		Budget: c.budget.learned(now), LateLines: c.lateLines.level.learned(),
+		First: c.first.alone.learned(now),
 		Prompt: learnedCount{c.first.prompts.tokens.mean, c.first.prompts.count.mean,
 			since(now, c.first.prompts.tokens.at)},
 		TokenTimes: c.tokens.learned(now),

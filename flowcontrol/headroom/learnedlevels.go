@@ -24,6 +24,14 @@ func (l *level) learn(of learnedLevel, trust float64) {
 	l.owed, l.rate = portable.Rounded(trust*min(0, of.Owed)), of.Rate
 }
 
+// learn takes over a limit. The less it is trusted, the more lines it permits.
+func (l *lateLines) learn(of learnedLevel, trust float64) {
+	if of.Value > 0 && of.Value < noLateLimit {
+		l.level.value = min(of.Value/max(trust, 1e-3), noLateLimit)
+		l.level.rate = of.Rate
+	}
+}
+
 // learnedPacking is how many runners are packed and how many lines each of them carries at most,
 // and the seconds for which packing is paused after it has failed.
 type learnedPacking struct {

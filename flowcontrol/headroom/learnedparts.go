@@ -32,6 +32,7 @@ func (l *learned) valid() bool {
 		l.Fit.valid() && l.Sizes.valid() && l.AloneShares.valid() && l.AnswerTime.valid() &&
 		l.TokenTime.valid() && l.PromptTime.valid() && l.Quiet.valid() && l.Virtual.valid() &&
 		l.FirstForecast.valid() && l.TokenForecast.valid() && l.Budget.valid() &&
+		l.LateLines.valid() &&
 		l.First.valid() && l.Prompt.valid() && l.TokenTimes.valid() && l.validAnswers() &&
 		l.Slots.valid() && l.KV.valid() && l.Prefill.valid() && l.Decode.valid() &&
 		l.Prompts.valid() && l.Waste.valid() && l.Packing.valid()

@@ -206,7 +206,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
 			requests = c.withoutLines(g, requests, late)
 			c.firstForecast.read(now, requests, 0)
-			c.budget.read(now, requests, 0)
+			c.chargeLate(now, requests, 0)
 			if c.promptTokens.value < c.tuning.PromptTokens.Start {
 				c.promptTokens.update(now, requests, 0, 1)
 			}
@@ -225,7 +225,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 			c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft())))
 		c.promptTokens.update(now, requests, charged, 1)
 		c.firstForecast.read(now, requests, charged)
-		c.budget.read(now, requests, charged)
+		c.chargeLate(now, requests, charged)
 		c.outcomes.recordLate(now, requests, late)
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 	}
@@ -236,7 +236,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		charged := c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
 		c.virtual.realLate += charged
 		c.tokenForecast.read(now, requests, charged)
-		c.budget.read(now, 0, charged)
+		c.chargeLate(now, 0, charged)
 		c.outcomes.recentLate.add(now, recentWindow, 0, late)
 	}
 	c.invalidate()

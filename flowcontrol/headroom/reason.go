@@ -6,6 +6,7 @@ import "github.com/tidefill/tidefill/flowcontrol"
 const (
 	ReasonPacked      flowcontrol.Reason = "packed"
 	ReasonFirstToken  flowcontrol.Reason = "first_token"
+	ReasonLateLines   flowcontrol.Reason = "late_lines"  // more would make too many requests late
 	ReasonLate        flowcontrol.Reason = "late"        // the budget of late requests is spent
 	ReasonTokenTime   flowcontrol.Reason = "token_time"  // iterations take as long as they may
 	ReasonSlots       flowcontrol.Reason = "slots"       // the engine's other sequences stay free

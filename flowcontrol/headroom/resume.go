@@ -108,6 +108,7 @@ func (c *Controller) takeOverPool(now time.Time, l *learned, age time.Duration) 
 	c.firstForecast.learn(now, l.FirstForecast, seconds)
 	c.tokenForecast.learn(now, l.TokenForecast, seconds)
 	c.budget.learn(now, l.Budget, seconds)
+	c.lateLines.learn(l.LateLines, load)
 	c.first.prompts.tokens = spread{mean: l.Prompt.All, at: ago(now, seconds+l.Prompt.Ago)}
 	c.first.prompts.count = spread{mean: l.Prompt.Some, at: ago(now, seconds+l.Prompt.Ago)}
 	c.target.prefill.learn(l.Prefill, load)

@@ -79,3 +79,19 @@ func (c *Controller) linesByFirstTokens(r *runner) float64 {
 	}
 	return low
 }
+
+// promptWait returns how many seconds a first token waits on average for prompts of batch lines.
+func (c *Controller) promptWait() float64 {
+	tokens, n := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		if r := m.State; r.packed == 0 {
+			weight := max(r.interactive.running.mean, 0.01)
+			tokens += portable.Rounded(weight * float64(r.own.prefilling))
+			n += weight
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return portable.Rounded(tokens/n*c.fit.perToken()) / 1000
+}

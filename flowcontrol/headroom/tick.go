@@ -50,6 +50,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		c.carriedAt = now
 	}
 	c.carried.add(now, carriedWindow, carried/max(unpacked, 1))
+	c.lateLines.carry(now, carried/max(unpacked, 1))
 	spentShare := spent / (milliseconds(dt) * float64(len(c.roster.Members)))
 	if seqs := float64(c.engine.MaxSeqs); seqs > 0 {
 		c.slots.update(seqs, c.overflow(), c.answers.mean(), c.targetTime(),
@@ -62,8 +63,8 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	c.updateAlone(now)
 	c.first.slowdown = c.first.allowed(c.firstForecast.limit(), c.firstForecast.allowed)
 	c.forecastLate(spentShare, dt.Seconds())
-	slowdown, _ := c.poolSlowdown()
-	c.attribution.slowdowns.add(now, slowdown)
+	_, byLines := c.poolSlowdown()
+	c.attribution.see(now, byLines, c.promptWait())
 	c.updatePromptShare()
 	c.rise(now, dt)
 	c.boundLines()

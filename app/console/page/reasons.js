@@ -2,7 +2,7 @@
 
 const kinds = {
   flowing: 'flow', none: 'flow', nothing_ready: 'idle', loading: 'idle', paused: 'idle', draining: 'idle',
-  token_time: 'users', queue: 'users', queue_full: 'users', kv_full: 'users', first_token: 'users', prompt_limit: 'users', kv: 'users', slots: 'users', packed: 'users',
+  token_time: 'users', queue: 'users', queue_full: 'users', kv_full: 'users', first_token: 'users', late_lines: 'users', prompt_limit: 'users', kv: 'users', slots: 'users', packed: 'users',
   pool_load: 'users', brake: 'harm', late: 'harm',
   learning: 'careful', starting: 'careful', aging: 'careful', stale: 'careful', shed: 'careful', retry_after: 'careful',
   waiting_to_retry: 'careful',

@@ -1,0 +1,64 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// lateLines limits the lines of a runner to the number at which as many interactive requests are
+// late because of batch work as may be. Harm grows with the number of lines and work grows less, so
+// a constant number does more work for the same harm than many lines for some minutes and then
+// none, which is what the budget of late requests alone leads to.
+type lateLines struct {
+	level   level
+	carried peak // lines of a runner within lateWindow
+}
+
+const (
+	// noLateLimit is the level while no request was late because of batch work.
+	noLateLimit = 1e6
+	// lateGain is by which share a late request lowers the limit, and lateFall the most by which
+	// one reading does: late requests come in bursts.
+	lateGain, lateFall = 0.04, 0.03
+	// lateShare is the part of slo.late at which the limit rests; the start of a pool spends some.
+	lateShare = 0.8
+	// lateWindow is how far back the lines count from which the limit begins. It is longer than
+	// most surges: the few lines that run in one are no measure for the time after it.
+	lateWindow = 5 * time.Minute
+	// aboveCarried is how far above the carried lines a limit may be that late requests lower: one
+	// that has risen untested would take long to fall.
+	aboveCarried = 1.3
+)
+
+func newLateLines(late float64) lateLines {
+	cfg := Level{Start: noLateLimit, Min: 0.1, Max: noLateLimit, Gain: lateGain,
+		MaxFall: lateFall, BudgetShare: lateShare}
+	return lateLines{level: newLevel(cfg, late), carried: peak{window: lateWindow}}
+}
+
+// carry records how many lines a runner carries.
+func (l *lateLines) carry(now time.Time, lines float64) { l.carried.add(now, lines) }
+
+// read takes over requests, and those of them that were late because of batch work.
+func (l *lateLines) read(now time.Time, requests, late float64) {
+	if late > 0 {
+		tested := portable.Rounded(aboveCarried * l.carried.most(now))
+		l.level.value = min(l.level.value, max(1, tested))
+	}
+	l.level.update(now, requests, late, 1)
+}
+
+// chargeLate takes over interactive requests, and those of them that batch work has made late.
+func (c *Controller) chargeLate(now time.Time, requests, late float64) {
+	c.budget.read(now, requests, late)
+	c.lateLines.read(now, requests, late)
+}
+
+// boundByLate lowers a grant to the lines that late requests permit.
+func (c *Controller) boundByLate(g *flowcontrol.RunnerAllowance) {
+	if most := c.lateLines.level.value; most < float64(g.Lines) && c.shared && !c.target.fixed() {
+		lower(g, int(most+0.5), ReasonLateLines)
+	}
+}

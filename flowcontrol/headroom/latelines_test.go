@@ -1,0 +1,80 @@
+package headroom
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// The limit rests where as many requests are late as may be, and lines hardly change there.
+func TestLateLinesRestWhereTheAllowedShareIsLate(t *testing.T) {
+	const allowed, harm = 0.006, 0.0005 // harm: share of requests that each line makes late
+	l, now := newLateLines(allowed), noon
+	lines, least, most := 60.0, 60.0, 0.0
+	for s := range 3 * 3600 {
+		now = now.Add(time.Second)
+		l.carry(now, lines)
+		l.read(now, 5, 5*harm*lines)
+		lines = min(60, l.level.value)
+		if s > 3600 {
+			least, most = min(least, lines), max(most, lines)
+		}
+	}
+	if want := lateShare * allowed / harm; least < 0.9*want || most > 1.1*want {
+		t.Errorf("%v to %v lines, want %v", least, most, want)
+	}
+}
+
+// A limit that was not tested for long begins at what runners carry.
+func TestLateLinesBeginAtWhatRunnersCarry(t *testing.T) {
+	l := newLateLines(0.006)
+	l.carry(noon, 20)
+	l.read(noon.Add(time.Second), 1000, 0)
+	if l.level.value < noLateLimit {
+		t.Errorf("limit %v before any request was late", l.level.value)
+	}
+	l.read(noon.Add(2*time.Second), 5, 1)
+	if l.level.value > aboveCarried*20 || l.level.value < 20 {
+		t.Errorf("limit %v after the first late request, with 20 lines", l.level.value)
+	}
+}
+
+func TestLateLinesLimitGrants(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	c.watched, c.lines, runners[0].own.lines = true, 20, 20
+	grant := func() flowcontrol.RunnerAllowance {
+		g := flowcontrol.RunnerAllowance{}
+		c.grantLines(noon, runners[0], c.poolLoad(noon), &g)
+		return g
+	}
+	if g := grant(); g.Lines < 20 {
+		t.Fatalf("the grant is %+v before any request was late", g)
+	}
+	c.lateLines.carry(noon, 10)
+	c.chargeLate(noon, 10, 1)
+	if g := grant(); g.Lines != 13 || g.Reason != ReasonLateLines {
+		t.Errorf("the grant is %+v, want 13 lines because of late requests", g)
+	}
+	c.shared = false
+	if g := grant(); g.Lines < 20 {
+		t.Errorf("the grant is %+v in a pool without users", g)
+	}
+}
+
+func TestLateLinesSurvive(t *testing.T) {
+	l := newLateLines(0.006)
+	l.carry(noon, 10)
+	l.read(noon, 10, 1)
+	for trust, want := range map[float64]float64{1: l.level.value, 0.5: 2 * l.level.value} {
+		again := newLateLines(0.006)
+		again.learn(l.level.learned(), trust)
+		if again.level.value != want {
+			t.Errorf("with trust %v: limit %v, want %v", trust, again.level.value, want)
+		}
+	}
+	none, again := newLateLines(0.006), newLateLines(0.006)
+	if again.learn(none.level.learned(), 0.5); again.level.value != noLateLimit {
+		t.Errorf("no limit became %v", again.level.value)
+	}
+}
