@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Disk measures how long it takes to wake up at a time and to sync a few bytes. A group commit of the
-// daemon takes as long, on a slow disk as well as on busy processors.
+// Disk measures how long it takes to wake up at a time and to sync a few bytes. A group commit of
+// the daemon takes as long, on a slow disk as well as on busy processors.
 type Disk struct {
 	mu     sync.Mutex
 	stalls []stall
