@@ -96,7 +96,7 @@ func (f *following) start(ctx context.Context, to Runner) *followed {
 		m := r.metricsOf(to)
 		m.client = f.client
 		x.start(ctx, r, source{target: to.Name, kind: "metrics", every: r.cfg.Every,
-			timeout: r.cfg.Timeout, read: m.read})
+			fastest: r.cfg.Fastest, timeout: r.cfg.Timeout, read: m.read})
 	}
 	if to.Base != "" {
 		c := &capabilities{runner: to, client: f.client, onDrop: r.gauges.drop(to.Name)}

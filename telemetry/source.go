@@ -11,6 +11,7 @@ import (
 type source struct {
 	target, kind string // labels of the Reader's own metrics
 	every        time.Duration
+	fastest      time.Duration // where reading is cheap; 0: every
 	timeout      time.Duration // of one read; 0: read limits itself
 	read         func(context.Context) ([]Sample, error)
 }
@@ -29,7 +30,7 @@ func (r *Reader) poll(ctx context.Context, s source) {
 	seen := map[string]bool{} // targets of samples
 	defer func() { r.forget(s, seen) }()
 	known := state("") // as logged and published; empty: the source is not degraded
-	pause := s.every
+	pause, pace := s.every, pace{source: s}
 	wait := time.Duration(rand.Float64() * r.cfg.Jitter * float64(s.every))
 	for {
 		select {
@@ -37,14 +38,16 @@ func (r *Reader) poll(ctx context.Context, s source) {
 			return
 		case <-time.After(wait):
 		}
+		began := time.Now()
 		samples, err := s.readInTime(ctx)
+		pace.took(time.Since(began))
 		if ctx.Err() != nil {
 			return
 		}
 		now := stateOf(err)
 		switch now {
 		case "", stateFrozen, stateNoData, stateStarting, stateMixed: // the server answers
-			pause = s.every
+			pause = pace.pause()
 		case stateNoPage:
 			r.gauges.failed(s)
 			pause = max(unknownPause, s.every)
