@@ -1,0 +1,220 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	testpostgres "github.com/tidefill/tidefill/internal/testservers/postgres"
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/postgres"
+)
+
+func TestConfigReportsEveryFault(t *testing.T) {
+	good := postgres.DefaultConfig()
+	good.URL = "postgres://me@db/x?sslmode=require"
+	if err := good.Validate(); err != nil {
+		t.Errorf("a good configuration: %v", err)
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*postgres.Config)
+		want   string
+	}{
+		{"no address", func(c *postgres.Config) { c.URL = "" }, "url: is empty"},
+		{"another address", func(c *postgres.Config) { c.URL = "https://me@db/x" },
+			"url: is not an address of PostgreSQL"},
+		{"unreadable address", func(c *postgres.Config) { c.URL = "postgres://me:p4ss@%zz/x" },
+			"url: is not an address of PostgreSQL"},
+		{"password", func(c *postgres.Config) { c.URL = "postgres://me:p4ss@db/x" },
+			"url: has a password"},
+		{"password as a parameter",
+			func(c *postgres.Config) { c.URL = "postgres://me@db/x?password=p4ss" },
+			"url: has the parameter password"},
+		{"parameter", func(c *postgres.Config) { c.URL = "postgres://me@db/x?sslmode=p4ss" },
+			"url: can't be used"},
+		{"two passwords", func(c *postgres.Config) { c.PasswordEnv, c.PasswordFile = "A", "b" },
+			"password_file: is \"b\""},
+		{"one connection", func(c *postgres.Config) { c.MaxConnections = 1 },
+			"max_connections: is 1"},
+		{"no patience", func(c *postgres.Config) { c.Timeout = time.Millisecond },
+			"tuning.timeout: is 1ms"},
+		{"statements", func(c *postgres.Config) { c.Statements = "some" },
+			"tuning.statements: is \"some\""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := good
+			test.change(&c)
+			err := c.Validate()
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "p4ss") && test.name != "parameter" {
+				t.Errorf("the error shows the password: %v", err)
+			}
+		})
+	}
+}
+
+func TestPasswords(t *testing.T) {
+	s := testpostgres.Shared(t)
+	c := config(t, s.URL(s.NewDatabase(t)))
+	openOnce := func() error {
+		db, err := postgres.Open(t.Context(), c, postgres.Options{})
+		if err == nil {
+			err = db.Close()
+		}
+		return err
+	}
+	must(t, openOnce())
+	file := filepath.Join(t.TempDir(), "password")
+	c.PasswordEnv, c.PasswordFile = "", file
+	if err := openOnce(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("open without the file: %v", err)
+	}
+	must(t, os.WriteFile(file, []byte("wr0ng\n"), 0o600))
+	err := openOnce()
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "password_file") ||
+		strings.Contains(err.Error(), "wr0ng") {
+		t.Errorf("open with a wrong password: %v", err)
+	}
+	must(t, os.WriteFile(file, []byte(testpostgres.Password+"\n"), 0o600))
+	must(t, openOnce())
+	c.PasswordEnv, c.PasswordFile = "TIDEFILL_TEST_UNSET", ""
+	if err := openOnce(); err == nil || !strings.Contains(err.Error(), "TIDEFILL_TEST_UNSET") {
+		t.Errorf("open with an empty variable: %v", err)
+	}
+}
+
+func TestRefusedDatabases(t *testing.T) {
+	s := testpostgres.Shared(t)
+	refused := func(address, want string) {
+		t.Helper()
+		db, err := postgres.Open(t.Context(), config(t, address), postgres.Options{})
+		if err == nil {
+			db.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("open %s: got %v, want %q", address, err, want)
+		}
+	}
+	refused(s.URL("missing"), "there is no such database")
+	s.Exec(t, "postgres", "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+	refused(s.URL("latin"), "ENCODING 'UTF8'")
+
+	newer := s.NewDatabase(t)
+	open(t, s.URL(newer), postgres.Options{})
+	s.Exec(t, newer, "UPDATE schema_version SET version = version + 1")
+	refused(s.URL(newer), "run the release that wrote it, or a later one")
+	if _, _, err := postgres.Migrate(t.Context(), config(t, s.URL(newer))); err == nil {
+		t.Error("migrated a newer schema")
+	}
+}
+
+// TestMigrationsRunOnce opens a new database in several processes at the same time.
+func TestMigrationsRunOnce(t *testing.T) {
+	s := testpostgres.Shared(t)
+	c := config(t, s.URL(s.NewDatabase(t)))
+	ids := make(chan string, 4)
+	for range cap(ids) {
+		go func() {
+			db, err := postgres.Open(context.Background(), c, postgres.Options{})
+			if err != nil {
+				ids <- err.Error()
+				return
+			}
+			defer db.Close()
+			ids <- db.ClusterID()
+		}()
+	}
+	first := <-ids
+	if len(first) != 36 {
+		t.Errorf("got %q, want a cluster id", first)
+	}
+	for range cap(ids) - 1 {
+		if id := <-ids; id != first {
+			t.Errorf("got %q and %q, want one cluster id", first, id)
+		}
+	}
+	from, to, err := postgres.Migrate(t.Context(), c)
+	if err != nil || from != postgres.Migrations || to != postgres.Migrations {
+		t.Errorf("migrate again: got %d to %d, %v, want %d", from, to, err, postgres.Migrations)
+	}
+	c = config(t, s.URL(s.NewDatabase(t)))
+	from, to, err = postgres.Migrate(t.Context(), c)
+	if err != nil || from != 0 || to != postgres.Migrations {
+		t.Errorf("migrate a new database: got %d to %d, %v", from, to, err)
+	}
+}
+
+func TestClusterIDs(t *testing.T) {
+	s := testpostgres.Shared(t)
+	address := s.URL(s.NewDatabase(t))
+	here, there := open(t, address, postgres.Options{}), open(t, address, postgres.Options{})
+	if here.ClusterID() != there.ClusterID() {
+		t.Errorf("one cluster has the ids %s and %s", here.ClusterID(), there.ClusterID())
+	}
+	if other := openNew(t, nil); other.ClusterID() == here.ClusterID() {
+		t.Errorf("two clusters have the id %s", other.ClusterID())
+	}
+	// The test server is on this machine.
+	if off, err := here.ClockOffset(t.Context()); err != nil || off.Abs() > time.Second {
+		t.Errorf("the clock of the server is off by %v, %v", off, err)
+	}
+}
+
+// A role that owns only its database suffices.
+func TestPlainRole(t *testing.T) {
+	s := testpostgres.Shared(t)
+	s.Exec(t, "postgres", "CREATE ROLE plain LOGIN PASSWORD '"+testpostgres.Password+"'")
+	s.Exec(t, "postgres", "CREATE DATABASE plain OWNER plain")
+	c := config(t, s.URL("plain"))
+	c.URL = strings.Replace(c.URL, testpostgres.User+"@", "plain@", 1)
+	db, err := postgres.Open(t.Context(), c, postgres.Options{})
+	must(t, err)
+	defer db.Close()
+	must(t, db.CreateBatch(t.Context(), batch("b")))
+	ids, _, err := db.ChangedBatches(t.Context(), "", 1)
+	if err != nil || len(ids) != 1 {
+		t.Errorf("got changes %v, %v", ids, err)
+	}
+}
+
+func TestPgBouncerIsFound(t *testing.T) {
+	s := testpostgres.Shared(t)
+	database := s.NewDatabase(t)
+	bouncer := testpostgres.StartBouncer(t, s)
+	if !postgres.KeepsStatements(open(t, s.URL(database), postgres.Options{})) {
+		t.Error("connections to the server do not keep statements")
+	}
+	if postgres.KeepsStatements(open(t, bouncer.URL(database), postgres.Options{})) {
+		t.Error("connections to PgBouncer keep statements")
+	}
+	// Statements that are kept nonetheless get lost. The error says what to do.
+	c := config(t, bouncer.URL(database))
+	c.Statements = "prepared"
+	db, err := postgres.Open(t.Context(), c, postgres.Options{})
+	if err == nil {
+		defer db.Close()
+		for i := 0; err == nil && i < 50; i++ {
+			failed := make(chan error, 8)
+			for range cap(failed) {
+				go func() {
+					_, err := db.Newest(t.Context())
+					failed <- err
+				}()
+			}
+			for range cap(failed) {
+				err = errors.Join(err, <-failed)
+			}
+		}
+	}
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(),
+		"tuning.statements: unnamed") {
+		t.Errorf("with kept statements: got %v", err)
+	}
+}
