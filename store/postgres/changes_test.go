@@ -72,19 +72,25 @@ func TestChangesOfSlowTransactions(t *testing.T) {
 // awaitLock waits until a statement of the database waits for a lock.
 func awaitLock(t testing.TB, s *testpostgres.Server, database string) {
 	t.Helper()
+	awaitLocks(t, s, database, 1)
+}
+
+// awaitLocks waits until so many statements of the database wait for a lock.
+func awaitLocks(t testing.TB, s *testpostgres.Server, database string, statements int) {
+	t.Helper()
 	ctx := t.Context()
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	must(t, err)
 	defer conn.Close(ctx)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		var waiting bool
-		must(t, conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
-			WHERE datname = $1 AND wait_event_type = 'Lock')`, database).Scan(&waiting))
-		if waiting {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		var waiting int
+		must(t, conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = $1 AND wait_event_type = 'Lock'`, database).Scan(&waiting))
+		if waiting >= statements {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("no statement waits for a lock")
+			t.Fatalf("%d statements wait for a lock, want %d", waiting, statements)
 		}
 	}
 }
