@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidefill/tidefill/store"
 )
 
 const (
@@ -82,16 +84,39 @@ func withRefusal(a args, code, message string) args {
 
 // write runs the transaction of build. build may run several times and must start anew each time.
 func (db *DB) write(ctx context.Context, build func(*steps)) error {
-	return db.run(ctx, build, again)
+	return db.run(ctx, true, build, again)
+}
+
+// writeUnlessDeleted is write for statements that add rows to batches which they have found: if one
+// is deleted meanwhile, they are run again.
+func (db *DB) writeUnlessDeleted(ctx context.Context, build func(*steps)) error {
+	return db.run(ctx, true, build, func(err error) bool {
+		return again(err) || deletedMeanwhile(err)
+	})
 }
 
 // read runs the transaction of build, which changes nothing, and so also after the connection was
 // lost. build may run several times and must start anew each time.
 func (db *DB) read(ctx context.Context, build func(*steps)) error {
-	return db.run(ctx, build, func(err error) bool { return again(err) || lost(err) })
+	return db.run(ctx, false, build, func(err error) bool { return again(err) || lost(err) })
 }
 
-func (db *DB) run(ctx context.Context, build func(*steps), repeat func(error) bool) error {
+func (db *DB) run(
+	ctx context.Context, write bool, build func(*steps), repeat func(error) bool,
+) error {
+	began := time.Now()
+	err := translate(ctx, db.runAttempts(ctx, build, repeat))
+	var unavailable error
+	if errors.Is(err, store.ErrUnavailable) {
+		unavailable = err
+	}
+	db.observe(write, time.Since(began), unavailable)
+	return err
+}
+
+func (db *DB) runAttempts(
+	ctx context.Context, build func(*steps), repeat func(error) bool,
+) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -101,11 +126,11 @@ func (db *DB) run(ctx context.Context, build func(*steps), repeat func(error) bo
 	for attempt := 1; ; attempt++ {
 		err := db.attempt(limited, build)
 		if err == nil || attempt == attempts || limited.Err() != nil || !repeat(err) {
-			return translate(ctx, err)
+			return err
 		}
 		select {
 		case <-limited.Done():
-			return translate(ctx, err)
+			return err
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 		pause *= 2

@@ -204,10 +204,11 @@ func (db *DB) CountChunks(
 func (db *DB) LinesLeft(ctx context.Context) (left map[string]map[string]int, err error) {
 	err = db.read(ctx, func(s *steps) {
 		left = map[string]map[string]int{}
-		s.rows(`SELECT c.batch, c.model,
-				coalesce(sum(c.count) FILTER (WHERE NOT c.done), 0)::bigint
-			FROM batches AS b JOIN chunks AS c ON c.batch = b.id
-			WHERE b.ended = 0 GROUP BY c.batch, c.model`, nil, func(rows pgx.Rows) error {
+		// Batch by batch: most chunks are of batches that have ended.
+		s.rows(`SELECT b.id, c.model, c.lines FROM batches AS b CROSS JOIN LATERAL
+				(SELECT model, coalesce(sum(count) FILTER (WHERE NOT done), 0)::bigint AS lines
+				FROM chunks WHERE batch = b.id GROUP BY model) AS c
+			WHERE b.ended = 0`, nil, func(rows pgx.Rows) error {
 			var batch, model string
 			var lines int
 			err := rows.Scan(&batch, &model, &lines)

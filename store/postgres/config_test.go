@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/httpserver/tlstest"
 	testpostgres "github.com/tidefill/tidefill/internal/testservers/postgres"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/postgres"
@@ -216,5 +218,93 @@ func TestPgBouncerIsFound(t *testing.T) {
 	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(),
 		"tuning.statements: unnamed") {
 		t.Errorf("with kept statements: got %v", err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	s := testpostgres.Start(t)
+	dir := t.TempDir()
+	authority, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	ca, strange := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "strange.pem")
+	authority.WritePair(cert, key)
+	authority.WriteCA(ca)
+	other.WriteCA(strange)
+	s.ServeTLS(t, cert, key)
+	address := strings.Replace(s.URL(s.NewDatabase(t)), "sslmode=disable",
+		"sslmode=verify-full&sslrootcert=", 1)
+	// The server reads its configuration in its own time.
+	var db *postgres.DB
+	var err error
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		db, err = postgres.Open(t.Context(), config(t, address+ca), postgres.Options{})
+		if err == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	must(t, err)
+	must(t, db.Ping(t.Context()))
+	must(t, db.Close())
+	if _, err := postgres.Open(t.Context(), config(t, address+strange),
+		postgres.Options{}); !errors.Is(err, store.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "certificate") {
+		t.Errorf("open with another authority: %v", err)
+	}
+}
+
+// A full disk refuses posts. This process returns them all the same, since users ask why nothing
+// moves.
+func TestPostsOfAFullDisk(t *testing.T) {
+	s := testpostgres.Shared(t)
+	database := s.NewDatabase(t)
+	db, ctx := open(t, s.URL(database), postgres.Options{}), t.Context()
+	must(t, db.CreateBatch(ctx, batch("b")))
+	o, err := db.Register(ctx, "n", time.Hour)
+	must(t, err)
+	s.Exec(t, database, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$`)
+	s.Exec(t, database, `CREATE TRIGGER full_disk BEFORE INSERT ON progress
+		FOR EACH ROW EXECUTE FUNCTION full_disk()`)
+	post := store.ProgressPost{Progress: store.Progress{Waiting: "disk_full",
+		UpdatedAt: time.Now()}}
+	err = db.PostProgress(ctx, o, map[string]store.ProgressPost{"b": post})
+	if !errors.Is(err, store.ErrNoSpace) {
+		t.Errorf("post: got %v, want %v", err, store.ErrNoSpace)
+	}
+	progress, err := store.ReadProgress(ctx, db, db, []string{"b"})
+	if err != nil || progress["b"].Waiting != "disk_full" {
+		t.Errorf("progress is %+v, %v", progress["b"], err)
+	}
+	s.Exec(t, database, "DROP TRIGGER full_disk ON progress")
+	post.Waiting = ""
+	must(t, db.PostProgress(ctx, o, map[string]store.ProgressPost{"b": post}))
+	progress, err = store.ReadProgress(ctx, db, db, []string{"b"})
+	if err != nil || progress["b"].Waiting != "" {
+		t.Errorf("progress is %+v, %v after a post", progress["b"], err)
+	}
+}
+
+func TestCallsAreObserved(t *testing.T) {
+	s := testpostgres.Shared(t)
+	var writes, failed atomic.Int32
+	db := open(t, s.URL(s.NewDatabase(t)), postgres.Options{
+		Observe: func(write bool, _ time.Duration, err error) {
+			if write {
+				writes.Add(1)
+			}
+			if err != nil {
+				failed.Add(1)
+			}
+		}})
+	writes.Store(0)
+	must(t, db.CreateBatch(t.Context(), batch("b")))
+	if err := db.CreateBatch(t.Context(), batch("b")); !errors.Is(err, store.ErrExists) {
+		t.Errorf("create again: %v", err)
+	}
+	if writes.Load() != 2 || failed.Load() != 0 {
+		t.Errorf("observed %d writes and %d failures, want 2 and 0", writes.Load(), failed.Load())
+	}
+	if stats := db.PoolStats(); stats.Most != 10 || stats.Open < 1 {
+		t.Errorf("the connections are %+v", stats)
 	}
 }

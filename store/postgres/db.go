@@ -17,6 +17,10 @@ type Options struct {
 	Now func() time.Time
 	// Expiry is the clock by which files and uploads expire. Default: Now, or time.Now.
 	Expiry func() time.Time
+	// Observe is called after every transaction, for metrics: whether it writes, how long it took
+	// with all its attempts, and the error if the server could not be reached or refused to work.
+	// It must return at once. nil: none.
+	Observe func(write bool, took time.Duration, unavailable error)
 }
 
 // DB is an open database.
@@ -24,6 +28,7 @@ type DB struct {
 	now     func() time.Time // nil: the server's clock
 	expiry  func() time.Time // by which files and uploads expire
 	timeout time.Duration
+	observe func(bool, time.Duration, error)
 	pool    *pgxpool.Pool
 	system  string // identifies the server and its standbys
 	cluster string
@@ -86,7 +91,11 @@ func connect(ctx context.Context, c Config, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{now: o.Now, expiry: o.Expiry, timeout: c.Timeout, pool: pool}, nil
+	if o.Observe == nil {
+		o.Observe = func(bool, time.Duration, error) {}
+	}
+	return &DB{now: o.Now, expiry: o.Expiry, timeout: c.Timeout, observe: o.Observe,
+		pool: pool}, nil
 }
 
 // Close waits for running methods and closes the connections.

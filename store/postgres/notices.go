@@ -47,7 +47,7 @@ func (db *DB) AddNotices(
 		advance = `INSERT INTO notice_cursors AS c (endpoint, cursor) VALUES (@endpoint, @to)
 			ON CONFLICT (endpoint) DO UPDATE SET cursor = excluded.cursor WHERE c.cursor = ''`
 	}
-	err := db.run(ctx, func(s *steps) {
+	err := db.writeUnlessDeleted(ctx, func(s *steps) {
 		s.change(refusedConflict, "another process has stored notices", advance, all)
 		if len(last) == 0 {
 			return
@@ -60,7 +60,7 @@ func (db *DB) AddNotices(
 			JOIN batches AS b ON b.id = n.batch ORDER BY b.id
 			ON CONFLICT (endpoint, batch) DO UPDATE SET id = excluded.id, event = excluded.event,
 				created = excluded.created, attempts = excluded.attempts, due = excluded.due`, all)
-	}, func(err error) bool { return again(err) || deletedMeanwhile(err) })
+	})
 	if err != nil {
 		return fmt.Errorf("add %d notices of endpoint %s: %w", len(notices), endpoint, err)
 	}

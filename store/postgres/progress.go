@@ -30,7 +30,7 @@ func (db *DB) PostProgress(
 	all := args{"node": text(o.Node), "incarnation": o.Incarnation, "batches": batches,
 		"docs": docs}
 	known := false
-	err := db.run(ctx, func(s *steps) {
+	err := db.writeUnlessDeleted(ctx, func(s *steps) {
 		s.row(`WITH me AS MATERIALIZED (SELECT 1 FROM owners
 				WHERE node = @node AND incarnation = @incarnation),
 			posted AS (INSERT INTO progress AS old (batch, node, incarnation, doc)
@@ -41,7 +41,7 @@ func (db *DB) PostProgress(
 					SET incarnation = excluded.incarnation, doc = excluded.doc
 					WHERE old.incarnation <= excluded.incarnation)
 			SELECT EXISTS (SELECT 1 FROM me)`, all, &known)
-	}, func(err error) bool { return again(err) || deletedMeanwhile(err) })
+	})
 	if err == nil && !known {
 		err = store.ErrFenced
 	}
