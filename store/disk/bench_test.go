@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 // BenchmarkAppend is the cost of a record from Append to durability, group commits included.
@@ -44,8 +45,8 @@ func BenchmarkScan(b *testing.B) {
 	journal, _ := journalOf(b, 10_000)
 	b.SetBytes(int64(len(journal)))
 	for b.Loop() {
-		s := newScanner(bytes.NewReader(journal), 0, int64(len(journal)))
-		for s.next() {
+		s := frame.NewScanner(bytes.NewReader(journal), 0, int64(len(journal)))
+		for s.Next() {
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 var chunk = store.ChunkID{Batch: "b", Index: 0}
@@ -28,16 +29,16 @@ func result(line int) []byte { return fmt.Appendf(nil, "{\"custom_id\":\"%d\"}\n
 
 // journalOf writes a journal of two epochs and returns its bytes and the frames' ends.
 func journalOf(t testing.TB, lines int) (b []byte, ends []int) {
-	add := func(k kind, epoch int64, r store.Record) {
-		b = appendFrame(b, k, epoch, &r)
+	add := func(k frame.Kind, epoch int64, r store.Record) {
+		b = frame.Append(b, k, epoch, &r)
 		ends = append(ends, len(b))
 	}
-	add(fenceFrame, 1, store.Record{})
+	add(frame.Fence, 1, store.Record{})
 	for line := range lines {
 		if line == lines/2 {
-			add(fenceFrame, 2, store.Record{})
+			add(frame.Fence, 2, store.Record{})
 		}
-		add(recordFrame, 1+int64(line/(lines/2)), store.Record{Line: uint32(line), Result: result(
+		add(frame.Record, 1+int64(line/(lines/2)), store.Record{Line: uint32(line), Result: result(
 			line)})
 	}
 	return b, ends
@@ -151,11 +152,11 @@ func TestDamageAnywhere(t *testing.T) {
 	for range 20 {
 		damaged := slices.Clone(b)
 		from := random.IntN(len(b))
-		to := min(len(b), from+1+random.IntN(4*window/3))
+		to := min(len(b), from+1+random.IntN(4*frame.Window/3))
 		for i := from; i < to; i++ {
 			damaged[i] = byte(random.Uint32()) | 1
 		}
-		copy(damaged[from:to], magic[:]) // looks like a frame
+		copy(damaged[from:to], b[:4]) // looks like a frame
 		want := wholeLines(ends, len(b), func(start, end int) bool {
 			return start < to && from < end && string(b[start:end]) != string(damaged[start:end])
 		})
@@ -169,11 +170,11 @@ func TestDamageAnywhere(t *testing.T) {
 func TestLateFramesOfLowerEpochsAreIgnored(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
 	record := func(epoch int64, line int) []byte {
-		return appendFrame(nil, recordFrame, epoch, &store.Record{Line: uint32(line),
+		return frame.Append(nil, frame.Record, epoch, &store.Record{Line: uint32(line),
 			Result: result(line)})
 	}
 	fence := func(epoch int64) []byte {
-		return appendFrame(nil, fenceFrame, epoch, &store.Record{})
+		return frame.Append(nil, frame.Fence, epoch, &store.Record{})
 	}
 	b := slices.Concat(fence(1), record(1, 1), fence(3), record(1, 2), record(3, 3), fence(2),
 		record(2, 4), record(3, 5),
@@ -192,21 +193,21 @@ func FuzzScanner(f *testing.F) {
 	f.Add(complete, []byte{})
 	f.Add(complete[:ends[3]+9], complete)
 	f.Add([]byte("\xF5Tj\n\xff\xff\xff\x0f"), complete)
-	frame := appendFrame(nil, recordFrame, 7, &store.Record{Line: 7, Result: result(7)})
+	whole := frame.Append(nil, frame.Record, 7, &store.Record{Line: 7, Result: result(7)})
 	f.Fuzz(func(t *testing.T, before, after []byte) {
 		// A complete frame is found whatever surrounds it, unless it is inside of another complete
 		// one.
-		b := slices.Concat(before, frame, after)
-		s := newScanner(byteReader(b), 0, int64(len(b)))
+		b := slices.Concat(before, whole, after)
+		s := frame.NewScanner(byteReader(b), 0, int64(len(b)))
 		covered, found := int64(0), false
-		for s.next() {
-			if s.frameAt < covered {
-				t.Fatalf("frame at %d overlaps the one that ends at %d", s.frameAt, covered)
+		for s.Next() {
+			if s.From < covered {
+				t.Fatalf("frame at %d overlaps the one that ends at %d", s.From, covered)
 			}
-			covered = s.frameEnd
-			found = found || s.frameAt <= int64(len(before)) && int64(len(before)) < s.frameEnd
+			covered = s.To
+			found = found || s.From <= int64(len(before)) && int64(len(before)) < s.To
 		}
-		if s.err == nil && !found {
+		if s.Err == nil && !found {
 			t.Fatalf("the frame at %d was skipped", len(before))
 		}
 	})
@@ -217,12 +218,12 @@ type byteReader []byte
 func (b byteReader) ReadAt(p []byte, at int64) (int, error) { return copy(p, b[at:]), nil }
 
 func TestScannerFindsFramesAcrossWindows(t *testing.T) {
-	frame := appendFrame(nil, recordFrame, 1, &store.Record{Line: 1, Result: result(1)})
-	for at := window - len(frame) - 1; at <= window+1; at++ {
-		b := append(make([]byte, at), frame...)
-		b = append(b, make([]byte, window)...)
-		s := newScanner(byteReader(b), 0, int64(len(b)))
-		if !s.next() || s.frameAt != int64(at) {
+	whole := frame.Append(nil, frame.Record, 1, &store.Record{Line: 1, Result: result(1)})
+	for at := frame.Window - len(whole) - 1; at <= frame.Window+1; at++ {
+		b := append(make([]byte, at), whole...)
+		b = append(b, make([]byte, frame.Window)...)
+		s := frame.NewScanner(byteReader(b), 0, int64(len(b)))
+		if !s.Next() || s.From != int64(at) {
 			t.Fatalf("frame at %d wasn't found", at)
 		}
 	}

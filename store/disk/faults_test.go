@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 // medium is a file system that refuses on cue.
@@ -250,7 +251,7 @@ func TestFramesLostByARefusedSyncAreWrittenAgain(t *testing.T) {
 
 func TestAppendTornByAnotherWriterIsWrittenAgain(t *testing.T) {
 	f := newFaulty(t)
-	late := appendFrame(nil, recordFrame, 0, &store.Record{Line: 9, Result: result(9)})
+	late := frame.Append(nil, frame.Record, 0, &store.Record{Line: 9, Result: result(9)})
 	f.medium.set(func() { f.medium.between = func(file *os.File) { _, _ = file.Write(late) } })
 	f.append(1, 2, 3)
 	f.want("torn append", func(c store.Commit) bool { return errors.Is(c.Err, errTorn) })
@@ -270,7 +271,7 @@ func TestAppendTornByAnotherWriterIsWrittenAgain(t *testing.T) {
 
 func TestFenceInTheMiddleOfAnAppend(t *testing.T) {
 	f := newFaulty(t)
-	fence := appendFrame(nil, fenceFrame, 2, &store.Record{})
+	fence := frame.Append(nil, frame.Fence, 2, &store.Record{})
 	f.medium.set(func() { f.medium.between = func(file *os.File) { _, _ = file.Write(fence) } })
 	f.append(1, 2, 3)
 	f.want("fence", func(c store.Commit) bool {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 var errJournalClosed = errors.New("journal is closed")
@@ -52,8 +53,8 @@ type pending struct {
 }
 
 func (p *pending) add(epoch int64, r *store.Record) {
-	p.frames = appendFrame(p.frames, recordFrame, epoch, r)
-	p.count(r, resultSize(r))
+	p.frames = frame.Append(p.frames, frame.Record, epoch, r)
+	p.count(r, frame.ResultSize(r))
 }
 
 func (p *pending) count(r *store.Record, result int64) {
@@ -75,8 +76,8 @@ type flush struct {
 
 // Append implements [store.Journal].
 func (j *journal) Append(_ context.Context, r store.Record) error {
-	if resultSize(&r) > maxResult {
-		return j.wrap("append to", errTooLarge)
+	if frame.ResultSize(&r) > frame.MaxResult {
+		return j.wrap("append to", frame.ErrTooLarge)
 	}
 	j.mu.Lock()
 	if j.final != nil {
@@ -269,21 +270,21 @@ func (j *journal) check(n int64, frames int) error {
 		j.size = size
 		return nil
 	}
-	s := newScanner(j.file, j.size, size)
+	s := frame.NewScanner(j.file, j.size, size)
 	ours, fenced := 0, false
-	for s.next() {
-		if s.frame.epoch > j.epoch {
+	for s.Next() {
+		if s.Frame.Epoch > j.epoch {
 			fenced = true
 			break
 		}
-		if s.frame.kind == recordFrame && s.frame.epoch == j.epoch {
+		if s.Frame.Kind == frame.Record && s.Frame.Epoch == j.epoch {
 			ours++
 		}
 	}
-	if s.err != nil {
-		return s.err
+	if s.Err != nil {
+		return s.Err
 	}
-	j.size = s.frameEnd // a frame that another process is still writing is read again
+	j.size = s.To // a frame that another process is still writing is read again
 	switch {
 	case ours >= frames && fenced:
 		j.fence() // after the frames that were written
@@ -299,8 +300,8 @@ func (j *journal) check(n int64, frames int) error {
 // completeFrames returns the size and number of the complete frames at the start of b, which the
 // journal has encoded.
 func completeFrames(b []byte) (size, frames int) {
-	for len(b)-size >= prefixSize {
-		n, ok := frameSize(b[size:])
+	for len(b)-size >= frame.PrefixSize {
+		n, ok := frame.Size(b[size:])
 		if !ok || n > int64(len(b)-size) {
 			break
 		}

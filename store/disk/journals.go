@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 // Journals implements [store.Journals].
@@ -110,7 +111,8 @@ func (js *Journals) start(ctx context.Context, j *journal, replay func(store.Rec
 	if err := js.checkEpoch(ctx, j); err != nil {
 		return err
 	}
-	if _, err := j.file.Write(appendFrame(nil, fenceFrame, j.epoch, &store.Record{})); err != nil {
+	fence := frame.Append(nil, frame.Fence, j.epoch, &store.Record{})
+	if _, err := j.file.Write(fence); err != nil {
 		return fmt.Errorf("append fence: %w", err)
 	}
 	// Not only for the fence: the file may have records of a killed process that are not durable,
@@ -134,16 +136,16 @@ func (js *Journals) checkEpoch(ctx context.Context, j *journal) error {
 	if err != nil {
 		return err
 	}
-	s := newScanner(j.file, 0, size)
-	for s.next() {
+	s := frame.NewScanner(j.file, 0, size)
+	for s.Next() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if s.frame.epoch > j.epoch {
+		if s.Frame.Epoch > j.epoch {
 			return store.ErrFenced
 		}
 	}
-	return s.err
+	return s.Err
 }
 
 // replay calls each for every valid record of the file.
@@ -154,22 +156,22 @@ func (js *Journals) replay(ctx context.Context, j *journal, each func(store.Reco
 	if err != nil {
 		return err
 	}
-	s := newScanner(j.file, 0, size)
-	var v validity
-	for s.next() {
+	s := frame.NewScanner(j.file, 0, size)
+	var v frame.Validity
+	for s.Next() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if s.frame.epoch > j.epoch {
+		if s.Frame.Epoch > j.epoch {
 			return store.ErrFenced
 		}
-		if v.accept(s.frame) {
-			each(s.frame.record)
+		if v.Accept(s.Frame) {
+			each(s.Frame.Record)
 		}
 	}
-	j.size = s.frameEnd
-	js.reportDamage(j.id, s.damaged)
-	return s.err
+	j.size = s.To
+	js.reportDamage(j.id, s.Damaged)
+	return s.Err
 }
 
 func (js *Journals) reportDamage(id store.ChunkID, bytes int64) {
@@ -250,23 +252,23 @@ func (js *Journals) read(
 	if err != nil {
 		return err
 	}
-	s := newScanner(f, 0, size)
-	var v validity
-	for s.next() {
+	s := frame.NewScanner(f, 0, size)
+	var v frame.Validity
+	for s.Next() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !v.accept(s.frame) {
+		if !v.Accept(s.Frame) {
 			continue
 		}
-		at := store.Location{Offset: s.frameAt + fenceSize, Length: uint32(s.result)}
-		if err := each(s.frame.record, at); err != nil {
+		at := store.Location{Offset: s.From + frame.EmptySize, Length: uint32(s.Result)}
+		if err := each(s.Frame.Record, at); err != nil {
 			return err
 		}
 	}
 	// the end of the file may be a frame that is being written
-	js.reportDamage(id, s.damaged-(size-s.frameEnd))
-	return s.err
+	js.reportDamage(id, s.Damaged-(size-s.To))
+	return s.Err
 }
 
 // Batches implements [store.Journals].
@@ -297,32 +299,4 @@ func (js *Journals) Remove(ctx context.Context, batch string) error {
 		return fmt.Errorf("remove journals of batch %s: %w", batch, err)
 	}
 	return nil
-}
-
-// validity selects the valid records of a file, frame by frame from its start: those that no frame
-// of a higher epoch precedes, and of several for one line the first. The epoch of a record counts
-// like that of a fence, since a fence may have been damaged.
-type validity struct {
-	begun   bool
-	highest int64
-	lines   map[uint32]struct{}
-}
-
-// accept reports whether the next frame is a valid record.
-func (v *validity) accept(f frame) bool {
-	if v.begun && f.epoch < v.highest {
-		return false
-	}
-	v.begun, v.highest = true, f.epoch
-	if f.kind != recordFrame {
-		return false
-	}
-	if _, dup := v.lines[f.record.Line]; dup {
-		return false
-	}
-	if v.lines == nil {
-		v.lines = make(map[uint32]struct{})
-	}
-	v.lines[f.record.Line] = struct{}{}
-	return true
 }

@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 // largePiece is the number of bytes of a large record that are in memory at a time.
@@ -28,8 +28,8 @@ func (j *journal) AppendFrom(
 func (j *journal) appendFrom(
 	ctx context.Context, r *store.Record, size int64, result func() io.Reader,
 ) error {
-	if size > maxResult {
-		return errTooLarge
+	if size > frame.MaxResult {
+		return frame.ErrTooLarge
 	}
 	select {
 	case j.commits.large <- struct{}{}:
@@ -41,8 +41,8 @@ func (j *journal) appendFrom(
 		return err
 	}
 	buf := make([]byte, largePiece)
-	head := appendHeader(nil, recordFrame, j.epoch, r, size)
-	sum, err := sumFrom(checksum(head), io.LimitReader(result(), size), buf)
+	head := frame.AppendHeader(nil, frame.Record, j.epoch, r, size)
+	sum, err := sumFrom(frame.Checksum(head), io.LimitReader(result(), size), buf)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (j *journal) usable() error {
 func sumFrom(sum uint32, from io.Reader, buf []byte) (uint32, error) {
 	for {
 		n, err := from.Read(buf)
-		sum = crc32.Update(sum, castagnoli, buf[:n])
+		sum = frame.Update(sum, buf[:n])
 		if err == io.EOF {
 			return sum, nil
 		}
@@ -97,7 +97,8 @@ func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
 	if err == nil {
 		err = j.file.Sync()
 	}
-	if size, _ := frameSize(head); err == nil && (written != size || sum != storedChecksum(head)) {
+	size, _ := frame.Size(head)
+	if err == nil && (written != size || sum != frame.StoredChecksum(head)) {
 		err = errChanged
 	}
 	if err != nil {
@@ -119,10 +120,10 @@ func copyLarge(
 	if err != nil {
 		return int64(n), 0, err
 	}
-	written, sum = int64(n), checksum(head)
+	written, sum = int64(n), frame.Checksum(head)
 	for {
 		n, readErr := result.Read(buf)
-		sum = crc32.Update(sum, castagnoli, buf[:n])
+		sum = frame.Update(sum, buf[:n])
 		n, err := to.Write(buf[:n])
 		written += int64(n)
 		switch {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 func largeOf(size int) func() io.Reader {
@@ -27,7 +28,7 @@ func TestALargeRecordThatTheMediumRefusesCanBeAppendedAgain(t *testing.T) {
 		"sync":  func(m *medium) { m.sync = errors.New("broken") },
 		"torn": func(m *medium) {
 			m.between = func(f *os.File) {
-				f.Write(appendFrame(nil, recordFrame, 0, &store.Record{Line: 9}))
+				f.Write(frame.Append(nil, frame.Record, 0, &store.Record{Line: 9}))
 			}
 		},
 	} {
@@ -139,10 +140,10 @@ func TestALargeRecordHoldsNoOtherJournalUp(t *testing.T) {
 func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 	s := openStore(t, t.TempDir(), Options{})
 	record := func(line, size int) []byte {
-		return appendFrame(nil, recordFrame, 1, &store.Record{Line: uint32(line),
+		return frame.Append(nil, frame.Record, 1, &store.Record{Line: uint32(line),
 			Result: bytes.Repeat([]byte("x"), size)})
 	}
-	before, large, after := record(1, 10), record(2, 3*window+17), record(3, 10)
+	before, large, after := record(1, 10), record(2, 3*frame.Window+17), record(3, 10)
 	complete := slices.Concat(before, large, after)
 	path := filepath.Join(s.dir, "journals", "b", "0.journal")
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -154,8 +155,9 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 		}
 		err := s.Journals().Read(t.Context(), chunk, func(r store.Record, at store.Location) error {
 			lines = append(lines, int(r.Line))
-			if want := int64(len(before) + fenceSize); r.Line == 2 && (at.Offset != want || int(
-				at.Length) != 3*window+17) {
+			want := store.Location{Offset: int64(len(before) + frame.EmptySize),
+				Length: 3*frame.Window + 17}
+			if r.Line == 2 && at != want {
 				t.Errorf("the large result has the location %+v", at)
 			}
 			return nil
@@ -176,8 +178,8 @@ func TestDamagedLargeRecordsAreSkipped(t *testing.T) {
 			t.Fatalf("read lines %v", lines)
 		}
 	}
-	for _, cut := range []int{len(before) + 5, len(before) + fenceSize, len(before) + window,
-		len(before) + len(large) - 1} {
+	for _, cut := range []int{len(before) + 5, len(before) + frame.EmptySize,
+		len(before) + frame.Window, len(before) + len(large) - 1} {
 		if lines := read(complete[:cut]); !slices.Equal(lines, []int{1}) {
 			t.Fatalf("cut at %d: read lines %v", cut, lines)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 // resultsWindow is the number of bytes of a journal that are read at once. Results are nearly in
@@ -49,8 +50,8 @@ func (r *results) Copy(ctx context.Context, w io.Writer, at store.Location) erro
 }
 
 func (r *results) copy(ctx context.Context, w io.Writer, at store.Location) error {
-	if at.Length > maxResult {
-		return errTooLarge
+	if at.Length > frame.MaxResult {
+		return frame.ErrTooLarge
 	}
 	end := at.Offset + int64(at.Length)
 	for from := at.Offset; from < end; {

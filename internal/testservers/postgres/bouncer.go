@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Bouncer is a running PgBouncer in front of a server, which pools by transaction.
+type Bouncer struct {
+	Port    int
+	process *process
+}
+
+// StartBouncer starts a PgBouncer that ends with the test. It has few connections to the server, so
+// that those of its clients change with every transaction.
+func StartBouncer(t testing.TB, s *Server) *Bouncer {
+	t.Helper()
+	program, err := bouncerProgram()
+	if err != nil {
+		t.Fatalf("start PgBouncer: %v", err)
+	}
+	directory, err := newDirectory()
+	if err != nil {
+		t.Fatalf("start PgBouncer: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(directory) })
+	b := &Bouncer{}
+	if b.Port, err = freePort(); err != nil {
+		t.Fatalf("start PgBouncer: %v", err)
+	}
+	for name, content := range map[string]string{
+		"users.txt": fmt.Sprintf("%q %q\n", User, Password),
+		"pgbouncer.ini": strings.Join([]string{
+			"[databases]",
+			fmt.Sprintf("* = host=127.0.0.1 port=%d", s.Port),
+			"[pgbouncer]",
+			"listen_addr = 127.0.0.1",
+			fmt.Sprintf("listen_port = %d", b.Port),
+			"unix_socket_dir =",
+			"auth_type = plain",
+			"auth_file = " + filepath.Join(directory, "users.txt"),
+			"pool_mode = transaction",
+			"default_pool_size = 3",
+			"max_client_conn = 200",
+			"",
+		}, "\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(content),
+			0o644); err != nil {
+			t.Fatalf("configure PgBouncer: %v", err)
+		}
+	}
+	b.process, err = startProcess(directory, program, filepath.Join(directory, "pgbouncer.ini"))
+	if err != nil {
+		t.Fatalf("start PgBouncer: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of the log of PgBouncer:\n%s", b.process.tail())
+		}
+		if err := b.process.stop(syscall.SIGTERM); err != nil {
+			t.Errorf("end PgBouncer: %v", err)
+		}
+	})
+	err = b.process.await(func(ctx context.Context) error {
+		config, err := pgx.ParseConfig(b.URL("postgres"))
+		if err != nil {
+			return err
+		}
+		config.DefaultQueryExecMode = pgx.QueryExecModeExec
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	if err != nil {
+		t.Fatalf("start PgBouncer: %v", err)
+	}
+	return b
+}
+
+// URL returns the address of a database behind it, with user and password.
+func (b *Bouncer) URL(database string) string {
+	return (&Server{Port: b.Port}).URL(database)
+}
+
+// bouncerProgram finds PgBouncer in bin/ of the repository, or installed.
+func bouncerProgram() (string, error) {
+	_, file, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(file), "..", "..", "..")
+	if directory, err := os.Getwd(); err == nil && !filepath.IsAbs(file) {
+		// Without paths in the binary, the working directory of a test is that of its package.
+		for root = directory; root != "/"; root = filepath.Dir(root) {
+			if _, err := os.Stat(filepath.Join(root, "tools", "setup")); err == nil {
+				break
+			}
+		}
+	}
+	for _, path := range []string{filepath.Join(root, "bin", "pgbouncer"), "/usr/sbin/pgbouncer"} {
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	if path, err := exec.LookPath("pgbouncer"); err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("PgBouncer is not installed; run `make setup`")
+}

@@ -1,0 +1,233 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/store"
+)
+
+// holderLeased is the condition that the holder of c has a lease that lasts. Rows are not changed
+// when a claim ends with its owner: registering, unregistering and the end of a lease free
+// everything at once.
+const holderLeased = `EXISTS (SELECT 1 FROM owners AS o
+	WHERE o.node = c.node AND o.incarnation = c.incarnation AND o.lease_until > ` + serverNow + `)`
+
+// heldFor is the condition that chunk c is not free for the owner @node, @incarnation: its holder
+// has a lease, and is not that owner with a chunk that it does not list in @held.
+const heldFor = `(` + holderLeased + ` AND NOT (c.node = @node AND c.incarnation = @incarnation
+	AND c.idx <> ALL (@held::bigint[])))`
+
+func (db *DB) claimArguments(o store.Owner, batch string, held []int) args {
+	all := db.ownerArguments(o)
+	all["batch"], all["held"] = text(batch), integers(held)
+	return all
+}
+
+// AddChunks implements [store.Claims].
+func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error {
+	var indexes, firsts, counts []int64
+	var models []string
+	for _, c := range chunks {
+		indexes, models = append(indexes, int64(c.Index)), append(models, text(c.Model))
+		firsts, counts = append(firsts, int64(c.First)), append(counts, int64(c.Count))
+	}
+	if len(chunks) == 0 {
+		return nil
+	}
+	err := db.write(ctx, func(s *steps) {
+		s.lock(lockClaims, batch)
+		s.do(`INSERT INTO chunks (batch, idx, model, first, count)
+			SELECT @batch::text, c.* FROM unnest(@indexes::bigint[], @models::text[],
+				@firsts::bigint[], @counts::bigint[]) AS c
+			WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE batch = @batch)`,
+			args{"batch": text(batch), "indexes": indexes, "models": models, "firsts": firsts,
+				"counts": counts})
+	})
+	if err != nil {
+		return fmt.Errorf("add chunks of batch %s: %w", batch, err)
+	}
+	return nil
+}
+
+// claimQuery claims the lowest free chunks, and returns whether the lease of the owner lasts with
+// each of them, or alone if there is none. No row: the owner is superseded.
+//
+// Claims of one batch exclude each other by an advisory lock, so that this statement sees the
+// claims and the owners as of now. A chunk that is finished, released or reopened meanwhile is
+// locked, and its condition is evaluated again.
+const claimQuery = `WITH me AS MATERIALIZED (` + leaseSeen + `),
+	free AS (SELECT c.batch, c.idx FROM chunks AS c WHERE c.batch = @batch AND c.model = @model
+		AND NOT c.done AND NOT ` + heldFor + ` AND (SELECT leased FROM me)
+		ORDER BY c.idx LIMIT @limit FOR UPDATE),
+	claimed AS (UPDATE chunks AS c SET node = @node, incarnation = @incarnation,
+		epoch = c.epoch + 1 FROM free WHERE c.batch = free.batch AND c.idx = free.idx
+		RETURNING c.idx, c.first, c.count, c.epoch)
+	SELECT claimed.* FROM me LEFT JOIN claimed ON true ORDER BY claimed.idx`
+
+// ClaimChunks implements [store.Claims].
+func (db *DB) ClaimChunks(
+	ctx context.Context, o store.Owner, batch, model string, n int, held []int,
+) (claimed []store.Chunk, err error) {
+	all := db.claimArguments(o, batch, held)
+	all["model"], all["limit"] = text(model), int64(max(n, 0))
+	known := false
+	err = db.write(ctx, func(s *steps) {
+		claimed, known = nil, false
+		s.lock(lockClaims, batch)
+		s.rows(claimQuery, all, func(rows pgx.Rows) error {
+			known = true
+			var index, first, count, epoch *int
+			err := rows.Scan(&index, &first, &count, &epoch)
+			if err == nil && index != nil {
+				claimed = append(claimed, store.Chunk{
+					ChunkID: store.ChunkID{Batch: batch, Index: *index}, Model: model,
+					First: *first, Count: *count, Epoch: int64(*epoch)})
+			}
+			return err
+		})
+	})
+	if err == nil && !known {
+		err = store.ErrFenced
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim chunks of batch %s: %w", batch, err)
+	}
+	return claimed, nil
+}
+
+// FinishChunk implements [store.Claims].
+func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
+	usage, err := encode(c.Tally.Usage)
+	if err == nil {
+		err = db.endClaim(ctx, o, c, `SET done = true, completed = @completed, failed = @failed,
+			usage = @usage WHERE true`, args{"completed": int64(c.Tally.Completed),
+			"failed": int64(c.Tally.Failed), "usage": usage})
+	}
+	if err != nil {
+		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+	}
+	return nil
+}
+
+// ReleaseChunk implements [store.Claims].
+func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
+	err := db.endClaim(ctx, o, c, "SET node = NULL, incarnation = NULL WHERE NOT done", args{})
+	if err != nil {
+		return fmt.Errorf("release chunk %d of batch %s: %w", c.Index, c.Batch, err)
+	}
+	return nil
+}
+
+// endClaim ends a claim if it is the newest of its chunk, also after the end of its owner's lease.
+func (db *DB) endClaim(
+	ctx context.Context, o store.Owner, c store.Chunk, change string, values args,
+) error {
+	values["batch"], values["idx"], values["epoch"] = text(c.Batch), int64(c.Index), c.Epoch
+	values["node"], values["incarnation"] = text(o.Node), o.Incarnation
+	var changed int64
+	err := db.write(ctx, func(s *steps) {
+		s.affect(&changed, "UPDATE chunks "+change+`
+			AND batch = @batch AND idx = @idx AND epoch = @epoch
+			AND node = @node AND incarnation = @incarnation AND EXISTS
+				(SELECT 1 FROM owners AS o WHERE o.node = @node AND o.incarnation = @incarnation)`,
+			values)
+	})
+	return fencedUnlessOne(changed, err)
+}
+
+// ReopenChunk implements [store.Claims].
+func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
+	err := db.write(ctx, func(s *steps) {
+		// The lock of the row excludes the end of the batch.
+		s.do("SELECT 1 FROM batches WHERE id = @batch FOR SHARE", args{"batch": text(c.Batch)})
+		s.do(`UPDATE chunks SET done = false, node = NULL, incarnation = NULL, completed = 0,
+				failed = 0, usage = '{}'
+			WHERE batch = @batch AND idx = @idx AND epoch = @epoch AND done
+				AND EXISTS (SELECT 1 FROM batches WHERE id = @batch AND ended = 0)`,
+			args{"batch": text(c.Batch), "idx": int64(c.Index), "epoch": c.Epoch})
+	})
+	if err != nil {
+		return fmt.Errorf("reopen chunk %d of batch %s: %w", c.Index, c.Batch, err)
+	}
+	return nil
+}
+
+// Chunks implements [store.Claims].
+func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, err error) {
+	err = db.read(ctx, func(s *steps) {
+		chunks = nil
+		s.rows(`SELECT idx, model, first, count, epoch, done, completed, failed, usage
+			FROM chunks WHERE batch = @batch ORDER BY idx`, args{"batch": text(batch)},
+			func(rows pgx.Rows) error {
+				c := store.Chunk{ChunkID: store.ChunkID{Batch: batch}}
+				var usage []byte
+				err := rows.Scan(&c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
+					&c.Tally.Completed, &c.Tally.Failed, &usage)
+				c.Model = plain(c.Model)
+				if err == nil && c.Done {
+					c.Tally.Usage, err = decode[batchfile.Usage](usage)
+				}
+				chunks = append(chunks, c)
+				return err
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list chunks of batch %s: %w", batch, err)
+	}
+	return chunks, nil
+}
+
+// CountChunks implements [store.Claims].
+func (db *DB) CountChunks(
+	ctx context.Context, o store.Owner, batch string, held []int,
+) (n store.ChunkCounts, err error) {
+	all := db.claimArguments(o, batch, held)
+	err = db.read(ctx, func(s *steps) {
+		s.row(`SELECT count(*) FILTER (WHERE NOT done AND NOT held),
+				count(*) FILTER (WHERE NOT done AND held), count(*) FILTER (WHERE done)
+			FROM (SELECT c.done, `+heldFor+` AS held FROM chunks AS c WHERE c.batch = @batch)
+				AS chunks`, all, &n.Free, &n.Claimed, &n.Done)
+	})
+	if err != nil {
+		return store.ChunkCounts{}, fmt.Errorf("count chunks of batch %s: %w", batch, err)
+	}
+	return n, nil
+}
+
+// LinesLeft implements [store.Claims].
+func (db *DB) LinesLeft(ctx context.Context) (left map[string]map[string]int, err error) {
+	err = db.read(ctx, func(s *steps) {
+		left = map[string]map[string]int{}
+		// Batch by batch: most chunks are of batches that have ended.
+		s.rows(`SELECT b.id, c.model, c.lines FROM batches AS b CROSS JOIN LATERAL
+				(SELECT model, coalesce(sum(count) FILTER (WHERE NOT done), 0)::bigint AS lines
+				FROM chunks WHERE batch = b.id GROUP BY model) AS c
+			WHERE b.ended = 0`, nil, func(rows pgx.Rows) error {
+			var batch, model string
+			var lines int
+			err := rows.Scan(&batch, &model, &lines)
+			if batch = plain(batch); left[batch] == nil {
+				left[batch] = map[string]int{}
+			}
+			left[batch][plain(model)] = lines
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count the lines left of all batches: %w", err)
+	}
+	return left, nil
+}
+
+// deletedMeanwhile reports whether a transaction failed because a batch that its statement had
+// found was deleted before its row was added. The next attempt does not find it.
+func deletedMeanwhile(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && refused.Code == foreignKeyViolation
+}

@@ -1,0 +1,126 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// Options configures Open.
+type Options struct {
+	// Now replaces the server's clock, for tests. Default: the server's clock decides about leases
+	// and retention.
+	Now func() time.Time
+	// Expiry is the clock by which files and uploads expire. Default: Now, or time.Now.
+	Expiry func() time.Time
+	// Observe is called after every transaction, for metrics: whether it writes, how long it took
+	// with all its attempts, and the error if the server could not be reached or refused to work.
+	// It must return at once. nil: none.
+	Observe func(write bool, took time.Duration, unavailable error)
+}
+
+// DB is an open database.
+type DB struct {
+	now     func() time.Time // nil: the server's clock
+	expiry  func() time.Time // by which files and uploads expire
+	timeout time.Duration
+	observe func(bool, time.Duration, error)
+	pool    *pgxpool.Pool
+	system  string // identifies the server and its standbys
+	cluster string
+
+	unposted unposted
+}
+
+var (
+	_ store.Records       = (*DB)(nil)
+	_ store.ProgressBoard = (*DB)(nil)
+)
+
+// Open connects to the database and migrates its schema.
+func Open(ctx context.Context, c Config, o Options) (*DB, error) {
+	db, err := open(ctx, c, o)
+	if err != nil {
+		return nil, fmt.Errorf("open PostgreSQL: %w", err)
+	}
+	return db, nil
+}
+
+func open(ctx context.Context, c Config, o Options) (*DB, error) {
+	db, err := connect(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	if err = db.checkServer(ctx); err == nil {
+		_, _, err = db.migrate(ctx)
+	}
+	if err == nil {
+		err = db.identify(ctx)
+	}
+	if err != nil {
+		db.pool.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// connect returns a database whose schema is not checked.
+func connect(ctx context.Context, c Config, o Options) (*DB, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Expiry == nil {
+		if o.Expiry = o.Now; o.Expiry == nil {
+			o.Expiry = time.Now
+		}
+	}
+	config, err := poolConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	if config.ConnConfig.DefaultQueryExecMode, err = execMode(limited, c, config); err != nil {
+		return nil, translate(ctx, err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	if o.Observe == nil {
+		o.Observe = func(bool, time.Duration, error) {}
+	}
+	return &DB{now: o.Now, expiry: o.Expiry, timeout: c.Timeout, observe: o.Observe,
+		pool: pool}, nil
+}
+
+// Close waits for running methods and closes the connections.
+func (db *DB) Close() error {
+	db.pool.Close()
+	return nil
+}
+
+// clock returns the argument @now of statements: the time of the tests' clock, or nil for the
+// server's.
+func (db *DB) clock() *int64 {
+	if db.now == nil {
+		return nil
+	}
+	now := micros(db.now())
+	return &now
+}
+
+// serverNow is the time by which leases end, in statements with the argument @now.
+const serverNow = "(SELECT coalesce(@now::bigint, tidefill_now()))"
+
+// localNow is the time of this process, for times that no other process compares.
+func (db *DB) localNow() time.Time {
+	if db.now != nil {
+		return db.now()
+	}
+	return time.Now()
+}

@@ -1,0 +1,243 @@
+package segments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
+)
+
+// Journals implements [store.Journals]. It has a goroutine that commits, one that compacts and one
+// that sweeps.
+type Journals struct {
+	objects  Objects
+	registry Registry
+	opts     Options
+	keys     *keys
+	queue    *budget
+	commits  *committer
+	compacts *compactor
+	cache    *cache
+	large    chan struct{} // a token for each large record that is being written
+	damaged  atomic.Int64
+
+	mu   sync.Mutex
+	open map[store.ChunkID]*journal // the newest writer of each chunk in this process; nil: closed
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+var _ store.Journals = (*Journals)(nil)
+
+// parallelLarge limits the large records that are written at the same time.
+const parallelLarge = 2
+
+var errClosed = errors.New("journal is closed")
+
+// Open returns the journals on an object storage and a registry. Its background work runs until
+// Close.
+func Open(
+	ctx context.Context, objects Objects, registry Registry, opts Options,
+) (*Journals, error) {
+	process, now, err := registry.Enroll(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open journals: %w", err)
+	}
+	js := &Journals{objects: objects, registry: registry, opts: opts.withDefaults(),
+		keys: &keys{process: process}, open: map[store.ChunkID]*journal{},
+		large: make(chan struct{}, parallelLarge)}
+	js.keys.learn(now)
+	js.queue = newBudget(js.opts.QueueBytes)
+	js.cache = newCache(js.opts.CacheBytes)
+	js.commits = newCommitter(js)
+	js.compacts = newCompactor(js)
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	js.stop = stop
+	js.running.Go(func() { js.commits.run(background) })
+	js.running.Go(func() { js.compacts.run(background) })
+	js.running.Go(func() { js.sweepUntil(background) })
+	return js, nil
+}
+
+// Close flushes and closes the open journals, and ends the background work.
+func (js *Journals) Close() (err error) {
+	js.mu.Lock()
+	open := js.open
+	js.open = nil
+	js.mu.Unlock()
+	var closing sync.WaitGroup
+	var mu sync.Mutex
+	for _, j := range open {
+		closing.Go(func() {
+			closeErr := j.Close(context.Background())
+			mu.Lock()
+			defer mu.Unlock()
+			if !errors.Is(closeErr, store.ErrFenced) { // its owner was notified
+				err = errors.Join(err, closeErr)
+			}
+		})
+	}
+	closing.Wait()
+	js.stop()
+	js.running.Wait()
+	return err
+}
+
+// Durability implements [store.Journals].
+func (js *Journals) Durability() store.Durability {
+	return store.Durability{Delay: js.opts.CommitFewAfter, Bytes: int64(js.opts.CommitBytes)}
+}
+
+// DamagedBytes returns the number of bytes that readers have skipped since Open because they were
+// damaged or lost.
+func (js *Journals) DamagedBytes() int64 { return js.damaged.Load() }
+
+// Open implements [store.Journals].
+func (js *Journals) Open(
+	ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
+	committed func(store.Commit),
+) (store.Journal, error) {
+	j, err := js.openAt(ctx, id, epoch, replay, committed)
+	if err != nil {
+		return nil, fmt.Errorf("open journal %d of batch %s: %w", id.Index, id.Batch, err)
+	}
+	return j, nil
+}
+
+func (js *Journals) openAt(
+	ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
+	committed func(store.Commit),
+) (*journal, error) {
+	if err := errors.Join(ctx.Err(), checkBatch(id.Batch)); err != nil {
+		return nil, err
+	}
+	ranges, err := js.registry.Fence(ctx, id, epoch)
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{js: js, id: id, epoch: epoch, committed: committed}
+	if err := js.enter(j); err != nil {
+		return nil, err
+	}
+	r := &reader{js: js, id: id, ranges: ranges}
+	err = r.records(ctx, func(rec store.Record, _ store.Location) error {
+		replay(rec)
+		return nil
+	})
+	if err != nil {
+		js.forget(j)
+		return nil, err
+	}
+	js.compacts.adopt(r.ranges)
+	return j, nil
+}
+
+// enter makes j the chunk's writer in this process, and fences the earlier one.
+func (js *Journals) enter(j *journal) error {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if js.open == nil {
+		return errClosed
+	}
+	if earlier := js.open[j.id]; earlier != nil {
+		if earlier.epoch > j.epoch {
+			return store.ErrFenced
+		}
+		earlier.fence()
+	}
+	js.open[j.id] = j
+	return nil
+}
+
+func (js *Journals) forget(j *journal) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if js.open[j.id] == j {
+		delete(js.open, j.id)
+	}
+}
+
+// Read implements [store.Journals].
+func (js *Journals) Read(
+	ctx context.Context, id store.ChunkID, each func(store.Record, store.Location) error,
+) error {
+	r, err := js.reader(ctx, id)
+	if err == nil {
+		err = r.records(ctx, each)
+	}
+	if err != nil {
+		return fmt.Errorf("read journal %d of batch %s: %w", id.Index, id.Batch, err)
+	}
+	return nil
+}
+
+// records calls each for every valid record of the journal.
+func (r *reader) records(
+	ctx context.Context, each func(store.Record, store.Location) error,
+) error {
+	s := frame.NewScanner(r.at(ctx), 0, r.size())
+	var v frame.Validity
+	for s.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !v.Accept(s.Frame) {
+			continue
+		}
+		at := store.Location{Offset: s.From + frame.EmptySize, Length: uint32(s.Result)}
+		if err := each(s.Frame.Record, at); err != nil {
+			return err
+		}
+	}
+	if s.Damaged > 0 {
+		r.js.damaged.Add(s.Damaged)
+		r.js.opts.Logger.WarnContext(ctx,
+			"skipped damaged parts of a journal; their lines are sent again",
+			"batch_id", r.id.Batch, "chunk", r.id.Index, "bytes", s.Damaged)
+	}
+	return s.Err
+}
+
+// Batches implements [store.Journals].
+func (js *Journals) Batches(ctx context.Context) ([]string, error) {
+	batches, err := js.registry.Batches(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list batches with journals: %w", err)
+	}
+	return batches, nil
+}
+
+// Remove implements [store.Journals]. Writers that have a journal open are fenced at their next
+// commit.
+func (js *Journals) Remove(ctx context.Context, batch string) error {
+	err := checkBatch(batch)
+	if err == nil {
+		err = js.registry.Remove(ctx, batch)
+	}
+	if err != nil {
+		return fmt.Errorf("remove journals of batch %s: %w", batch, err)
+	}
+	return nil
+}
+
+// checkBatch accepts the names that every backend accepts.
+func checkBatch(name string) error {
+	if name == "" || name == "." || name == ".." {
+		return fmt.Errorf("%q can't be a batch's name", name)
+	}
+	for _, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_',
+			c == '.':
+		default:
+			return fmt.Errorf("%q can't be a batch's name: use letters, digits, '-', '_' and '.'",
+				name)
+		}
+	}
+	return nil
+}

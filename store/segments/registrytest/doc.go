@@ -1,0 +1,3 @@
+// Package registrytest is the conformance suite of [segments.Registry], and has a registry in
+// memory.
+package registrytest
