@@ -37,6 +37,7 @@ var drivers = map[string]string{
 // stand below all others.
 var mayImport = map[string][]string{
 	"internal/batchfile":  {},
+	"internal/closing":    {},
 	"internal/filewatch":  {},
 	"internal/httpserver": {"internal/filewatch"},
 	"internal/recording":  {"dispatch/plan", "flowcontrol"},
@@ -48,7 +49,7 @@ var mayImport = map[string][]string{
 	"autoscale":           {"scheduler", "flowcontrol", "costmodel"},
 	"autoscale/keda":      {"autoscale", "internal/httpserver"},
 	"autoscale/kube":      {"autoscale"},
-	"store":               {"store", "internal/batchfile"},
+	"store":               {"store", "internal/batchfile", "internal/closing"},
 	"dispatch/plan":       {"scheduler", "flowcontrol", "costmodel"},
 	"dispatch/openai":     {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision":   {"dispatch/plan", "flowcontrol"},

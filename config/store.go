@@ -4,16 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/tidefill/tidefill/store"
+	_ "github.com/tidefill/tidefill/store/cluster" // registers itself
 	"github.com/tidefill/tidefill/store/embedded"
 )
 
 // Store configures the store of files, batches and results.
 type Store struct {
 	// Backend selects where everything is stored. embedded: in the directory that data names, for
-	// one machine. Default: embedded.
+	// one machine. cluster: in PostgreSQL and a shared directory, for several. Default: embedded.
 	Backend string `yaml:"backend"`
 	// Settings are the backends' own configurations, each in a section of the backend's name.
 	Settings store.BackendSettings `yaml:",inline"`
@@ -30,7 +32,16 @@ func (s Store) Validate() error {
 		faults = append(faults, fmt.Errorf("backend: %w", err))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		if name != s.Backend && isDefault(name, s.Settings[name]) {
+			continue // such as an address that only its user must set
+		}
 		faults = append(faults, section(name, s.Settings[name].Validate()))
 	}
 	return errors.Join(faults...)
+}
+
+// isDefault reports whether a backend has its default settings.
+func isDefault(name string, settings store.BackendConfig) bool {
+	backend, err := store.FindBackend(name)
+	return err == nil && reflect.DeepEqual(backend.Default, settings)
 }

@@ -139,9 +139,14 @@ func TestChaosNodesTakeOver(t *testing.T) {
 
 func testTakeOver(
 	t *testing.T, count int, fault string, hit func(*testing.T, *nodes, string) func(),
+	set ...string,
 ) {
-	tr := begin(t, fmt.Sprintf("%d daemons, the sender %s", count, fault))
-	n := startNodes(t, tr, count)
+	what := fmt.Sprintf("%d daemons, the sender %s", count, fault)
+	if len(set) > 0 {
+		what += ", records in PostgreSQL"
+	}
+	tr := begin(t, what)
+	n := startNodes(t, tr, count, set...)
 	rounds := sized(4-count, 20)
 	var mu sync.Mutex
 	inputs := map[string]Lines{}

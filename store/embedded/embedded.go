@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/tidefill/tidefill/internal/closing"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/sqlite"
@@ -27,25 +28,10 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		return nil, fmt.Errorf("open the embedded store: its configuration is a %T, want a %T",
 			o.Config, cfg)
 	}
-	var closers []func() error // the last one closes what was opened first
-	onClose := func(object string, close func() error) {
-		closers = append([]func() error{func() error {
-			if err := close(); err != nil {
-				return fmt.Errorf("close %s: %w", object, err)
-			}
-			return nil
-		}}, closers...)
-	}
-	closeAll := func() error {
-		var errs []error
-		for _, close := range closers {
-			errs = append(errs, close())
-		}
-		return errors.Join(errs...)
-	}
+	var opened closing.List
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, closeAll())
+			err = errors.Join(err, opened.Close())
 		}
 	}()
 	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: cfg.ReserveBytes,
@@ -53,21 +39,21 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	if err != nil {
 		return nil, err
 	}
-	onClose("data directory", files.Close)
+	opened.Add("data directory", files.Close)
 	unlock, err := files.Lock(o.Node)
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", o.Directory, err)
 	}
-	onClose("node lock", unlock)
+	opened.Add("node lock", unlock)
 	db, err := sqlite.Open(ctx, filepath.Join(o.Directory, "tidefill.db"), sqlite.Options{
 		Expiry: o.Expiry, LockWait: cfg.LockWait, Space: files,
 	})
 	if err != nil {
 		return nil, err
 	}
-	onClose("database", db.Close)
+	opened.Add("database", db.Close)
 	return &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
-		Available: files.Available, FreeBytes: files.FreeBytes, Close: closeAll,
+		Available: files.Available, FreeBytes: files.FreeBytes, Close: opened.Close,
 	}, nil
 }

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tidefill/tidefill/internal/closing"
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/disk"
+	"github.com/tidefill/tidefill/store/postgres"
+)
+
+// Name is the name of the backend in the configuration.
+const Name = "cluster"
+
+func init() {
+	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open})
+}
+
+// open opens the database, and the directory, which must belong to the same installation.
+func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error) {
+	cfg, ok := o.Config.(Config)
+	if !ok {
+		return nil, fmt.Errorf("open the cluster store: its configuration is a %T, want a %T",
+			o.Config, cfg)
+	}
+	var opened closing.List
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, opened.Close())
+		}
+	}()
+	if err := refuseEmbedded(o.Directory); err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, cfg.Metadata, postgres.Options{Expiry: o.Expiry})
+	if err != nil {
+		return nil, fmt.Errorf("store.cluster.metadata: %w", err)
+	}
+	opened.Add("database", db.Close)
+	if err := checkClock(ctx, db); err != nil {
+		return nil, err
+	}
+	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: cfg.ReserveBytes,
+		Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	opened.Add("data directory", files.Close)
+	unlock, err := files.Lock(o.Node)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", o.Directory, err)
+	}
+	opened.Add("node lock", unlock)
+	if err := claimDirectory(o.Directory, db.ClusterID()); err != nil {
+		return nil, err
+	}
+	return &store.Backend{
+		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
+		Available: files.Available, FreeBytes: files.FreeBytes, Close: opened.Close,
+	}, nil
+}
+
+// refuseEmbedded returns an error if the directory holds an embedded store, whose files would be
+// swept: no record of the database mentions them.
+func refuseEmbedded(directory string) error {
+	_, err := os.Stat(filepath.Join(directory, "tidefill.db"))
+	switch {
+	case err == nil:
+		return fmt.Errorf("data directory %s holds an embedded store (tidefill.db); give the "+
+			"cluster a directory of its own, or set store.backend: embedded", directory)
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	}
+	return fmt.Errorf("data directory %s: %w", directory, err)
+}

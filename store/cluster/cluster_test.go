@@ -1,0 +1,146 @@
+package cluster_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	testpostgres "github.com/tidefill/tidefill/internal/testservers/postgres"
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/cluster"
+	"github.com/tidefill/tidefill/store/storetest"
+)
+
+func TestMain(m *testing.M) { testpostgres.Main(m) }
+
+const passwordVariable = "TIDEFILL_TEST_PASSWORD"
+
+// options returns those of a node on a database of the shared server.
+func options(t *testing.T, database, directory, node string) store.OpenOptions {
+	t.Setenv(passwordVariable, testpostgres.Password)
+	cfg := cluster.DefaultConfig()
+	cfg.Metadata.URL = strings.Replace(testpostgres.Shared(t).URL(database), ":"+strings.ReplaceAll(
+		testpostgres.Password, " ", "%20")+"@", "@", 1)
+	cfg.Metadata.PasswordEnv = passwordVariable
+	return store.OpenOptions{Config: cfg, Directory: directory, Node: node, Expiry: time.Now}
+}
+
+func open(o store.OpenOptions) (*store.Backend, error) {
+	backend, err := store.FindBackend(cluster.Name)
+	if err != nil {
+		return nil, err
+	}
+	return backend.Open(context.Background(), o)
+}
+
+func mustOpen(t *testing.T, o store.OpenOptions) *store.Backend {
+	t.Helper()
+	b, err := open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// Two processes share records, files and results.
+func TestProcessesShareAStore(t *testing.T) {
+	database, directory := testpostgres.Shared(t).NewDatabase(t), t.TempDir()
+	a := mustOpen(t, options(t, database, directory, "a"))
+	b := mustOpen(t, options(t, database, directory, "b"))
+	w, err := a.Blobs.Create(t.Context(), "files/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := store.File{ID: "f", Tenant: "t", Purpose: "batch", Filename: "f.jsonl", Bytes: 7,
+		CreatedAt: time.Now().UTC(), BlobKey: "files/f"}
+	if err := a.Records.CreateFile(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := b.Records.File(t.Context(), "t", "f")
+	if err != nil || seen.BlobKey != f.BlobKey {
+		t.Fatalf("the other process sees %+v, %v", seen, err)
+	}
+	blob, err := b.Blobs.Open(t.Context(), seen.BlobKey)
+	if err != nil || blob.Size() != 7 {
+		t.Fatalf("the other process can't read the file: %v", err)
+	}
+	blob.Close()
+}
+
+func TestJournals(t *testing.T) {
+	storetest.TestJournals(t, func(t *testing.T) (here, there store.Journals) {
+		database, directory := testpostgres.Shared(t).NewDatabase(t), t.TempDir()
+		return mustOpen(t, options(t, database, directory, "a")).Journals,
+			mustOpen(t, options(t, database, directory, "b")).Journals
+	})
+}
+
+func TestMistakesAreRefusedWithARemedy(t *testing.T) {
+	server := testpostgres.Shared(t)
+	database, directory := server.NewDatabase(t), t.TempDir()
+	mustOpen(t, options(t, database, directory, "a"))
+	embedded := t.TempDir()
+	if err := os.WriteFile(filepath.Join(embedded, "tidefill.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, want string
+		change     func(*store.OpenOptions, *cluster.Config)
+	}{
+		{"the same node", "name", func(*store.OpenOptions, *cluster.Config) {}},
+		{"the directory of another cluster", "give each its own directory",
+			func(o *store.OpenOptions, c *cluster.Config) {
+				other := options(t, server.NewDatabase(t), directory, "b")
+				o.Node, c.Metadata = other.Node, other.Config.(cluster.Config).Metadata
+			}},
+		{"an embedded store", "set store.backend: embedded",
+			func(o *store.OpenOptions, _ *cluster.Config) { o.Directory = embedded }},
+		{"no address", "store.cluster.metadata: open PostgreSQL: url: is empty",
+			func(_ *store.OpenOptions, c *cluster.Config) { c.Metadata.URL = "" }},
+		{"no password", "password_env",
+			func(_ *store.OpenOptions, c *cluster.Config) { c.Metadata.PasswordEnv = "UNSET" }},
+		{"no database", "there is no such database; create it",
+			func(_ *store.OpenOptions, c *cluster.Config) {
+				c.Metadata.URL = strings.Replace(c.Metadata.URL, "/"+database, "/nowhere", 1)
+			}},
+	} {
+		o := options(t, database, directory, "a")
+		cfg := o.Config.(cluster.Config)
+		test.change(&o, &cfg)
+		o.Config = cfg
+		b, err := open(o)
+		if err == nil {
+			b.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), test.want) ||
+			strings.Contains(err.Error(), testpostgres.Password) {
+			t.Errorf("%s: got %v, want an error with %q", test.name, err, test.want)
+		}
+	}
+}
+
+func TestValidateNamesTheKeys(t *testing.T) {
+	cfg := cluster.DefaultConfig()
+	cfg.ReserveBytes, cfg.Metadata.MaxConnections = -1, 1
+	err := cfg.Validate()
+	for _, want := range []string{"metadata.url: is empty", "metadata.max_connections: is 1",
+		"reserve_bytes: is -1"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
