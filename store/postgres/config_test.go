@@ -308,3 +308,22 @@ func TestCallsAreObserved(t *testing.T) {
 		t.Errorf("the connections are %+v", stats)
 	}
 }
+
+// A newer process may add columns while this one has prepared statements of their table.
+func TestPreparedStatementsFollowMigrations(t *testing.T) {
+	s := testpostgres.Shared(t)
+	database := s.NewDatabase(t)
+	db, ctx := open(t, s.URL(database), postgres.Options{}), t.Context()
+	must(t, db.CreateBatch(ctx, batch("b")))
+	for i := range 8 {
+		b, err := db.Batch(ctx, "t", "b")
+		must(t, err)
+		b.Counts.Total = i
+		_, err = db.UpdateBatch(ctx, b)
+		must(t, err)
+		if i == 5 {
+			s.Exec(t, database, "ALTER TABLE batches ALTER COLUMN doc TYPE bytea, "+
+				"ADD COLUMN later bigint, ALTER COLUMN state TYPE varchar")
+		}
+	}
+}
