@@ -308,3 +308,19 @@ func TestCallsAreObserved(t *testing.T) {
 		t.Errorf("the connections are %+v", stats)
 	}
 }
+
+// A newer process may change columns while this one has prepared statements that return them.
+func TestPreparedStatementsFollowMigrations(t *testing.T) {
+	s := testpostgres.Shared(t)
+	database := s.NewDatabase(t)
+	db, ctx := open(t, s.URL(database), postgres.Options{}), t.Context()
+	must(t, db.CreateUpload(ctx, store.Upload{ID: "u", Tenant: "t", State: store.UploadPending}))
+	for i := range 8 {
+		_, err := db.Upload(ctx, "t", "u")
+		must(t, err)
+		if i == 5 {
+			s.Exec(t, database, "DROP INDEX uploads_pending")
+			s.Exec(t, database, "ALTER TABLE uploads ALTER COLUMN state TYPE varchar")
+		}
+	}
+}

@@ -32,6 +32,8 @@ const (
 	badStatementName     = "26000"
 	duplicateStatement   = "42P05"
 	queryCanceled        = "57014"
+	// A prepared statement's tables were changed by a migration. The driver prepares it anew.
+	planOutdated = "0A000"
 )
 
 // translate wraps the driver's errors in those of package store. ctx is the context of the caller,
@@ -97,8 +99,9 @@ func translateCode(err *pgconn.PgError) error {
 	case "3D":
 		return fmt.Errorf("%w: there is no such database; create it, owned by the user: %w",
 			store.ErrUnavailable, err)
-	// connection, resources, a state that does not allow it, operators, system, internal
-	case "08", "53", "55", "57", "58", "XX":
+	// connection, state of the transaction, resources, a state that does not allow it, operators,
+	// system, internal
+	case "08", "25", "53", "55", "57", "58", "XX":
 		return wrap(store.ErrUnavailable)
 	}
 	return err
@@ -111,7 +114,11 @@ func class(err *pgconn.PgError) string { return err.Code[:min(2, len(err.Code))]
 func again(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
-		return refused.Code == serializationFailure || refused.Code == deadlockDetected
+		switch refused.Code {
+		case serializationFailure, deadlockDetected, planOutdated:
+			return true
+		}
+		return false
 	}
 	return pgconn.SafeToRetry(err)
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package postgres
 
 import (
@@ -36,7 +38,7 @@ func startProcess(directory, program string, args ...string) (*process, error) {
 	p.cmd.SysProcAttr = unprivileged()
 	// A group of its own: an interrupt of the tests is not one of the server.
 	p.cmd.SysProcAttr.Setpgid = true
-	p.cmd.SysProcAttr.Pdeathsig = syscall.SIGQUIT
+	endWithParent(p.cmd.SysProcAttr)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
