@@ -28,7 +28,7 @@ type Config struct {
 	// other than Amazon S3 often need it. Default: false.
 	PathStyle bool `yaml:"path_style"`
 	// AccessKeyFile and SecretKeyFile are files that hold the access key and the secret key. They
-	// are read again when the storage is opened. Default: empty, see above.
+	// are read when the storage is opened. Default: empty, see above.
 	AccessKeyFile string `yaml:"access_key_file"`
 	// SecretKeyFile is described with AccessKeyFile. Default: empty.
 	SecretKeyFile string `yaml:"secret_key_file"`
