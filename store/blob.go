@@ -16,7 +16,8 @@ type Blobs interface {
 	// Open opens a committed blob. The context must last until Close: a ReadAt may wait for the
 	// medium, and may fail once the context has ended. ErrNotFound: there is no such blob.
 	Open(ctx context.Context, key string) (Blob, error)
-	// Delete removes a blob, if there is one. Readers that have opened it can go on.
+	// Delete removes a blob, if there is one. Readers that have opened it can go on, or get
+	// ErrNotFound where the medium can't keep it for them.
 	Delete(ctx context.Context, key string) error
 	// DeletePrefix removes all blobs whose key starts with prefix + "/".
 	DeletePrefix(ctx context.Context, prefix string) error
@@ -28,9 +29,11 @@ type Blobs interface {
 
 // BlobInfo is an entry of a listing.
 type BlobInfo struct {
-	Key         string
-	Bytes       int64
-	CommittedAt time.Time // by the clock of the process that committed it
+	Key   string
+	Bytes int64
+	// CommittedAt is by the clock of the process that committed it, or of the medium. It may be
+	// rounded down to a second.
+	CommittedAt time.Time
 }
 
 // BlobWriter writes one blob. Write fails with ErrNoSpace on a full medium, and then only Abort may
@@ -38,7 +41,8 @@ type BlobInfo struct {
 type BlobWriter interface {
 	io.Writer
 	// Commit makes the bytes durable and the blob visible. It replaces an earlier blob of the key
-	// in one step.
+	// in one step. Readers of that one are served as after its Delete: they never get bytes of the
+	// new one.
 	Commit(ctx context.Context) error
 	// Abort drops the bytes. It does not wait: a backend on a network removes them in the
 	// background. After Commit it does nothing, so it can be deferred.

@@ -1,0 +1,129 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/encrypt"
+)
+
+// Options configures Open beyond what an operator configures.
+type Options struct {
+	// Cluster is the id of the cluster, which the prefix then belongs to. Empty: it is not checked.
+	Cluster string
+	// Observe is called after each try of a request: get, put, part, list, delete, create,
+	// complete, abort, uploads. Default: none.
+	Observe func(request string, took time.Duration, err error)
+	// Logger receives reports of failed background work. Default: none.
+	Logger *slog.Logger
+}
+
+// Bucket is an open prefix of a bucket. It implements segments.Objects; Blobs returns its blobs.
+type Bucket struct {
+	cfg        Config
+	opts       Options
+	core       *minio.Core
+	encryption encrypt.ServerSide
+	writing    *room
+	reading    *room
+
+	stop    context.CancelFunc
+	running sync.WaitGroup // background work: aborts, and the collection of parts
+}
+
+// Open checks that the bucket exists, that the credentials are good, and that the prefix belongs to
+// the cluster.
+func Open(ctx context.Context, cfg Config, opts Options) (*Bucket, error) {
+	b, err := open(cfg, opts)
+	if err == nil {
+		if err = b.claim(ctx); err != nil {
+			b.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
+	return b, nil
+}
+
+func open(cfg Config, opts Options) (*Bucket, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if opts.Observe == nil {
+		opts.Observe = func(string, time.Duration, error) {}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	creds, err := newCredentials(cfg)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := newTransport(cfg)
+	if err != nil {
+		return nil, err
+	}
+	encryption, err := newEncryption(cfg)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := &url.URL{Scheme: "https", Host: "s3." + cfg.Region + ".amazonaws.com"}
+	if cfg.Endpoint != "" {
+		if endpoint, err = url.Parse(cfg.Endpoint); err != nil {
+			return nil, err
+		}
+	}
+	lookup := minio.BucketLookupDNS
+	if cfg.PathStyle {
+		lookup = minio.BucketLookupPath
+	}
+	core, err := minio.NewCore(endpoint.Host, &minio.Options{Creds: creds,
+		Secure: endpoint.Scheme == "https", Transport: transport, Region: cfg.Region,
+		BucketLookup: lookup, MaxRetries: 1})
+	if err != nil {
+		return nil, err
+	}
+	b := &Bucket{cfg: cfg, opts: opts, core: core, encryption: encryption,
+		writing: newRoom(cfg.WriteBytes), reading: newRoom(cfg.ReadBytes)}
+	background, stop := context.WithCancel(context.Background())
+	b.stop = func() {
+		stop()
+		transport.CloseIdleConnections()
+	}
+	if cfg.IncompleteAfter > 0 {
+		b.running.Go(func() { b.collectUntil(background) })
+	}
+	return b, nil
+}
+
+// Close waits for the requests in the background, and ends its work.
+func (b *Bucket) Close() error {
+	b.stop()
+	b.running.Wait()
+	return nil
+}
+
+// Blobs returns the blobs of the bucket.
+func (b *Bucket) Blobs() *Blobs { return &Blobs{b} }
+
+// blobKey returns the name of a blob's object.
+func (b *Bucket) blobKey(key string) string { return b.cfg.Prefix + "/blobs/" + key }
+
+// segmentKey returns the name of a segment's object.
+func (b *Bucket) segmentKey(name string) string { return b.cfg.Prefix + "/segments/" + name }
+
+// Check returns the reason why the storage can't be used; nil: it can.
+func (b *Bucket) Check(ctx context.Context) error {
+	_, err := b.readWhole(ctx, b.cfg.Prefix+"/cluster")
+	if errors.Is(err, errNoObject) {
+		return nil
+	}
+	return err
+}
