@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/internal/testservers/postgres"
+	"github.com/tidefill/tidefill/internal/testservers/s3"
 )
 
 // clusterStore returns the settings of a store with its records in a database of the server.
@@ -21,6 +22,71 @@ func clusterStore(t *testing.T, server *postgres.Server) []string {
 		fmt.Sprintf("store.cluster.metadata.url=postgres://%s@127.0.0.1:%d/%s?sslmode=disable",
 			postgres.User, server.Port, server.NewDatabase(t))}
 }
+
+// bucket returns the settings of a store with its files and results in the bucket of the server.
+func bucket(t *testing.T, server *s3.Server) []string {
+	t.Helper()
+	access, secret := s3.Secrets(t)
+	const of = "store.cluster.objects."
+	return []string{of + "endpoint=" + server.URL, of + "bucket=" + s3.Bucket, of + "path_style=true",
+		of + "access_key_file=" + access, of + "secret_key_file=" + secret}
+}
+
+// Daemons that share nothing but PostgreSQL and a bucket take over from each other, also while the
+// bucket is away for seconds.
+func TestChaosClusterWithABucket(t *testing.T) {
+	tr := begin(t, "3 daemons, PostgreSQL and a bucket")
+	const lease = 8 * time.Second // at least four times what a record waits for its commit
+	objects := s3.Start(t)
+	set := append(clusterStore(t, postgres.Start(t)), bucket(t, objects)...)
+	n := startNodes(t, tr, 3, append(set, "dispatch.tuning.lease_ttl="+lease.String())...)
+	inputs := map[string]Lines{}
+	most := 0 // lines that may be sent again
+	for round := range sized(2, 20) {
+		for i := range 2 {
+			lines := NewLines(fmt.Sprintf("bucket-%d-%d", round, i), "m", 3000)
+			inputs[n.any(i).Client().Submit(t, lines.Content, "").ID] = lines
+		}
+		before := time.Now()
+		sender := ""
+		await(t, 20*time.Second, "that a daemon sends", func() bool {
+			sent := n.stub.AttemptList(Lines{}).After(before)
+			sender = sent.Sender()
+			return len(sent) > 500
+		})
+		if round%2 == 1 {
+			objects.Kill()
+			time.Sleep(3 * time.Second)
+			if err := objects.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			tr.Tried++
+			continue
+		}
+		killed := time.Now()
+		heal := killNode(t, n, sender)
+		lately := n.stub.AttemptList(Lines{}).After(killed.Add(-commitInterval))
+		most += nodePerRunner + len(lately)
+		await(t, lease+5*time.Second, "that another daemon sends", func() bool {
+			for _, s := range n.stub.AttemptList(Lines{}).After(killed) {
+				if s.Node != sender {
+					return true
+				}
+			}
+			return false
+		})
+		heal()
+		tr.Tried++
+	}
+	n.checkResults(t, tr, inputs)
+	if tr.Resent = n.stub.Repeats(); tr.Resent > most {
+		t.Errorf("%d lines were sent again, want at most %d", tr.Resent, most)
+	}
+}
+
+// commitInterval is how long a record of a segment may wait for its commit, and take to commit on a
+// busy machine.
+const commitInterval = 4 * time.Second
 
 // Daemons with their records in PostgreSQL take over from each other as those on one machine do.
 func TestChaosClusterTakesOver(t *testing.T) {
@@ -64,6 +130,15 @@ func TestChaosClusterOutages(t *testing.T) {
 		})
 		tr.Tried++
 	}
+	n.checkResults(t, tr, inputs)
+	if tr.Resent = n.stub.Repeats(); tr.Resent > 3*nodePerRunner*tr.Tried {
+		t.Errorf("%d lines were sent again after %d outages", tr.Resent, tr.Tried)
+	}
+}
+
+// checkResults checks that every line of the batches has one result.
+func (n *nodes) checkResults(t *testing.T, tr *Trial, inputs map[string]Lines) {
+	t.Helper()
 	for id, lines := range inputs {
 		d := n.any(1)
 		b := d.Client().AwaitEnd(t, id, 2*time.Minute)
@@ -72,8 +147,5 @@ func TestChaosClusterOutages(t *testing.T) {
 		tr.Doubled += sum.Doubled
 		d.Client().CheckComplete(t, b, lines)
 		d.Verify(t, id)
-	}
-	if tr.Resent = n.stub.Repeats(); tr.Resent > 3*nodePerRunner*tr.Tried {
-		t.Errorf("%d lines were sent again after %d outages", tr.Resent, tr.Tried)
 	}
 }

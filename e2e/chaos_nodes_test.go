@@ -183,15 +183,7 @@ func testTakeOver(
 		thawed = append(thawed, time.Now())
 		tr.Tried++
 	}
-	for id, lines := range inputs {
-		d := n.any(1)
-		b := d.Client().AwaitEnd(t, id, 2*time.Minute)
-		sum := d.Client().CheckOnce(t, b, lines)
-		tr.Lost += sum.Lost
-		tr.Doubled += sum.Doubled
-		d.Client().CheckComplete(t, b, lines)
-		d.Verify(t, id)
-	}
+	n.checkResults(t, tr, inputs)
 	// Lines in flight, and lines answered within the last group commit of a few milliseconds.
 	tr.Resent = n.stub.Repeats()
 	if most := rounds * 3 * nodePerRunner; tr.Resent > most {

@@ -11,6 +11,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/postgres"
+	"github.com/tidefill/tidefill/store/s3"
+	"github.com/tidefill/tidefill/store/segments"
 )
 
 // Name is the name of the backend in the configuration.
@@ -55,13 +57,25 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		return nil, fmt.Errorf("data directory %s: %w", o.Directory, err)
 	}
 	opened.Add("node lock", unlock)
-	if err := claimDirectory(o.Directory, db.ClusterID()); err != nil {
-		return nil, err
-	}
-	return &store.Backend{
+	backend := &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
 		Available: files.Available, FreeBytes: files.FreeBytes, Close: opened.Close,
-	}, nil
+	}
+	if cfg.Objects.Bucket == "" {
+		return backend, claimDirectory(o.Directory, db.ClusterID())
+	}
+	bucket, err := s3.Open(ctx, cfg.Objects, s3.Options{Cluster: db.ClusterID(), Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("store.cluster.objects: %w", err)
+	}
+	opened.Add("bucket", bucket.Close)
+	journals, err := segments.Open(ctx, bucket, db.Segments(), segments.Options{Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	opened.Add("journals", journals.Close)
+	backend.Blobs, backend.Journals = bucket.Blobs(), journals
+	return backend, nil
 }
 
 // refuseEmbedded returns an error if the directory holds an embedded store, whose files would be

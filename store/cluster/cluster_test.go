@@ -9,6 +9,7 @@ import (
 	"time"
 
 	testpostgres "github.com/tidefill/tidefill/internal/testservers/postgres"
+	tests3 "github.com/tidefill/tidefill/internal/testservers/s3"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/cluster"
 	"github.com/tidefill/tidefill/store/storetest"
@@ -50,11 +51,30 @@ func mustOpen(t *testing.T, o store.OpenOptions) *store.Backend {
 	return b
 }
 
+// inBucket has files and results in a bucket, so that each process has a directory of its own.
+func inBucket(t *testing.T, o store.OpenOptions, server *tests3.Server) store.OpenOptions {
+	cfg := o.Config.(cluster.Config)
+	cfg.Objects.Endpoint, cfg.Objects.Bucket, cfg.Objects.PathStyle = server.URL, tests3.Bucket, true
+	cfg.Objects.AccessKeyFile, cfg.Objects.SecretKeyFile = tests3.Secrets(t)
+	o.Config, o.Directory = cfg, t.TempDir()
+	return o
+}
+
 // Two processes share records, files and results.
-func TestProcessesShareAStore(t *testing.T) {
+func TestProcessesShareADirectory(t *testing.T) {
 	database, directory := testpostgres.Shared(t).NewDatabase(t), t.TempDir()
-	a := mustOpen(t, options(t, database, directory, "a"))
-	b := mustOpen(t, options(t, database, directory, "b"))
+	testShared(t, mustOpen(t, options(t, database, directory, "a")),
+		mustOpen(t, options(t, database, directory, "b")))
+}
+
+func TestProcessesShareABucket(t *testing.T) {
+	database, server := testpostgres.Shared(t).NewDatabase(t), tests3.Start(t)
+	testShared(t, mustOpen(t, inBucket(t, options(t, database, "", "a"), server)),
+		mustOpen(t, inBucket(t, options(t, database, "", "b"), server)))
+}
+
+func testShared(t *testing.T, a, b *store.Backend) {
+	t.Helper()
 	w, err := a.Blobs.Create(t.Context(), "files/f")
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +101,14 @@ func TestProcessesShareAStore(t *testing.T) {
 	blob.Close()
 }
 
+func TestJournalsInABucket(t *testing.T) {
+	storetest.TestJournals(t, func(t *testing.T) (here, there store.Journals) {
+		database, server := testpostgres.Shared(t).NewDatabase(t), tests3.Start(t)
+		return mustOpen(t, inBucket(t, options(t, database, "", "a"), server)).Journals,
+			mustOpen(t, inBucket(t, options(t, database, "", "b"), server)).Journals
+	})
+}
+
 func TestJournals(t *testing.T) {
 	storetest.TestJournals(t, func(t *testing.T) (here, there store.Journals) {
 		database, directory := testpostgres.Shared(t).NewDatabase(t), t.TempDir()
@@ -93,6 +121,8 @@ func TestMistakesAreRefusedWithARemedy(t *testing.T) {
 	server := testpostgres.Shared(t)
 	database, directory := server.NewDatabase(t), t.TempDir()
 	mustOpen(t, options(t, database, directory, "a"))
+	bucket := tests3.Start(t)
+	mustOpen(t, inBucket(t, options(t, server.NewDatabase(t), "", "z"), bucket))
 	embedded := t.TempDir()
 	if err := os.WriteFile(filepath.Join(embedded, "tidefill.db"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -113,6 +143,11 @@ func TestMistakesAreRefusedWithARemedy(t *testing.T) {
 			func(_ *store.OpenOptions, c *cluster.Config) { c.Metadata.URL = "" }},
 		{"no password", "password_env",
 			func(_ *store.OpenOptions, c *cluster.Config) { c.Metadata.PasswordEnv = "UNSET" }},
+		{"the bucket of another cluster", "store.cluster.objects: open bucket",
+			func(o *store.OpenOptions, c *cluster.Config) {
+				*o = inBucket(t, *o, bucket)
+				*c = o.Config.(cluster.Config)
+			}},
 		{"no database", "there is no such database; create it",
 			func(_ *store.OpenOptions, c *cluster.Config) {
 				c.Metadata.URL = strings.Replace(c.Metadata.URL, "/"+database, "/nowhere", 1)

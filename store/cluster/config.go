@@ -6,31 +6,44 @@ import (
 	"strings"
 
 	"github.com/tidefill/tidefill/store/postgres"
+	"github.com/tidefill/tidefill/store/s3"
 )
 
 // Config configures the backend cluster, which stores records in PostgreSQL, and files and results
-// in the directory that data names. All processes must mount it, with a file system whose fsync and
-// flock hold between machines, such as CephFS or GPFS.
+// in a bucket, or without one in the directory that data names. All processes must mount that
+// directory then, with a file system whose fsync and flock hold between machines, such as CephFS or
+// GPFS. With a bucket it holds temporary files alone.
 type Config struct {
 	// Metadata is the PostgreSQL database that holds batches, claims and progress.
 	Metadata postgres.Config `yaml:"metadata"`
-	// ReserveBytes is the space on the shared file system that files and results do not use. A
-	// sixteenth of the file system at most. 0: none. Default: 64 MiB.
+	// Objects is the bucket that holds files and results. With an empty bucket, the directory data
+	// holds them.
+	Objects s3.Config `yaml:"objects"`
+	// ReserveBytes is the space on the file system of data that Tidefill does not use. A sixteenth
+	// of the file system at most. 0: none. Default: 64 MiB.
 	ReserveBytes int64 `yaml:"reserve_bytes"`
 }
 
 // DefaultConfig returns the settings without the address of a database.
 func DefaultConfig() Config {
-	return Config{Metadata: postgres.DefaultConfig(), ReserveBytes: 64 << 20}
+	return Config{Metadata: postgres.DefaultConfig(), Objects: s3.DefaultConfig(),
+		ReserveBytes: 64 << 20}
 }
 
 // Validate reports every value that is missing or out of range.
 func (c Config) Validate() error {
 	var faults []error
-	if err := c.Metadata.Validate(); err != nil {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			faults = append(faults, errors.New("metadata."+line))
+	add := func(section string, err error) {
+		if err == nil {
+			return
 		}
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			faults = append(faults, errors.New(section+"."+line))
+		}
+	}
+	add("metadata", c.Metadata.Validate())
+	if c.Objects.Bucket != "" {
+		add("objects", c.Objects.Validate())
 	}
 	if c.ReserveBytes < 0 {
 		faults = append(faults, fmt.Errorf("reserve_bytes: is %d, must be 0 or more",
