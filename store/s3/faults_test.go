@@ -23,7 +23,7 @@ import (
 func impatient(t testing.TB, p *servers.Proxy) s3.Config {
 	c := config(t, p.URL)
 	c.PartBytes = 5 << 20
-	c.StallAfter = 300 * time.Millisecond
+	c.StallAfter = 200 * time.Millisecond
 	return c
 }
 
