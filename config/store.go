@@ -15,7 +15,7 @@ import (
 // Store configures the store of files, batches and results.
 type Store struct {
 	// Backend selects where everything is stored. embedded: in the directory that data names, for
-	// one machine. cluster: in PostgreSQL and a shared directory, for several. Default: embedded.
+	// one machine. cluster: in PostgreSQL and a bucket, for several. Default: embedded.
 	Backend string `yaml:"backend"`
 	// Settings are the backends' own configurations, each in a section of the backend's name.
 	Settings store.BackendSettings `yaml:",inline"`

@@ -28,8 +28,8 @@ func bucket(t *testing.T, server *s3.Server) []string {
 	t.Helper()
 	access, secret := s3.Secrets(t)
 	const of = "store.cluster.objects."
-	return []string{of + "endpoint=" + server.URL, of + "bucket=" + s3.Bucket, of + "path_style=true",
-		of + "access_key_file=" + access, of + "secret_key_file=" + secret}
+	return []string{of + "endpoint=" + server.URL, of + "bucket=" + s3.Bucket,
+		of + "path_style=true", of + "access_key_file=" + access, of + "secret_key_file=" + secret}
 }
 
 // Daemons that share nothing but PostgreSQL and a bucket take over from each other, also while the

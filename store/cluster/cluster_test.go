@@ -54,7 +54,8 @@ func mustOpen(t *testing.T, o store.OpenOptions) *store.Backend {
 // inBucket has files and results in a bucket, so that each process has a directory of its own.
 func inBucket(t *testing.T, o store.OpenOptions, server *tests3.Server) store.OpenOptions {
 	cfg := o.Config.(cluster.Config)
-	cfg.Objects.Endpoint, cfg.Objects.Bucket, cfg.Objects.PathStyle = server.URL, tests3.Bucket, true
+	cfg.Objects.Endpoint, cfg.Objects.Bucket = server.URL, tests3.Bucket
+	cfg.Objects.PathStyle = true
 	cfg.Objects.AccessKeyFile, cfg.Objects.SecretKeyFile = tests3.Secrets(t)
 	o.Config, o.Directory = cfg, t.TempDir()
 	return o
