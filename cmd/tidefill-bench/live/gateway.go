@@ -86,13 +86,20 @@ func withBound(bounds []float64, objective time.Duration) []float64 {
 	return slices.Insert(slices.Clone(bounds), at, objective.Seconds())
 }
 
-func (g *gateway) observe(a answered) {
+// observeFirst counts a first token when it comes, as endpoint pickers do.
+func (g *gateway) observeFirst(ttft time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.meters.ttft.Observe(ttft.Seconds())
+}
+
+// observeEnd counts an answer when it ends.
+func (g *gateway) observeEnd(a answered) {
 	if a.err != nil {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.meters.ttft.Observe(a.ttft.Seconds())
 	if a.tpot > 0 {
 		g.meters.tpot.Observe(a.tpot.Seconds())
 	}

@@ -57,7 +57,7 @@ func (u *users) play(ctx context.Context, start time.Time, stream workload.Strea
 				u.ask(ctx, start.Add(a.At), body, &result)
 			}
 			if ctx.Err() == nil {
-				u.gateway.observe(result)
+				u.gateway.observeEnd(result)
 				u.report(result)
 			}
 		})
@@ -101,10 +101,10 @@ func (u *users) stream(
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 300))
 		return false, fmt.Errorf("%s: %s", response.Status, text)
 	}
-	first, last, tokens, err := readTokens(response.Body, a.Output)
-	if tokens > 0 {
+	first, last, tokens, err := readTokens(response.Body, a.Output, func(first time.Time) {
 		a.ttft = first.Sub(due)
-	}
+		u.gateway.observeFirst(a.ttft)
+	})
 	if tokens > 1 {
 		a.tpot = last.Sub(first) / time.Duration(tokens-1)
 	}
@@ -119,8 +119,10 @@ var (
 var errCut = errors.New("the answer was cut off")
 
 // readTokens reads a stream of events, one for each token, and returns when the first and the last
-// of want tokens came.
-func readTokens(body io.Reader, want int) (first, last time.Time, tokens int, err error) {
+// of want tokens came. It reports the first one at once.
+func readTokens(
+	body io.Reader, want int, onFirst func(time.Time),
+) (first, last time.Time, tokens int, err error) {
 	lines := bufio.NewReaderSize(body, 4<<10)
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -139,6 +141,7 @@ func readTokens(body io.Reader, want int) (first, last time.Time, tokens int, er
 			last = time.Now()
 			if tokens == 0 {
 				first = last
+				onFirst(first)
 			}
 			tokens++
 		}

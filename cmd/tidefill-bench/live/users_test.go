@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestTokensOfAnAnswerAreCounted(t *testing.T) {
@@ -20,9 +21,11 @@ func TestTokensOfAnAnswerAreCounted(t *testing.T) {
 		"it ends too early":      {token + "data: [DONE]\n\n", 3, 1, true},
 		"comments are no tokens": {": x\n\n" + token + "data: [DONE]\n\n", 1, 1, false},
 	} {
-		_, _, tokens, err := readTokens(strings.NewReader(c.text), c.want)
-		if tokens != c.tokens || errors.Is(err, errCut) != c.cut {
-			t.Errorf("%s: %d tokens, %v", name, tokens, err)
+		firsts := 0
+		_, _, tokens, err := readTokens(strings.NewReader(c.text), c.want,
+			func(time.Time) { firsts++ })
+		if tokens != c.tokens || errors.Is(err, errCut) != c.cut || firsts != 1 {
+			t.Errorf("%s: %d tokens, %d of them first, %v", name, tokens, firsts, err)
 		}
 	}
 }
