@@ -48,8 +48,8 @@ func (b *lateBudget) left() float64 {
 }
 
 // economize lowers a grant while too many interactive requests have been late.
-func (c *Controller) economize(g *flowcontrol.RunnerAllowance) {
-	c.boundByLate(g)
+func (c *Controller) economize(r *runner, g *flowcontrol.RunnerAllowance) {
+	c.boundByLate(r, g)
 	if left := c.budget.left(); left < 1 && c.shared && !c.target.fixed() {
 		lower(g, int(portable.Rounded(left*float64(g.Lines))+0.5), ReasonLate)
 	}

@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -56,9 +57,20 @@ func (c *Controller) chargeLate(now time.Time, requests, late float64) {
 	c.lateLines.read(now, requests, late)
 }
 
-// boundByLate lowers a grant to the lines that late requests permit.
-func (c *Controller) boundByLate(g *flowcontrol.RunnerAllowance) {
-	if most := c.lateLines.level.value; most < float64(g.Lines) && c.shared && !c.target.fixed() {
-		lower(g, int(most+0.5), ReasonLateLines)
+// boundByLate lowers a grant to the lines that late requests permit on a runner. Where that is no
+// whole number, as many of the runners have one line more, so that the pool has what is permitted,
+// and a pool of many runners is never without any line that could show that more are harmless.
+func (c *Controller) boundByLate(r *runner, g *flowcontrol.RunnerAllowance) {
+	most := c.lateLines.level.value
+	if most >= float64(g.Lines) || !c.shared || c.target.fixed() {
+		return
 	}
+	lines := int(most)
+	extra := int(portable.Rounded((most-float64(lines))*float64(len(c.roster.Members))) + 0.5)
+	if place := slices.IndexFunc(c.roster.Members, func(m *flowcontrol.Member[*runner]) bool {
+		return m.State == r
+	}); place < extra {
+		lines++
+	}
+	lower(g, lines, ReasonLateLines)
 }

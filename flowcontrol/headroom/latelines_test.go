@@ -62,6 +62,21 @@ func TestLateLinesLimitGrants(t *testing.T) {
 	}
 }
 
+// A limit of half a line leaves one line on every other runner, not none anywhere.
+func TestLateLinesAreDividedAmongRunners(t *testing.T) {
+	c, runners := newPool(t, nil, "a", "b", "c", "d")
+	for most, want := range map[float64][]int{0.5: {1, 1, 0, 0}, 0.1: {0, 0, 0, 0},
+		1.25: {2, 1, 1, 1}, 3: {3, 3, 3, 3}} {
+		c.lateLines.level.value = most
+		for i, r := range runners {
+			g := flowcontrol.RunnerAllowance{Lines: 20}
+			if c.boundByLate(r, &g); g.Lines != want[i] || g.Reason != ReasonLateLines {
+				t.Errorf("limit %v: runner %d has %+v, want %d lines", most, i, g, want[i])
+			}
+		}
+	}
+}
+
 func TestLateLinesSurvive(t *testing.T) {
 	l := newLateLines(0.006)
 	l.carry(noon, 10)

@@ -168,3 +168,23 @@ func TestMixedCountsOnlyBrake(t *testing.T) {
 		}
 	}
 }
+
+// Of the late answers that a gateway counts for lines and users, users have their share.
+func TestLateAnswersOfMixedCountsAreShared(t *testing.T) {
+	c, _ := newPool(t, nil, "r")
+	c.ownShare.mean = 0.9
+	c.mixture.changes, c.mixture.xx, c.mixture.xy, c.mixture.yy = 1000, 1e6, 1e6, 1e6
+	requests, late := 0.0, 0.0
+	for i := range 3 {
+		at := noon.Add(time.Duration(i+1) * 5 * time.Second)
+		c.linesAnswered = 90
+		r := flowcontrol.NoReading(flowcontrol.Gateway, at)
+		r.TPOT = flowcontrol.Attainment{Requests: requests, Late: late}
+		c.readGateway(at, &r)
+		requests, late = requests+100, late+10
+	}
+	// Twenty were late; ten of a hundred requests are those of users.
+	if got := c.budget.late; got < 1 || got > 2 {
+		t.Errorf("%v late answers are charged, want one or two of 20", got)
+	}
+}

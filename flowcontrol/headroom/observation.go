@@ -230,13 +230,16 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 	}
 	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
+		all := requests
 		requests = c.withoutLines(g, requests, late)
 		c.virtual.real.add(now, realWindow, requests, late)
 		c.virtual.realRequests += requests
 		charged := c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
 		c.virtual.realLate += charged
 		c.tokenForecast.read(now, requests, charged)
-		c.chargeLate(now, 0, charged)
+		// Tokens of lines and of users come in the same iterations, so users have their share of
+		// the late answers that a gateway counts for both.
+		c.chargeLate(now, 0, portable.Rounded(charged*(requests/max(all, 1))))
 		c.outcomes.recentLate.add(now, recentWindow, 0, late)
 	}
 	c.invalidate()
