@@ -49,6 +49,8 @@ var mayImport = map[string][]string{
 	"autoscale/keda":      {"autoscale", "internal/httpserver"},
 	"autoscale/kube":      {"autoscale"},
 	"store":               {"store", "internal/batchfile"},
+	"store/live":          {"store"},
+	"store/redis":         {"store"},
 	"dispatch/plan":       {"scheduler", "flowcontrol", "costmodel"},
 	"dispatch/openai":     {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision":   {"dispatch/plan", "flowcontrol"},
