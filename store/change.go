@@ -20,3 +20,12 @@ type Changes interface {
 	ChangedBatches(ctx context.Context, after Cursor, limit int) (ids []string, next Cursor,
 		err error)
 }
+
+// Waker is implemented by backends that notice the changes of other processes at once. It only
+// saves time: who is woken asks ChangedBatches, and so does everybody from time to time.
+type Waker interface {
+	// WakeOnChange calls wake soon after any process may have changed something, until ctx ends.
+	// wake must not block. It is called more often than batches change. An error ends it; the
+	// caller may call again.
+	WakeOnChange(ctx context.Context, wake func()) error
+}

@@ -1,0 +1,173 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/live"
+	"github.com/tidefill/tidefill/store/redis"
+)
+
+// sharing is what the daemon exchanges with other processes of its store for speed.
+type sharing struct {
+	live.Snapshots
+	live.Events
+	live.Windows
+	redis *redis.DB // nil: not configured
+
+	peers   peers
+	decides atomic.Bool // this process decided last about replicas
+	looked  atomic.Int64
+}
+
+// share connects to Redis, if the configuration says so. Without it the process exchanges nothing
+// but what is in the store.
+func (a *App) share(ctx context.Context) error {
+	if a.cfg.Store.Live.URL == "" {
+		var m live.Memory
+		a.sharing = &sharing{Snapshots: &m, Events: &m, Windows: &m}
+		return nil
+	}
+	db, err := redis.Open(ctx, a.cfg.Store.Live, redis.Options{Progress: a.store.Progress,
+		Logger: a.log, Registerer: a.options.Registry})
+	if err != nil {
+		return fmt.Errorf("store.live: %w", err)
+	}
+	a.onClose("Redis", db.Close)
+	a.sharing = &sharing{Snapshots: db, Events: db, Windows: db, redis: db}
+	a.store.Progress = db
+	return nil
+}
+
+// away returns why the process exchanges nothing with others at present; empty: it does.
+func (s *sharing) away() string {
+	if s.redis == nil {
+		return ""
+	}
+	if err := s.redis.Away(); err != nil {
+		return "Redis is away, so changes by other processes are noticed later: " + err.Error()
+	}
+	return ""
+}
+
+// follow passes on the events of this process and of others until the App is closed.
+func (a *App) follow() {
+	stop := a.sharing.Subscribe(func(topic live.Topic, ids []string) {
+		switch topic {
+		case live.Batches:
+			for _, id := range ids {
+				a.dispatcher.Nudge(id)
+			}
+			if len(ids) == 0 || !a.dispatches() {
+				a.dispatcher.Poll()
+			}
+			a.api.Wake(ids...)
+		case live.Progress:
+			a.api.Wake(ids...)
+		case live.Leading:
+			a.dispatcher.LookForLeaders()
+		case live.Scaling:
+			if a.scaling != nil && !a.sharing.decides.Load() {
+				a.scaling.driver.Poke()
+			}
+		}
+	})
+	a.onClose("events", func() error {
+		stop()
+		return nil
+	})
+}
+
+// changed emits that users have changed a batch.
+func (a *App) changed(batch string) { a.sharing.Emit(live.Batches, batch) }
+
+// progressed emits that batches have moved on, which their users want to see.
+func (a *App) progressed(batches ...string) { a.sharing.Emit(live.Progress, batches...) }
+
+// lookEvery is the shortest time between two looks, because of changes, at who leads.
+const lookEvery = 200 * time.Millisecond
+
+// wake has changes of other processes noticed that the store notices, until ctx ends.
+func (a *App) wake(ctx context.Context) error {
+	waker, is := a.store.Records.(store.Waker)
+	if !is {
+		return nil
+	}
+	for ctx.Err() == nil {
+		err := waker.WakeOnChange(ctx, func() {
+			a.dispatcher.Poll()
+			a.api.Wake()
+			now, last := time.Now().UnixNano(), a.sharing.looked.Load()
+			if a.dispatcher.StandsBy() && now-last > int64(lookEvery) &&
+				a.sharing.looked.CompareAndSwap(last, now) {
+				a.dispatcher.LookForLeaders()
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			a.log.DebugContext(ctx, "changes are noticed by polling alone", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+	return nil
+}
+
+// peers are what other processes have published, as last read.
+type peers struct {
+	mu           sync.Mutex
+	at, storedAt time.Time
+	known        []peer
+}
+
+// peer is what one process has published.
+type peer struct {
+	live.Snapshot
+	at time.Time // of the publication, by the clock of this process
+}
+
+const (
+	// peersEvery is how long what was read counts as new.
+	peersEvery = 500 * time.Millisecond
+	// peersStoredEvery is how often the store is asked, which is where leaders publish at times.
+	peersStoredEvery = 2 * time.Second
+	// peersTimeout limits how long a request waits for it.
+	peersTimeout = 2 * time.Second
+)
+
+// others returns what other processes have published of the pools that they lead, the highest
+// epochs first. What can't be read now is as it was last.
+func (a *App) others(ctx context.Context) []peer {
+	p := &a.sharing.peers
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.at) >= peersEvery {
+		p.at = now
+		ctx, cancel := context.WithTimeout(ctx, peersTimeout)
+		defer cancel()
+		read, err := a.sharing.Snapshots.Snapshots(ctx, poolsKind)
+		p.merge(now, a.cfg.Node, read)
+		if away := err != nil || a.sharing.redis == nil; away &&
+			now.Sub(p.storedAt) >= peersStoredEvery {
+			p.storedAt = now
+			stored, err := a.storedPools(ctx)
+			if err != nil && !errors.Is(err, context.Canceled) {
+				a.log.DebugContext(ctx, "could not read what other processes lead", "error", err)
+			}
+			p.merge(now, a.cfg.Node, stored)
+		}
+	}
+	all := make([]peer, len(p.known))
+	for i, one := range p.known {
+		one.Age = max(0, now.Sub(one.at))
+		all[i] = one
+	}
+	return all
+}
