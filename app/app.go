@@ -88,9 +88,7 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	if err := a.openStore(context.Background()); err != nil {
 		return nil, err
 	}
-	if err := a.share(context.Background()); err != nil {
-		return nil, err
-	}
+	a.share()
 	if err := a.connect(keys); err != nil {
 		return nil, err
 	}
@@ -159,7 +157,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Store: a.apiStore(), Outlook: a.newOutlook(),
 		Nudge: a.changed, Models: a.models, Keys: keys,
 		UnservedModels: a.unservedModels, Windows: a.sharing,
-		Logger:         a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
+		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})
 	if err != nil {
 		return err

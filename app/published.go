@@ -181,7 +181,7 @@ func (s scalingDispatcher) SaveStates(ctx context.Context, states []store.Learne
 func (s scalingDispatcher) States(
 	ctx context.Context, kind string,
 ) (states []store.LearnedState, err error) {
-	if kind == driver.SnapshotKind && s.app.sharing.redis != nil {
+	if kind == driver.SnapshotKind && s.app.sharing.away != nil {
 		published, err := s.app.sharing.Snapshots.Snapshots(ctx, scalingKind)
 		for _, p := range published {
 			states = append(states, store.LearnedState{Pool: p.Name, Kind: kind, Data: p.Data,

@@ -59,7 +59,7 @@ func (a *App) readiness(ctx context.Context) readiness {
 		one.Ready = len(one.Waiting) == 0
 		r.Roles[role] = one
 	}
-	if away := a.sharing.away(); away != "" {
+	if away := a.sharing.degraded(); away != "" {
 		r.Degraded = append(r.Degraded, away)
 	}
 	if free, err := a.store.FreeBytes(); err == nil {

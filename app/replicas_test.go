@@ -112,7 +112,9 @@ func measureCancel(t *testing.T, runner *holdingRunner, leader, other *app.App) 
 	var took []time.Duration
 	for range 10 {
 		id := createBatch(t, leader.URL(), leader.URL(), 4)
-		eventually(t, "the lines to be in flight", func() bool { return runner.holding.Load() == 4 })
+		eventually(t, "the lines to be in flight", func() bool {
+			return runner.holding.Load() == 4
+		})
 		began := time.Now()
 		callJSON(t, http.MethodPost, other.URL()+"/v1/batches/"+id+"/cancel", "", nil, nil)
 		for range 4 {

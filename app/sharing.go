@@ -3,14 +3,12 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/live"
-	"github.com/tidefill/tidefill/store/redis"
 )
 
 // sharing is what the daemon exchanges with other processes of its store for speed.
@@ -18,41 +16,31 @@ type sharing struct {
 	live.Snapshots
 	live.Events
 	live.Windows
-	redis *redis.DB // nil: not configured
+	away func() error // why nothing is exchanged with others at present; nil: never is
 
 	peers   peers
 	decides atomic.Bool // this process decided last about replicas
 	looked  atomic.Int64
 }
 
-// share connects to Redis, if the configuration says so. Without it the process exchanges nothing
-// but what is in the store.
-func (a *App) share(ctx context.Context) error {
-	if a.cfg.Store.Live.URL == "" {
-		var m live.Memory
-		a.sharing = &sharing{Snapshots: &m, Events: &m, Windows: &m}
-		return nil
+// share takes the medium of the store. Without one the process exchanges nothing but what is in the
+// store.
+func (a *App) share() {
+	if m, is := a.store.Progress.(live.Medium); is {
+		a.sharing = &sharing{Snapshots: m, Events: m, Windows: m, away: m.Away}
+		return
 	}
-	db, err := redis.Open(ctx, a.cfg.Store.Live, redis.Options{Progress: a.store.Progress,
-		Logger: a.log, Registerer: a.options.Registry})
-	if err != nil {
-		return fmt.Errorf("store.live: %w", err)
-	}
-	a.onClose("Redis", db.Close)
-	a.sharing = &sharing{Snapshots: db, Events: db, Windows: db, redis: db}
-	a.store.Progress = db
-	return nil
+	var m live.Memory
+	a.sharing = &sharing{Snapshots: &m, Events: &m, Windows: &m}
 }
 
-// away returns why the process exchanges nothing with others at present; empty: it does.
-func (s *sharing) away() string {
-	if s.redis == nil {
+// degraded returns why the process exchanges nothing with others at present; empty: it does, or it
+// has no medium for that.
+func (s *sharing) degraded() string {
+	if s.away == nil || s.away() == nil {
 		return ""
 	}
-	if err := s.redis.Away(); err != nil {
-		return "Redis is away, so changes by other processes are noticed later: " + err.Error()
-	}
-	return ""
+	return "Redis is away, so changes by other processes are noticed later: " + s.away().Error()
 }
 
 // follow passes on the events of this process and of others until the App is closed.
@@ -154,7 +142,7 @@ func (a *App) others(ctx context.Context) []peer {
 		defer cancel()
 		read, err := a.sharing.Snapshots.Snapshots(ctx, poolsKind)
 		p.merge(now, a.cfg.Node, read)
-		if away := err != nil || a.sharing.redis == nil; away &&
+		if away := err != nil || a.sharing.away == nil; away &&
 			now.Sub(p.storedAt) >= peersStoredEvery {
 			p.storedAt = now
 			stored, err := a.storedPools(ctx)

@@ -40,8 +40,7 @@ type Config struct {
 	// Node identifies this daemon among those that share a store. It must stay the same over
 	// restarts. Empty: the host's name.
 	Node string `yaml:"node"`
-	// Roles lists what this process does, of api, dispatch and scale; see docs/roles.md. Default:
-	// all.
+	// Roles lists what this process does, of api, dispatch and scale. Default: all.
 	Roles []Role `yaml:"roles"`
 	// Record names a file in which the daemon records what a simulation of its traffic needs: how
 	// much work arrived, how the runners responded, and what their metrics showed. It never

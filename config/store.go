@@ -10,7 +10,6 @@ import (
 	"github.com/tidefill/tidefill/store"
 	_ "github.com/tidefill/tidefill/store/cluster" // registers itself
 	"github.com/tidefill/tidefill/store/embedded"
-	"github.com/tidefill/tidefill/store/redis"
 )
 
 // Store configures the store of files, batches and results.
@@ -18,21 +17,17 @@ type Store struct {
 	// Backend selects where everything is stored. embedded: in the directory that data names, for
 	// one machine. cluster: in PostgreSQL and a bucket, for several. Default: embedded.
 	Backend string `yaml:"backend"`
-	// Live is the connection to Redis, by which processes that share a store notice each other's
-	// changes at once; see docs/redis.md. Without it they ask the store.
-	Live redis.Config `yaml:"live"`
 	// Settings are the backends' own configurations, each in a section of the backend's name.
 	Settings store.BackendSettings `yaml:",inline"`
 }
 
 func defaultStore() Store {
-	return Store{Backend: embedded.Name, Live: redis.DefaultConfig(),
-		Settings: store.DefaultBackendSettings()}
+	return Store{Backend: embedded.Name, Settings: store.DefaultBackendSettings()}
 }
 
 // Validate reports every value that is out of range.
 func (s Store) Validate() error {
-	faults := []error{section("live", s.Live.Validate())}
+	var faults []error
 	if _, err := store.FindBackend(s.Backend); err != nil {
 		faults = append(faults, fmt.Errorf("backend: %w", err))
 	}

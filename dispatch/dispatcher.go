@@ -34,8 +34,8 @@ type Deps struct {
 	// OnPools receives the state of the pools each time it is published. The loop calls it, so it
 	// must not block. Nil: nobody does.
 	OnPools func(now time.Time, pools []plan.PoolStatus)
-	// OnChanged receives a batch that this process has changed in the store. It must not block. Nil:
-	// nobody does.
+	// OnChanged receives a batch that this process has changed in the store. It must not block.
+	// Nil: nobody does.
 	OnChanged func(batch string)
 	// OnPosted receives the batches of which progress was posted. It must not block. Nil: nobody
 	// does.

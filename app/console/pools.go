@@ -78,8 +78,8 @@ func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) ownPools() (pools []pool, sources []degraded) {
 	pools, sources = []pool{}, []degraded{}
 	for _, p := range c.deps.Decisions.Pools() {
-		shown := pool{Name: p.Name, Node: c.deps.Node, Models: p.Models, Policy: p.Policy, Warnings: []warning{},
-			Decision: p.Last}
+		shown := pool{Name: p.Name, Node: c.deps.Node, Models: p.Models, Policy: p.Policy,
+			Warnings: []warning{}, Decision: p.Last}
 		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Group, p.Models))
 		for _, w := range p.Warnings {
 			shown.Warnings = append(shown.Warnings, warning(w))

@@ -39,9 +39,7 @@ type DB struct {
 }
 
 var (
-	_ live.Snapshots      = (*DB)(nil)
-	_ live.Events         = (*DB)(nil)
-	_ live.Windows        = (*DB)(nil)
+	_ live.Medium         = (*DB)(nil)
 	_ store.ProgressBoard = (*DB)(nil)
 )
 
