@@ -19,8 +19,9 @@ type sharing struct {
 	away func() error // why nothing is exchanged with others at present; nil: never is
 
 	peers   peers
-	decides atomic.Bool // this process decided last about replicas
-	looked  atomic.Int64
+	decides atomic.Bool  // this process decided last about replicas
+	looking atomic.Bool  // a look at who leads is due
+	looked  atomic.Int64 // when the last one began, in nanoseconds
 }
 
 // share takes the medium of the store. Without one the process exchanges nothing but what is in the
@@ -77,8 +78,12 @@ func (a *App) changed(batch string) { a.sharing.Emit(live.Batches, batch) }
 // progressed emits that batches have moved on, which their users want to see.
 func (a *App) progressed(batches ...string) { a.sharing.Emit(live.Progress, batches...) }
 
-// lookEvery is the shortest time between two looks, because of changes, at who leads.
-const lookEvery = 200 * time.Millisecond
+const (
+	// lookEvery is the shortest time between two looks, because of changes, at who leads.
+	lookEvery = 100 * time.Millisecond
+	// wakeAgain is the time after which listening is tried again.
+	wakeAgain = time.Second
+)
 
 // wake has changes of other processes noticed that the store notices, until ctx ends.
 func (a *App) wake(ctx context.Context) error {
@@ -86,25 +91,43 @@ func (a *App) wake(ctx context.Context) error {
 	if !is {
 		return nil
 	}
+	failing := false
 	for ctx.Err() == nil {
 		err := waker.WakeOnChange(ctx, func() {
+			failing = false
 			a.dispatcher.Poll()
 			a.api.Wake()
-			now, last := time.Now().UnixNano(), a.sharing.looked.Load()
-			if a.dispatcher.StandsBy() && now-last > int64(lookEvery) &&
-				a.sharing.looked.CompareAndSwap(last, now) {
-				a.dispatcher.LookForLeaders()
-			}
+			a.lookForLeaders()
 		})
-		if err != nil && ctx.Err() == nil {
-			a.log.DebugContext(ctx, "changes are noticed by polling alone", "error", err)
+		if errors.Is(err, errors.ErrUnsupported) {
+			a.log.WarnContext(ctx, "changes of other processes are noticed by polling alone",
+				"error", err)
+			return nil
+		}
+		if err != nil && ctx.Err() == nil && !failing {
+			failing = true
+			a.log.InfoContext(ctx, "changes of other processes are noticed by polling, until "+
+				"listening works again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Second):
+		case <-time.After(wakeAgain):
 		}
 	}
 	return nil
+}
+
+// lookForLeaders has it looked at soon who leads, if this process stands by. Many changes share a
+// look, and one comes after the last of them.
+func (a *App) lookForLeaders() {
+	if !a.dispatcher.StandsBy() || !a.sharing.looking.CompareAndSwap(false, true) {
+		return
+	}
+	time.AfterFunc(max(0, lookEvery-time.Since(time.Unix(0, a.sharing.looked.Load()))), func() {
+		a.sharing.looked.Store(time.Now().UnixNano())
+		a.sharing.looking.Store(false)
+		a.dispatcher.LookForLeaders()
+	})
 }
 
 // peers are what other processes have published, as last read.
