@@ -77,6 +77,35 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// A process that sends nothing notices that the server is away.
+func TestIdleProcessNoticesThatRedisIsAway(t *testing.T) {
+	for name, fault := range map[string]struct{ begin, end func(*servers.Server) }{
+		"killed":    {(*servers.Server).Kill, (*servers.Server).Restart},
+		"suspended": {(*servers.Server).Suspend, (*servers.Server).Resume},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := servers.Start(t)
+			db := open(t, config("redis://"+server.Addr), redis.Options{})
+			await := func(away bool) {
+				t.Helper()
+				for end := time.Now().Add(15 * time.Second); (db.Away() != nil) != away; {
+					if time.Now().After(end) {
+						t.Fatalf("after 15 s, away: %v, want %v", db.Away(), away)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+			time.Sleep(100 * time.Millisecond) // it subscribes
+			await(false)
+			fault.begin(server)
+			await(true)
+			fault.end(server)
+			await(false)
+		})
+	}
+}
+
 // TestMissedEvents checks that a subscriber is notified after a time in which events were lost.
 func TestMissedEvents(t *testing.T) {
 	server := servers.Start(t)

@@ -111,6 +111,10 @@ func (e *events) receive(ctx context.Context) {
 		e.follow(ctx, subscription)
 		stop()
 		subscription.Close()
+		if ctx.Err() == nil {
+			// A process that has nothing to send notices this way that the server is away.
+			_ = e.db.call(ctx, e.db.ping)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pingEvery):
@@ -119,14 +123,17 @@ func (e *events) receive(ctx context.Context) {
 }
 
 func (e *events) follow(ctx context.Context, subscription *redis.PubSub) {
-	for {
+	for pinged := false; ; {
 		message, err := subscription.ReceiveTimeout(ctx, receiveWait)
+		if message != nil {
+			pinged = false
+		}
 		switch m := message.(type) {
 		case nil:
-			if err != nil && (ctx.Err() != nil || !isTimeout(err) ||
-				subscription.Ping(ctx) != nil) {
+			if ctx.Err() != nil || !isTimeout(err) || pinged || subscription.Ping(ctx) != nil {
 				return
 			}
+			pinged = true
 		case *redis.Subscription:
 			for _, topic := range []live.Topic{live.Batches, live.Progress, live.Leading,
 				live.Scaling} {
@@ -142,7 +149,7 @@ func (e *events) follow(ctx context.Context, subscription *redis.PubSub) {
 }
 
 // receiveWait is how long nothing may come before the connection is checked by a ping, whose answer
-// comes as a message.
+// comes as a message. Without an answer within the same time the connection is given up.
 const receiveWait = time.Second
 
 func isTimeout(err error) bool {
