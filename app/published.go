@@ -29,6 +29,9 @@ const (
 	publishEvery = time.Second
 	// storeEvery is how often it does in the store, for processes without Redis.
 	storeEvery = 5 * time.Second
+	// forgetEvery is how often those in the store are removed that are as old: their processes have
+	// ended, and the next ones may have other names.
+	forgetEvery = 10 * time.Minute
 )
 
 // report is what a process publishes of the pools that it leads.
@@ -43,7 +46,7 @@ type report struct {
 func (a *App) publish(ctx context.Context) error {
 	tick := time.NewTicker(publishEvery)
 	defer tick.Stop()
-	var stored time.Time
+	var stored, forgotten time.Time
 	failing := false
 	for {
 		select {
@@ -65,6 +68,10 @@ func (a *App) publish(ctx context.Context) error {
 				limited, cancel := context.WithTimeout(ctx, storeEvery)
 				err = a.dispatcher.SaveStates(limited, []store.LearnedState{{
 					Pool: storedPools + a.cfg.Node, Kind: poolsKind, Data: data}})
+				if err == nil && time.Since(forgotten) >= forgetEvery {
+					forgotten = time.Now()
+					err = a.forgetStored(limited)
+				}
 				cancel()
 			}
 		}
@@ -83,6 +90,17 @@ func (a *App) report(epoch int64) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(report{a.cfg.Node, epoch, shown, a.dispatcher.Catalog()})
+}
+
+// forgetStored removes from the store what processes have published that have ended.
+func (a *App) forgetStored(ctx context.Context) error {
+	states, err := a.dispatcher.States(ctx, poolsKind)
+	for _, state := range states {
+		if err == nil && state.Age >= forgetEvery {
+			_, err = a.store.Records.ForgetLearned(ctx, state.Pool)
+		}
+	}
+	return err
 }
 
 // storedPools returns what processes have published in the store.

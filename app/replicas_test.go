@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
 )
 
@@ -141,4 +142,56 @@ func TestCancelReachesTheLeader(t *testing.T) {
 	other, _ := apptest.Start(t, cfg, app.Options{})
 	took := measureCancel(t, runner, leader, other)
 	t.Logf("cancelled after %v, at most %v", took[len(took)/2], took[len(took)-1])
+	// The embedded store is looked at every 40 ms.
+	if median := took[len(took)/2]; median > 500*time.Millisecond {
+		t.Errorf("lines were cancelled after %v, at half of the batches", median)
+	}
+}
+
+// Processes of one store divide the work by roles, also without Redis.
+func TestRolesDivideTheWork(t *testing.T) {
+	runner := startHoldingRunner(t)
+	cfg := apptest.Config(t.TempDir(), runner.url)
+	cfg.Roles = []config.Role{config.RoleDispatch}
+	dispatching, _ := apptest.Start(t, cfg, app.Options{})
+	cfg.Node, cfg.Roles = "users", []config.Role{config.RoleAPI}
+	serving, _ := apptest.Start(t, cfg, app.Options{})
+
+	if url := dispatching.URL(); url != "" {
+		t.Errorf("a process that only dispatches serves users at %s", url)
+	}
+	id := createBatch(t, serving.URL(), serving.URL(), 4)
+	eventually(t, "the lines to be in flight", func() bool { return runner.holding.Load() == 4 })
+
+	state := func(a *app.App) string {
+		var r struct {
+			Ready bool
+			Roles map[string]struct{ State string }
+		}
+		callJSON(t, http.MethodGet, a.AdminURL()+"/readyz", "", nil, &r)
+		return fmt.Sprint(r.Ready, r.Roles)
+	}
+	if got, want := state(dispatching), "true map[dispatch:{leading}]"; got != want {
+		t.Errorf("the process that dispatches: %s, want %s", got, want)
+	}
+	if got, want := state(serving), "true map[api:{serving}]"; got != want {
+		t.Errorf("the process that serves users: %s, want %s", got, want)
+	}
+	eventually(t, "the process that serves users to show the pool", func() bool {
+		var pools struct {
+			Data []struct {
+				Node string
+				Age  float64 `json:"age_s"`
+			}
+		}
+		callJSON(t, http.MethodGet, serving.AdminURL()+"/admin/pools", "", nil, &pools)
+		return len(pools.Data) == 1 && pools.Data[0].Node == "test" && pools.Data[0].Age < 30
+	})
+	var models struct{ Data []struct{ ID string } }
+	callJSON(t, http.MethodGet, serving.URL()+"/v1/models", "", nil, &models)
+	if len(models.Data) != 1 || models.Data[0].ID != "m" {
+		t.Errorf("models: %+v", models)
+	}
+	callJSON(t, http.MethodPost, serving.URL()+"/v1/batches/"+id+"/cancel", "", nil, nil)
+	eventually(t, "the lines to be cancelled", func() bool { return runner.holding.Load() == 0 })
 }

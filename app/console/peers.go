@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
@@ -30,8 +29,9 @@ func (c *Console) Published() ([]byte, error) {
 }
 
 // fromPeers adds what other processes have published about pools that are not in the list. Peers
-// come in the order in which they are preferred.
-func (c *Console) fromPeers(ctx context.Context, list *poolList) error {
+// come in the order in which they are preferred. What one of another release has published may be
+// unreadable, and is absent then.
+func (c *Console) fromPeers(ctx context.Context, list *poolList) {
 	known := map[string]bool{}
 	for _, p := range list.Data {
 		known[p.(pool).Name] = true
@@ -41,15 +41,12 @@ func (c *Console) fromPeers(ctx context.Context, list *poolList) error {
 			continue
 		}
 		var of published
-		if err := json.Unmarshal(peer.Data, &of); err != nil {
-			return fmt.Errorf("read the pools of node %s: %w", peer.Node, err)
+		if json.Unmarshal(peer.Data, &of) != nil {
+			continue
 		}
 		for _, raw := range of.Pools {
 			members, name, err := peerPool(raw, peer)
-			if err != nil {
-				return fmt.Errorf("read a pool of node %s: %w", peer.Node, err)
-			}
-			if !known[name] {
+			if err == nil && !known[name] {
 				known[name] = true
 				list.Data = append(list.Data, members)
 			}
@@ -58,7 +55,6 @@ func (c *Console) fromPeers(ctx context.Context, list *poolList) error {
 			list.Degraded = append(list.Degraded, raw)
 		}
 	}
-	return nil
 }
 
 // peerPool returns a pool as a peer published it, with its age.

@@ -68,9 +68,7 @@ func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
 	for _, d := range sources {
 		list.Degraded = append(list.Degraded, d)
 	}
-	if err := c.fromPeers(r.Context(), &list); err != nil {
-		return err
-	}
+	c.fromPeers(r.Context(), &list)
 	return writeJSON(w, http.StatusOK, list)
 }
 
