@@ -83,8 +83,8 @@ func TestChaosClusterWithABucket(t *testing.T) {
 	}
 }
 
-// bucketLease is the shortest lease with results in a bucket: four times what a record waits for its
-// commit.
+// bucketLease is the shortest lease with results in a bucket: four times what a record waits for
+// its commit.
 const bucketLease = 8 * time.Second
 
 // commitInterval is how long a record of a segment may wait for its commit, and take to commit on a
