@@ -75,8 +75,8 @@ func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 		if refused(err) {
 			db.breaker.close()
 			return nil, errors.Join(fmt.Errorf("open Redis at %s: %w; set url, password_env and "+
-				"password_file to a user that may use keys and channels that begin with %s:",
-				strings.Join(at.hosts, ","), err, cfg.Prefix), db.client.Close())
+				"password_file to a user that may use keys and channels that begin with %q",
+				strings.Join(at.hosts, ","), err, cfg.Prefix+":"), db.client.Close())
 		}
 		db.breaker.failed(err)
 	}
@@ -149,7 +149,7 @@ func (db *DB) key(kind, of string) string {
 // call calls the server unless it is away.
 func (db *DB) call(ctx context.Context, do func(ctx context.Context) error) error {
 	if db.breaker.open() {
-		return fmt.Errorf("Redis is away: %w", store.ErrUnavailable)
+		return fmt.Errorf("no answer from Redis: %w", store.ErrUnavailable)
 	}
 	limited, cancel := context.WithTimeout(ctx, db.cfg.Timeout)
 	defer cancel()
