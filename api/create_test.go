@@ -82,7 +82,8 @@ func TestCreateAnswersWithEveryField(t *testing.T) {
 		"start_by": nil, "verdict": nil, "predicted_finish": nil, "predicted_band": nil,
 		"start_by_missed": false, "priority": 0.0, "rank_error": nil,
 		"attempts": 0.0, "in_flight": 0.0, "retrying": 0.0, "waiting": nil, "reason": nil,
-		"retry_of": nil, "options": nil, "options_omitted": nil,
+		"reported_at": nil,
+		"retry_of":    nil, "options": nil, "options_omitted": nil,
 		"models":         []any{map[string]any{"model": "m", "lines": 2.0}},
 		"input_file_ids": []any{file}, "outputs": []any{},
 	}

@@ -29,7 +29,11 @@ type PoolList struct {
 
 // Pool is a set of runners that serve the same models.
 type Pool struct {
-	Name       string   `json:"name"`
+	Name string `json:"name"`
+	// Node is the process that leads the pool, and Age for how long it has published this, in
+	// seconds; 0: it is the process that was asked.
+	Node       string   `json:"node"`
+	Age        float64  `json:"age_s"`
 	Models     []string `json:"models"`
 	Policy     string   `json:"policy"`
 	Protected  bool     `json:"protected"`

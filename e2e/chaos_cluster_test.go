@@ -36,10 +36,9 @@ func bucket(t *testing.T, server *s3.Server) []string {
 // bucket is away for seconds.
 func TestChaosClusterWithABucket(t *testing.T) {
 	tr := begin(t, "3 daemons, PostgreSQL and a bucket")
-	const lease = 8 * time.Second // at least four times what a record waits for its commit
 	objects := s3.Start(t)
 	set := append(clusterStore(t, postgres.Start(t)), bucket(t, objects)...)
-	n := startNodes(t, tr, 3, append(set, "dispatch.tuning.lease_ttl="+lease.String())...)
+	n := startNodes(t, tr, 3, append(set, "dispatch.tuning.lease_ttl="+bucketLease.String())...)
 	inputs := map[string]Lines{}
 	most := 0 // lines that may be sent again
 	for round := range sized(2, 20) {
@@ -67,7 +66,7 @@ func TestChaosClusterWithABucket(t *testing.T) {
 		heal := killNode(t, n, sender)
 		lately := n.stub.AttemptList(Lines{}).After(killed.Add(-commitInterval))
 		most += nodePerRunner + len(lately)
-		await(t, lease+5*time.Second, "that another daemon sends", func() bool {
+		await(t, bucketLease+5*time.Second, "that another daemon sends", func() bool {
 			for _, s := range n.stub.AttemptList(Lines{}).After(killed) {
 				if s.Node != sender {
 					return true
@@ -83,6 +82,10 @@ func TestChaosClusterWithABucket(t *testing.T) {
 		t.Errorf("%d lines were sent again, want at most %d", tr.Resent, most)
 	}
 }
+
+// bucketLease is the shortest lease with results in a bucket: four times what a record waits for
+// its commit.
+const bucketLease = 8 * time.Second
 
 // commitInterval is how long a record of a segment may wait for its commit, and take to commit on a
 // busy machine.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -25,6 +26,7 @@ type Options struct {
 	Upstreams []string
 	Keys      string   // as in TIDEFILL_API_KEYS
 	Set       []string // key=value
+	Roles     []string // default: all; without api only the address Admin answers
 	Args      []string
 	Files     int   // how many descriptors the process may open; default: as many as the test
 	MaxMemory int64 // bytes above which the process is killed and the test fails; 0: no limit
@@ -61,6 +63,9 @@ func NewDaemon(t testing.TB, o Options) *Daemon {
 	if o.Data == "" {
 		o.Data = t.TempDir()
 	}
+	if o.Admin == "" && !o.servesAPI() {
+		o.Admin = freeAddress(t)
+	}
 	d := &Daemon{Options: o, URL: "http://" + o.Listen, t: t}
 	t.Cleanup(func() {
 		d.Kill()
@@ -79,10 +84,17 @@ func NewDaemon(t testing.TB, o Options) *Daemon {
 	return d
 }
 
+func (o Options) servesAPI() bool {
+	return len(o.Roles) == 0 || slices.Contains(o.Roles, "api")
+}
+
 // Start starts the process and returns at once.
 func (d *Daemon) Start() {
 	d.t.Helper()
 	args := []string{"serve", "--listen", d.Listen, "--admin-listen", d.Admin, "--data", d.Data}
+	if len(d.Roles) > 0 {
+		args = append(args, "--roles", strings.Join(d.Roles, ","))
+	}
 	for _, url := range d.Upstreams {
 		args = append(args, "--upstream", url)
 	}
@@ -119,9 +131,13 @@ func (d *Daemon) current() *process {
 	return d.process
 }
 
-// AwaitReady waits until the API answers.
+// AwaitReady waits until the API answers or, of a daemon that serves none, until it is ready.
 func (d *Daemon) AwaitReady() {
 	d.t.Helper()
+	url := d.URL + "/v1/models"
+	if !d.servesAPI() {
+		url = "http://" + d.Admin + "/readyz"
+	}
 	p := d.current()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
 		5 * time.Millisecond) {
@@ -130,9 +146,11 @@ func (d *Daemon) AwaitReady() {
 			d.t.Fatalf("the daemon ended at once: %v\n%s", p.err, d.log.tail())
 		default:
 		}
-		if response, err := http.Get(d.URL + "/v1/models"); err == nil {
+		if response, err := http.Get(url); err == nil {
 			response.Body.Close()
-			return
+			if d.servesAPI() || response.StatusCode == http.StatusOK {
+				return
+			}
 		}
 	}
 	d.t.Fatalf("the daemon does not answer\n%s", d.log.tail())

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tidefill/tidefill/internal/registry"
 )
 
@@ -32,7 +34,9 @@ type Records interface {
 
 // Backend is an open store. Its fields may be of different systems.
 type Backend struct {
-	Records  Records
+	Records Records
+	// Progress is a [github.com/tidefill/tidefill/store/live.Medium] as well, if processes share
+	// one.
 	Progress ProgressBoard
 	Blobs    Blobs
 	Journals Journals
@@ -63,6 +67,8 @@ type OpenOptions struct {
 	// Expiry is the clock by which files and uploads expire.
 	Expiry func() time.Time
 	Logger *slog.Logger
+	// Registerer takes the metrics of the backend. Nil: they are not registered.
+	Registerer prometheus.Registerer
 }
 
 // BackendFactory opens one kind of backend.

@@ -20,8 +20,9 @@ func explainDaemon(w io.Writer, list client.PoolList, scaled int) {
 		fmt.Fprintf(w, "Not ready: %s.\n", why)
 	}
 	switch {
-	case list.StandsBy:
-		fmt.Fprintln(w, "This process stands by: another one leads the pools and explains them.")
+	case list.StandsBy && len(list.Data) == 0:
+		fmt.Fprintln(w, "This process stands by: another one leads the pools, and has not "+
+			"published them yet.")
 	case len(list.Data) == 0 && scaled > 0:
 		fmt.Fprintln(w, "No runner is ready now.")
 	case len(list.Data) == 0:
@@ -42,6 +43,9 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 		humanize.Count(len(d.Runners), "runner"))
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	if p.Age > 0 {
+		row("led by", "%s, which published this %s", p.Node, ago(&p.Age))
 	}
 	row("protected", "%s", p.Protection)
 	row("users feel", "%s", usersFeel(d))

@@ -4,6 +4,7 @@ package metriclist
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/store/redis"
 )
 
 // Metric describes one metric of the daemon.
@@ -27,8 +29,8 @@ type Metric struct {
 	Help   string
 }
 
-// List returns the metrics of a daemon that scales a pool and has the default configuration
-// otherwise, by name. Those of the Go runtime and of the process are not among them.
+// List returns the metrics of a daemon that scales a pool, uses Redis and has the default
+// configuration otherwise, by name. Those of the Go runtime and of the process are not among them.
 func List() (_ []Metric, err error) {
 	dir, err := os.MkdirTemp("", "tidefill-metrics-")
 	if err != nil {
@@ -46,6 +48,14 @@ func List() (_ []Metric, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, daemon.Close()) }()
+	// Nobody listens there: a connection begins without a server.
+	away := redis.DefaultConfig()
+	away.URL = "redis://127.0.0.1:1"
+	medium, err := redis.Open(context.Background(), away, redis.Options{Registerer: r})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, medium.Close()) }()
 	return r.list()
 }
 

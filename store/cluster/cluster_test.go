@@ -9,9 +9,11 @@ import (
 	"time"
 
 	testpostgres "github.com/tidefill/tidefill/internal/testservers/postgres"
+	testredis "github.com/tidefill/tidefill/internal/testservers/redis"
 	tests3 "github.com/tidefill/tidefill/internal/testservers/s3"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/cluster"
+	"github.com/tidefill/tidefill/store/live"
 	"github.com/tidefill/tidefill/store/storetest"
 )
 
@@ -102,6 +104,48 @@ func testShared(t *testing.T, a, b *store.Backend) {
 	blob.Close()
 }
 
+// Two processes see each other's progress and events through Redis, and say so by their board.
+func TestProcessesShareRedis(t *testing.T) {
+	database, directory := testpostgres.Shared(t).NewDatabase(t), t.TempDir()
+	server := testredis.Start(t, "--requirepass", "right")
+	secret := func(password string) (path string) {
+		path = filepath.Join(t.TempDir(), "redis")
+		if err := os.WriteFile(path, []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	inRedis := func(node, password string) store.OpenOptions {
+		o := options(t, database, directory, node)
+		cfg := o.Config.(cluster.Config)
+		cfg.Live.URL, cfg.Live.PasswordFile = "redis://"+server.Addr, secret(password)
+		o.Config = cfg
+		return o
+	}
+	a, b := mustOpen(t, inRedis("a", "right")), mustOpen(t, inRedis("b", "right"))
+	owner, err := a.Records.Register(t.Context(), "a", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := store.ProgressPost{Progress: store.Progress{Completed: 7}}
+	if err := a.Progress.PostProgress(t.Context(), owner,
+		map[string]store.ProgressPost{"b": post}); err != nil {
+		t.Fatal(err)
+	}
+	posts, err := b.Progress.ProgressPosts(t.Context(), []string{"b"})
+	if err != nil || len(posts["b"]) != 1 || posts["b"][0].Completed != 7 {
+		t.Errorf("the other process sees %+v, %v", posts, err)
+	}
+	if medium, is := b.Progress.(live.Medium); !is || medium.Away() != nil {
+		t.Errorf("the board is a %T, want one that is a medium", b.Progress)
+	}
+	_, err = open(inRedis("c", "wrong"))
+	if err == nil || !strings.Contains(err.Error(), "store.cluster.live: open Redis") ||
+		strings.Contains(err.Error(), "wrong;") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+}
+
 func TestJournalsInABucket(t *testing.T) {
 	storetest.TestJournals(t, func(t *testing.T) (here, there store.Journals) {
 		database, server := testpostgres.Shared(t).NewDatabase(t), tests3.Start(t)
@@ -171,10 +215,10 @@ func TestMistakesAreRefusedWithARemedy(t *testing.T) {
 
 func TestValidateNamesTheKeys(t *testing.T) {
 	cfg := cluster.DefaultConfig()
-	cfg.ReserveBytes, cfg.Metadata.MaxConnections = -1, 1
+	cfg.ReserveBytes, cfg.Metadata.MaxConnections, cfg.Live.URL = -1, 1, "redis.example"
 	err := cfg.Validate()
 	for _, want := range []string{"metadata.url: is empty", "metadata.max_connections: is 1",
-		"reserve_bytes: is -1"} {
+		"live.url: it has no scheme", "reserve_bytes: is -1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

@@ -75,6 +75,7 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch, files ...store.Fil
 	if err != nil {
 		return fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
+	db.changed()
 	return nil
 }
 
@@ -154,6 +155,7 @@ func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, erro
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, db.explain(ctx, row, err))
 	}
+	db.changed()
 	return row.Batch, nil
 }
 
@@ -212,6 +214,7 @@ func (db *DB) FinishBatch(
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("finish batch %s: %w", b.ID, err)
 	}
+	db.changed()
 	return finished, nil
 }
 

@@ -28,6 +28,9 @@
 // none waits for a transaction that lasts. Ids of transactions are compared only within one
 // timeline of the server, see tidefill_timeline.
 //
+// A goroutine of the DB notifies other processes after changes, and [DB.WakeOnChange] hears those
+// of others on a connection of its own. Notifications only save the time to the next question.
+//
 // # Errors
 //
 // A server that can't be reached, that restarts or accepts no writes is store.ErrUnavailable. A

@@ -58,7 +58,7 @@ function showScaling(scaled) {
 function noticesOf(state, scaled) {
   const all = state.waiting.map((text) => ({ key: 'waiting ' + text, kind: 'bad', text: 'Not ready: ' + text + '.' }));
   if (state.stands_by) {
-    all.push({ key: 'stands by', kind: 'warn', text: 'This process stands by: another one leads the pools, and its console shows them.' });
+    all.push({ key: 'stands by', kind: 'warn', text: 'This process stands by: another one leads the pools. Their figures are as that one has published them.' });
   } else if (state.data.length === 0 && !state.waiting.length && !scaled) {
     all.push({ key: 'no pool', kind: 'warn', text: 'No pool yet: no upstream has listed its models. The log says what they answer.' });
   }

@@ -2,7 +2,7 @@
 
 import { h, set, setText, Keyed } from './dom.js';
 import { Band, Chart, spanOf } from './chart.js';
-import { count, dash, milliseconds, percent, times } from './format.js';
+import { age, count, dash, milliseconds, percent, times } from './format.js';
 import { History } from './history.js';
 import { kind, meaning, remedy } from './reasons.js';
 import { RunnerView } from './runner.js';
@@ -60,7 +60,7 @@ export class PoolView {
   update(pool) {
     const d = pool.decision;
     setText(this.title, pool.models.join(', '));
-    setText(this.policy, pool.policy);
+    setText(this.policy, pool.age_s > 0 ? `${pool.policy} · as ${pool.node} published it ${age(pool.age_s)}` : pool.policy);
     setText(this.reason, d.reason);
     set(this.reason, 'data-kind', kind(d.reason));
     setText(this.sentence, [meaning(d.reason), remedy(d.reason)].filter(Boolean).join(' '));

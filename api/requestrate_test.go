@@ -1,0 +1,60 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tidefill/tidefill/store/live"
+)
+
+// Two servers that share windows let through what one may, and count tenants apart.
+func TestRequestsPerMinuteHoldOverReplicas(t *testing.T) {
+	var windows live.Memory
+	keys, err := ParseKeys("a=key-a,b=key-b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var replicas [2]*service
+	for i := range replicas {
+		replicas[i] = newService(t, func(c *Config, d *Deps) {
+			c.RequestsPerMinute, d.Windows, d.Keys = 4, &windows, keys
+		})
+	}
+	get := func(i int, key string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			replicas[i%2].url+"/v1/models", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+key)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer
+	}
+	for i := range 4 {
+		if answer := get(i, "key-a"); answer.StatusCode != http.StatusOK {
+			t.Fatalf("request %d: %s", i, answer.Status)
+		}
+	}
+	for i := range 2 {
+		answer := get(i, "key-a")
+		wait, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+		if answer.StatusCode != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 15 {
+			t.Errorf("one more at replica %d: %s, Retry-After %q", i, answer.Status,
+				answer.Header.Get("Retry-After"))
+		}
+	}
+	if answer := get(0, "key-b"); answer.StatusCode != http.StatusOK {
+		t.Errorf("another tenant: %s", answer.Status)
+	}
+	if c := (Config{RequestsPerMinute: -1}); !strings.Contains(c.Validate().Error(),
+		"requests_per_minute is -1") {
+		t.Errorf("got %v", c.Validate())
+	}
+}

@@ -1,0 +1,57 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/app/console"
+)
+
+// A process shows the pools that it leads, and those that others have published, with their age.
+func TestPoolsOfOtherProcesses(t *testing.T) {
+	publish := func(node string, names ...string) console.Peer {
+		deps := newDeps(names...)
+		deps.Node = node
+		data, err := console.New(deps).Published()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return console.Peer{Node: node, Age: 1500 * time.Millisecond, Data: data}
+	}
+	deps := newDeps("own")
+	peers := []console.Peer{publish("newest", "own", "far"), publish("older", "far", "third"),
+		publish("n", "stale"), {Node: "broken", Data: []byte("{")}}
+	deps.Peers = func(context.Context) []console.Peer { return peers }
+	var list struct {
+		Data []struct {
+			Name, Node string
+			Age        float64 `json:"age_s"`
+		}
+	}
+	answer := serve(t, deps, "/admin/pools")
+	if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range list.Data {
+		got = append(got, p.Name+" of "+p.Node)
+		if want := map[bool]float64{true: 1.5}[p.Node != "n"]; p.Age != want {
+			t.Errorf("the report on %s is %v s old, want %v", p.Name, p.Age, want)
+		}
+	}
+	if want := "own of n, far of newest, third of older"; strings.Join(got, ", ") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+
+	answer = serve(t, deps, "/admin/pools/far/decisions")
+	if answer.Code != http.StatusOK || strings.Count(answer.Body.String(), `"time"`) != 1 {
+		t.Errorf("decisions of a pool of another process: %d %s", answer.Code, answer.Body)
+	}
+	if answer = serve(t, deps, "/admin/pools/none/decisions"); answer.Code != http.StatusNotFound {
+		t.Errorf("decisions of no pool: %d", answer.Code)
+	}
+}
