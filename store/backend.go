@@ -70,9 +70,16 @@ type BackendFactory struct {
 	// Default is the backend's configuration with its default values. It is a struct (not a
 	// pointer). The configuration file has it below store, under the backend's name.
 	Default BackendConfig
-	// Open opens the backend. It is called with a valid configuration.
+	// Open opens the backend and migrates its schema. It is called with a valid configuration.
 	Open func(ctx context.Context, options OpenOptions) (*Backend, error)
+	// Migrate migrates the schema as Open does, and nothing else. dryRun: it changes nothing and
+	// returns what it would do. A schema that is newer than this program is an error in both cases.
+	Migrate func(ctx context.Context, options OpenOptions, dryRun bool) (Migration, error)
 }
+
+// Migration is a change of a schema from one version to another; 0: there was no schema. Versions
+// only grow.
+type Migration struct{ From, To int }
 
 var backends = registry.New[BackendFactory]("store backend")
 

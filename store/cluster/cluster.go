@@ -19,15 +19,36 @@ import (
 const Name = "cluster"
 
 func init() {
-	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open})
+	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open,
+		Migrate: migrate})
+}
+
+func migrate(ctx context.Context, o store.OpenOptions, dryRun bool) (store.Migration, error) {
+	cfg, err := configOf(o)
+	if err != nil {
+		return store.Migration{}, err
+	}
+	from, to, err := postgres.Migrate(ctx, cfg.Metadata, dryRun)
+	if err != nil {
+		return store.Migration{}, fmt.Errorf("store.cluster.metadata: %w", err)
+	}
+	return store.Migration{From: from, To: to}, nil
+}
+
+func configOf(o store.OpenOptions) (Config, error) {
+	cfg, ok := o.Config.(Config)
+	if !ok {
+		return cfg, fmt.Errorf("open the cluster store: its configuration is a %T, want a %T",
+			o.Config, cfg)
+	}
+	return cfg, nil
 }
 
 // open opens the database, and the directory, which must belong to the same installation.
 func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error) {
-	cfg, ok := o.Config.(Config)
-	if !ok {
-		return nil, fmt.Errorf("open the cluster store: its configuration is a %T, want a %T",
-			o.Config, cfg)
+	cfg, err := configOf(o)
+	if err != nil {
+		return nil, err
 	}
 	var opened closing.List
 	defer func() {
