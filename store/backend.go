@@ -28,6 +28,7 @@ type Records interface {
 	Keys
 	Notices
 	Status
+	Portable
 }
 
 // Backend is an open store. Its fields may be of different systems.
@@ -41,6 +42,8 @@ type Backend struct {
 	Available func() error
 	// FreeBytes returns the free space of the local medium.
 	FreeBytes func() (uint64, error)
+	// OtherNodes returns the names of the other processes that have the local medium open.
+	OtherNodes func() ([]string, error)
 	// Close flushes the journals and closes everything.
 	Close func() error
 }
@@ -63,6 +66,8 @@ type OpenOptions struct {
 	// Expiry is the clock by which files and uploads expire.
 	Expiry func() time.Time
 	Logger *slog.Logger
+	// Moving opens a store also in the state of a move in which no daemon may use it.
+	Moving bool
 }
 
 // BackendFactory opens one kind of backend.

@@ -67,6 +67,9 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	if err := checkClock(ctx, db); err != nil {
 		return nil, err
 	}
+	if err := store.CheckMove(ctx, db, o); err != nil {
+		return nil, fmt.Errorf("store.cluster.metadata: %w", err)
+	}
 	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: cfg.ReserveBytes,
 		Logger: o.Logger})
 	if err != nil {
@@ -80,7 +83,8 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	opened.Add("node lock", unlock)
 	backend := &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
-		Available: files.Available, FreeBytes: files.FreeBytes, Close: opened.Close,
+		Available: files.Available, FreeBytes: files.FreeBytes,
+		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}
 	if cfg.Objects.Bucket == "" {
 		return backend, claimDirectory(o.Directory, db.ClusterID())

@@ -61,8 +61,12 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		return nil, err
 	}
 	opened.Add("database", db.Close)
+	if err := store.CheckMove(ctx, db, o); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", o.Directory, err)
+	}
 	return &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
-		Available: files.Available, FreeBytes: files.FreeBytes, Close: opened.Close,
+		Available: files.Available, FreeBytes: files.FreeBytes,
+		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}, nil
 }
