@@ -51,6 +51,8 @@ var mayImport = map[string][]string{
 	"autoscale/kube":       {"autoscale"},
 	"store":                {"store", "internal/batchfile", "internal/closing"},
 	"internal/testservers": {},
+	"store/live":           {"store"},
+	"store/redis":          {"store"},
 	"dispatch/plan":        {"scheduler", "flowcontrol", "costmodel"},
 	"dispatch/openai":      {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision":    {"dispatch/plan", "flowcontrol"},

@@ -81,13 +81,16 @@ type batchDetails struct {
 	Deadline *int64 `json:"deadline"`
 	StartBy  *int64 `json:"start_by"`
 	// no line was in flight by start_by
-	StartByMissed bool    `json:"start_by_missed"`
-	Priority      int     `json:"priority"`
-	Attempts      int64   `json:"attempts"` // requests sent, retries included
-	InFlight      int     `json:"in_flight"`
-	Retrying      int     `json:"retrying"`
-	Waiting       *string `json:"waiting"` // why no further line is started
-	Reason        *string `json:"reason"`  // why the batch ended early
+	StartByMissed bool  `json:"start_by_missed"`
+	Priority      int   `json:"priority"`
+	Attempts      int64 `json:"attempts"` // requests sent, retries included
+	InFlight      int   `json:"in_flight"`
+	Retrying      int   `json:"retrying"`
+	// when a dispatcher last reported the numbers that change while the batch runs, which it does
+	// when they change, in Unix seconds; null: none has
+	ReportedAt *int64  `json:"reported_at"`
+	Waiting    *string `json:"waiting"` // why no further line is started
+	Reason     *string `json:"reason"`  // why the batch ended early
 	// why the ordering policy can't rank the batch, which goes last
 	RankError *string       `json:"rank_error"`
 	Models    []batchModel  `json:"models"`
@@ -170,6 +173,7 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 	details.Attempts = max(details.Attempts, p.Attempts)
 	details.InFlight = p.InFlight
 	details.Retrying = p.Retrying
+	details.ReportedAt = orNullTime(p.UpdatedAt)
 	details.Waiting = orNull(p.Waiting)
 	details.RankError = orNull(p.Unranked)
 	details.forecast = showForecast(p.Forecast)

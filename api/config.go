@@ -49,6 +49,11 @@ type Config struct {
 	// Default: 512.
 	MaxStreams int `yaml:"max_streams"`
 
+	// RequestsPerMinute limits the requests of each tenant within a minute, over all processes that
+	// share Redis; further ones are refused with 429 and Retry-After. Without Redis each process
+	// counts for itself. 0: no limit. Default: 0.
+	RequestsPerMinute int `yaml:"requests_per_minute"`
+
 	// UnknownModels sets what becomes of a batch that names a model that no upstream serves: fail,
 	// or wait until one serves it. It fails only once every upstream has answered since the start
 	// of the daemon, and waits for a model that was served since then or that flowcontrol.pools
@@ -168,6 +173,8 @@ func (c Config) Validate() error {
 	positive("max_requests", int64(c.MaxRequests))
 	positive("max_concurrent_uploads", int64(c.MaxConcurrentUploads))
 	positive("max_streams", int64(c.MaxStreams))
+	fault(c.RequestsPerMinute >= 0, "requests_per_minute is %d; set it to 0 or more",
+		c.RequestsPerMinute)
 	fault(c.UnknownModels == FailUnknownModels || c.UnknownModels == WaitUnknownModels,
 		"unknown_models is %q; set it to fail or wait", c.UnknownModels)
 	fault(c.Admission == AdvisoryAdmission || c.Admission == StrictAdmission,

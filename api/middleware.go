@@ -63,6 +63,10 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		defer end()
 		out.life = life
 		r = r.WithContext(context.WithValue(ctx, principalKey{}, sender))
+		if err := s.limitRate(r); err != nil {
+			writeError(out, answerTo(err))
+			return
+		}
 		if err := s.moveToGate(out, r, &s.gates.requests); err != nil {
 			writeError(out, answerTo(err))
 			return

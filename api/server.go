@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/store/live"
 )
 
 // Deps holds the dependencies of a Server. Store is required.
@@ -29,6 +31,8 @@ type Deps struct {
 	// UnservedModels returns a sentence for each of the models that no upstream serves, as far as
 	// is known. Nil: nothing is known.
 	UnservedModels func(ctx context.Context, models []string) (map[string]string, error)
+	// Windows counts the requests of tenants over all processes. Nil: those of this process.
+	Windows live.Windows
 	// Outlook predicts what would become of batches. Nil: nothing is predicted.
 	Outlook Outlook
 	// Keys are the API keys until SetKeys. Nil or empty: requests need no key and belong to
@@ -87,6 +91,9 @@ func New(config Config, deps Deps) (*Server, error) {
 	if deps.Models == nil {
 		deps.Models = func() []ModelInfo { return nil }
 	}
+	if deps.Windows == nil {
+		deps.Windows = new(live.Memory)
+	}
 	metrics, err := newMetrics(deps.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("register api metrics: %w", err)
@@ -102,7 +109,7 @@ func New(config Config, deps Deps) (*Server, error) {
 		streams: streams{closed: make(chan struct{})},
 	}
 	s.watch = watch{meta: s.meta, show: s.show, streams: make(map[string]int),
-		round: make(chan struct{})}
+		round: make(chan struct{}), woken: make(chan struct{}, 1)}
 	s.current.Store(&config)
 	s.keys.Store(deps.Keys)
 	s.gates = s.newGates()

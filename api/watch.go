@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 const (
 	// watchEvery is the interval at which batches with event streams are read.
 	watchEvery = 300 * time.Millisecond
+	// wakeEvery is the shortest time between two rounds, however often batches change.
+	wakeEvery = 100 * time.Millisecond
 	// watchPage is the number of changes that are read at once.
 	watchPage = 1000
 )
@@ -31,6 +34,7 @@ type watch struct {
 	round     chan struct{}        // closed at the end of the next round
 	cancel    context.CancelFunc   // ends the rounds; nil: none are running
 	ended     chan struct{}        // closed when the rounds have ended
+	woken     chan struct{}        // capacity 1: begin a round now
 }
 
 // snapshot is the state of a batch in a round, or the error of reading it. It is large, and the
@@ -92,13 +96,22 @@ func (w *watch) latest(id string) (last *snapshot, next <-chan struct{}) {
 func (w *watch) run(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
+	began := time.Now()
 	known := knownBatches{byID: make(map[string]store.Batch)}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-w.woken:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wakeEvery - time.Since(began)):
+			}
+			tick.Reset(watchEvery)
 		}
+		began = time.Now()
 		ids := w.followed()
 		snapshots, err := w.refresh(ctx, &known, ids)
 		if err != nil {
@@ -126,6 +139,25 @@ func (w *watch) followed() []string {
 	}
 	return ids
 }
+
+// wake has a round begin soon if one of the batches has streams; none: anything may have changed.
+func (w *watch) wake(ids []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.streams) == 0 || len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool {
+		return w.streams[id] > 0
+	}) {
+		return
+	}
+	select {
+	case w.woken <- struct{}{}:
+	default:
+	}
+}
+
+// Wake has the event streams of these batches look soon for what has changed; none: all streams. A
+// change of which it is not called is found some hundred milliseconds later.
+func (s *Server) Wake(ids ...string) { s.watch.wake(ids) }
 
 // knownBatches holds the batches with streams as they were at the cursor or later.
 type knownBatches struct {

@@ -32,15 +32,16 @@ func (a *App) adminHandler() http.Handler {
 	registry := a.options.Registry
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry,
 		promhttp.HandlerOpts{Registry: registry}))
-	console.New(console.Deps{
+	a.console = console.New(console.Deps{
 		Version: a.options.Version, Node: a.cfg.Node, Decisions: a.dispatcher.Decisions(),
 		Flow: a.flow, Degraded: a.degraded,
 		Waiting:  func(ctx context.Context) []string { return a.readiness(ctx).Waiting },
-		StandsBy: a.dispatcher.StandsBy, Batches: a.dispatcher.Batches,
+		StandsBy: a.dispatcher.StandsBy, Peers: a.consolePeers, Batches: a.dispatcher.Batches,
 		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scalingSnapshot,
 		Now:    time.Now,
 		Logger: a.log.With("component", "console"),
-	}).Register(mux)
+	})
+	a.console.Register(mux)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

@@ -13,12 +13,14 @@ import (
 
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/api/webhook"
+	"github.com/tidefill/tidefill/app/console"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/internal/filewatch"
 	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/internal/wallclock"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/live"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -30,6 +32,8 @@ type App struct {
 
 	clock      *wallclock.Guard
 	store      *store.Backend
+	sharing    *sharing
+	console    *console.Console
 	dispatcher *dispatch.Dispatcher
 	telemetry  atomic.Pointer[telemetry.Reader] // that reads now; nil: nobody uses readings
 	readers    chan *telemetry.Reader           // those that replace it
@@ -84,9 +88,11 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	if err := a.openStore(context.Background()); err != nil {
 		return nil, err
 	}
+	a.share()
 	if err := a.connect(keys); err != nil {
 		return nil, err
 	}
+	a.follow()
 	if err := a.registerReady(); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
@@ -129,6 +135,9 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Scheduler: a.cfg.Scheduler, Flow: settings.Flow,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 		Watcher: a.recording.watcher(), OnPools: a.recording.onPools(),
+		OnChanged:  func(batch string) { a.progressed(batch) },
+		OnPosted:   func(batches []string) { a.progressed(batches...) },
+		OnResigned: func() { a.sharing.Emit(live.Leading) },
 	})
 	if err != nil {
 		return err
@@ -146,9 +155,9 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
 		Store: a.apiStore(), Outlook: a.newOutlook(),
-		Nudge: a.dispatcher.Nudge, Models: a.models, Keys: keys,
-		UnservedModels: a.dispatcher.UnservedModels,
-		Logger:         a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
+		Nudge: a.changed, Models: a.models, Keys: keys,
+		UnservedModels: a.unservedModels, Windows: a.sharing,
+		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})
 	if err != nil {
 		return err
@@ -157,15 +166,6 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Progress: a.store.Progress, Node: a.cfg.Node, Logger: a.log,
 		Registerer: a.options.Registry})
 	return err
-}
-
-// models returns the dispatcher's models in the API's form.
-func (a *App) models() []api.ModelInfo {
-	var models []api.ModelInfo
-	for _, m := range a.dispatcher.Models() {
-		models = append(models, api.ModelInfo{ID: m.ID, Created: m.Since, OwnedBy: "tidefill"})
-	}
-	return a.scaling.withModels(models)
 }
 
 // Run serves until ctx ends, and then drains as the configuration's section shutdown says. It also
@@ -178,8 +178,15 @@ func (a *App) Run(ctx context.Context) error {
 
 	parts.Go(func() error {
 		defer close(dispatched)
+		if !a.dispatches() {
+			return named("batches", a.dispatcher.Watch(work))
+		}
 		return named("dispatcher", a.dispatcher.Run(work))
 	})
+	parts.Go(func() error { return named("changes", a.wake(work)) })
+	if a.dispatches() {
+		parts.Go(func() error { return named("pools", a.publish(work)) })
+	}
 	if a.recording != nil {
 		// The recording ends after the dispatcher, which records its last lines while it drains.
 		recording, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -194,10 +201,12 @@ func (a *App) Run(ctx context.Context) error {
 	a.scaling.run(work, func(part string, run func() error) {
 		parts.Go(func() error { return named(part, run()) })
 	})
-	parts.Go(func() error { return named("api", a.api.Run(work)) })
-	parts.Go(func() error { return named("webhooks", a.webhooks.Run(work)) })
 	parts.Go(func() error { return a.reload(work) })
-	parts.Go(func() error { return named("api server", a.server.Serve(a.listener)) })
+	if a.servesAPI() {
+		parts.Go(func() error { return named("api", a.api.Run(work)) })
+		parts.Go(func() error { return named("webhooks", a.webhooks.Run(work)) })
+		parts.Go(func() error { return named("api server", a.server.Serve(a.listener)) })
+	}
 	if a.adminListener != nil {
 		parts.Go(func() error { return named("admin server", a.admin.Serve(a.adminListener)) })
 	}
@@ -207,13 +216,18 @@ func (a *App) Run(ctx context.Context) error {
 	parts.Go(func() error {
 		a.awaitEnd(ctx, failing)
 		stopWork()
-		err := a.server.Shutdown(failing, a.running.Load().Shutdown.Drain)
+		var err error
+		if a.servesAPI() {
+			err = a.server.Shutdown(failing, a.running.Load().Shutdown.Drain)
+		}
 		<-dispatched
 		return errors.Join(err, a.admin.Close())
 	})
 	a.log.InfoContext(ctx, "serving", "url", a.URL(), "admin", a.AdminURL(), "data", a.cfg.Data,
-		"node", a.cfg.Node, "version", a.options.Version)
-	a.logProtection(ctx, a.cfg)
+		"node", a.cfg.Node, "roles", a.cfg.Roles, "version", a.options.Version)
+	if a.dispatches() {
+		a.logProtection(ctx, a.cfg)
+	}
 	err := errors.Join(parts.Wait(), a.Close())
 	a.log.InfoContext(ctx, "stopped")
 	return err

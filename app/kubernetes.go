@@ -33,7 +33,7 @@ type kubernetes struct {
 
 // newKubernetes connects to the cluster of the pools that are in Kubernetes.
 func (a *App) newKubernetes() (err error) {
-	if len(a.cfg.Pools) == 0 {
+	if len(a.cfg.Pools) == 0 || !a.dispatches() {
 		return nil
 	}
 	var pools []kube.Pool

@@ -8,7 +8,7 @@ import (
 
 // listen opens the listeners that the options did not give.
 func (a *App) listen() (err error) {
-	if a.listener == nil {
+	if a.listener == nil && a.servesAPI() {
 		if a.listener, err = net.Listen("tcp", a.cfg.Listen); err != nil {
 			return fmt.Errorf("listen for the API: %w", err)
 		}
@@ -39,8 +39,14 @@ func closeListener(l net.Listener) error {
 	return nil
 }
 
-// URL returns where the API is reached from this machine, such as http://127.0.0.1:8080.
-func (a *App) URL() string { return a.scheme() + reachable(a.listener.Addr()) }
+// URL returns where the API is reached from this machine, such as http://127.0.0.1:8080. Empty: it
+// is not served.
+func (a *App) URL() string {
+	if a.listener == nil {
+		return ""
+	}
+	return a.scheme() + reachable(a.listener.Addr())
+}
 
 // AdminURL returns where administration is reached from this machine. Empty: it is not served.
 func (a *App) AdminURL() string {

@@ -2,7 +2,10 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/config"
 )
 
 const (
@@ -14,33 +17,87 @@ const (
 
 // readiness is the answer of /readyz: whether the daemon takes requests, and why not.
 type readiness struct {
-	Ready     bool     `json:"ready"`
-	Waiting   []string `json:"waiting"`
-	FreeBytes *uint64  `json:"free_bytes"` // null: unknown
+	Ready   bool     `json:"ready"`
+	Waiting []string `json:"waiting"`
+	// Degraded is what does not work and keeps no role from its work.
+	Degraded  []string                      `json:"degraded"`
+	Roles     map[config.Role]roleReadiness `json:"roles"`
+	FreeBytes *uint64                       `json:"free_bytes"` // null: unknown
+}
+
+// roleReadiness is whether the process does the work of a role, and why not.
+type roleReadiness struct {
+	Ready   bool     `json:"ready"`
+	Waiting []string `json:"waiting"`
+	// State says what the process does: serving, leading, standing by, waiting for runners,
+	// deciding or following.
+	State string `json:"state"`
 }
 
 // readiness checks the parts. A full disk is reported and does not count, because results must stay
 // reachable and files deletable.
 func (a *App) readiness(ctx context.Context) readiness {
-	r := readiness{Waiting: []string{}}
+	r := readiness{Waiting: []string{}, Degraded: []string{},
+		Roles: map[config.Role]roleReadiness{}}
+	var common []string
 	if a.draining.Load() {
-		r.Waiting = append(r.Waiting, "shutting down")
-	}
-	if !a.dispatcher.Ready() {
-		r.Waiting = append(r.Waiting, "the dispatcher is taking over the batches in the store")
+		common = append(common, "shutting down")
 	}
 	if err := a.store.Available(); err != nil {
-		r.Waiting = append(r.Waiting, err.Error())
+		common = append(common, err.Error())
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	if err := a.store.Records.Ping(ctx); err != nil {
-		r.Waiting = append(r.Waiting, "the store: "+err.Error())
+		common = append(common, "the store: "+err.Error())
+	}
+	r.Waiting = append(r.Waiting, common...)
+	for _, role := range a.cfg.Roles {
+		one := a.roleReadiness(role)
+		r.Waiting = append(r.Waiting, one.Waiting...)
+		one.Waiting = slices.Concat([]string{}, common, one.Waiting)
+		one.Ready = len(one.Waiting) == 0
+		r.Roles[role] = one
+	}
+	if away := a.sharing.degraded(); away != "" {
+		r.Degraded = append(r.Degraded, away)
 	}
 	if free, err := a.store.FreeBytes(); err == nil {
 		r.FreeBytes = &free
 	}
 	r.Ready = len(r.Waiting) == 0
+	return r
+}
+
+// roleReadiness checks what only one role needs.
+func (a *App) roleReadiness(role config.Role) (r roleReadiness) {
+	switch role {
+	case config.RoleAPI:
+		r.State = "serving"
+	case config.RoleDispatch:
+		_, leads := a.dispatcher.Epoch()
+		switch {
+		case !a.dispatcher.Ready():
+			r.State = "starting"
+			r.Waiting = append(r.Waiting,
+				"the dispatcher is taking over the batches in the store")
+		case leads:
+			r.State = "leading"
+		case a.dispatcher.StandsBy():
+			r.State = "standing by"
+		default:
+			r.State = "waiting for runners"
+		}
+	case config.RoleScale:
+		switch {
+		case a.scaling == nil:
+			r.State = "no pools are configured"
+		case a.sharing.decides.Load():
+			r.State = "deciding"
+		default:
+			r.State = "following"
+		}
+	}
 	return r
 }
 

@@ -13,7 +13,8 @@ import (
 
 // usesReadings reports whether anybody uses the readings of runners' metrics.
 func (a *App) usesReadings(cfg config.Config) bool {
-	return cfg.FlowControl.UsesReadings() || a.recording != nil || len(cfg.Pools) > 0
+	return a.dispatches() &&
+		(cfg.FlowControl.UsesReadings() || a.recording != nil || len(cfg.Pools) > 0)
 }
 
 // newReader builds the reader of runners' metrics for flow control and the recording. It returns

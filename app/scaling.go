@@ -25,7 +25,7 @@ type scaling struct {
 	server *keda.Server // nil: KEDA is not served
 
 	kubernetes *kubernetes // nil: no pool is in Kubernetes
-	leased     *leased     // then too
+	leased     *leased     // nil: this process takes no Lease
 }
 
 // newScaling builds the scaling of the configured pools.
@@ -37,7 +37,7 @@ func (a *App) newScaling() (err error) {
 	s := &scaling{since: time.Now(), kubernetes: a.kubernetes}
 	s.pools.Store(&pools)
 	deps := driver.Deps{
-		Pools: pools, Dispatcher: a.dispatcher,
+		Pools: pools, Dispatcher: scalingDispatcher{a.dispatcher, a},
 		Flow: func(pool autoscale.PoolConfig) flowcontrol.Config {
 			return flowControl(*a.running.Load()).For(pool.Name, pool.Models)
 		},
@@ -45,13 +45,15 @@ func (a *App) newScaling() (err error) {
 	}
 	if a.kubernetes != nil {
 		deps.Replicas = a.kubernetes
+	}
+	if a.kubernetes != nil && a.scales() {
 		s.leased = &leased{Dispatcher: a.dispatcher}
-		deps.Dispatcher = s.leased
+		deps.Dispatcher = scalingDispatcher{s.leased, a}
 	}
 	if s.driver, err = driver.New(a.cfg.Autoscale, deps); err != nil {
 		return err
 	}
-	if a.cfg.Scaler.Listen != "" {
+	if a.cfg.Scaler.Listen != "" && a.scales() {
 		s.server, err = keda.New(a.cfg.Scaler, keda.Deps{
 			Snapshot: s.driver.Snapshot, Changed: s.driver.Changed,
 			Pools:   func() []autoscale.PoolConfig { return *s.pools.Load() },
@@ -122,6 +124,10 @@ func (s *scaling) withModels(models []api.ModelInfo) []api.ModelInfo {
 			}
 		}
 	}
+	return sortedModels(models)
+}
+
+func sortedModels(models []api.ModelInfo) []api.ModelInfo {
 	slices.SortFunc(models, func(a, b api.ModelInfo) int { return cmp.Compare(a.ID, b.ID) })
 	return models
 }
@@ -141,6 +147,8 @@ func (s *scaling) run(work context.Context, start func(part string, run func() e
 	start("scaling", func() error { return s.driver.Run(work) })
 	if s.kubernetes != nil {
 		start("kubernetes", func() error { return s.kubernetes.cluster.Run(work) })
+	}
+	if s.leased != nil {
 		start("lease", func() error { return s.kubernetes.holdLease(work, s.leased) })
 	}
 	if s.server != nil {

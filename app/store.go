@@ -23,6 +23,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	a.store, err = backend.Open(ctx, store.OpenOptions{
 		Config: a.cfg.Store.Settings[a.cfg.Store.Backend], Directory: a.cfg.Data,
 		Node: a.cfg.Node, Expiry: a.clock.Expiry, Logger: a.log,
+		Registerer: a.options.Registry,
 	})
 	if err != nil {
 		return err

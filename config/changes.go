@@ -196,7 +196,7 @@ var runTimeKeys = []string{
 	"api.tenant_quota_bytes", "api.tenant_quotas",
 	"api.batch_file_retention", "api.batch_retention",
 	"api.max_requests", "api.max_concurrent_uploads", "api.max_streams", "api.unknown_models",
-	"api.admission",
+	"api.requests_per_minute", "api.admission",
 	"api.tuning.tenant_share", "api.tuning.queue_wait", "api.tuning.max_options_bytes",
 	"api.tuning.max_part_bytes", "api.tuning.upload_timeout", "api.tuning.idempotency_retention",
 	"scheduler",
@@ -215,7 +215,7 @@ var runTimeKeys = []string{
 // addresses and identity, what is open for as long as the process runs, and constants that nobody
 // changes twice.
 var restartKeys = []string{
-	"listen", "admin_listen", "data", "node", "record",
+	"listen", "admin_listen", "data", "node", "roles", "record",
 	"store",
 	"clock",
 	"log.format",

@@ -40,6 +40,8 @@ type Config struct {
 	// Node identifies this daemon among those that share a store. It must stay the same over
 	// restarts. Empty: the host's name.
 	Node string `yaml:"node"`
+	// Roles lists what this process does, of api, dispatch and scale. Default: all.
+	Roles []Role `yaml:"roles"`
 	// Record names a file in which the daemon records what a simulation of its traffic needs: how
 	// much work arrived, how the runners responded, and what their metrics showed. It never
 	// contains prompts, answers, custom_ids or names. Empty: nothing is recorded.
@@ -120,6 +122,7 @@ func Default() Config {
 		Listen:      "127.0.0.1:8080",
 		AdminListen: "127.0.0.1:8081",
 		Data:        "tidefill-data",
+		Roles:       slices.Clone(AllRoles),
 		Store:       defaultStore(),
 		Clock:       wallclock.DefaultConfig(),
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
@@ -194,6 +197,7 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(append(faults,
+		validateRoles(c.Roles),
 		section("store", c.Store.Validate()),
 		section("clock", c.Clock.Validate()),
 		section("http", c.HTTP.Validate()),

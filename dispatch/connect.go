@@ -85,7 +85,7 @@ func (d *Dispatcher) newSession(
 func (d *Dispatcher) newReconciler(with shared) *reconciler {
 	rc := &reconciler{
 		metadata: d.deps.Metadata, journals: d.deps.Journals, expiry: d.deps.Expiry,
-		pollEvery: with.cfg.PollEvery, queue: newQueue[string](),
+		pollEvery: with.cfg.PollEvery, wake: make(chan struct{}, 1), queue: newQueue[string](),
 		remaining: &remaining{store: d.deps.Metadata}, catalog: d.catalog,
 		owner: with.owner, log: with.log, notify: with.notify, runs: with.runs,
 		shown: d.shown, tasks: with.tasks, metrics: d.metrics,
@@ -122,12 +122,16 @@ func (d *Dispatcher) newRecorder(with shared) *recorder {
 }
 
 func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
-	return &progress{
+	p := &progress{
 		store: d.deps.Progress, timeout: with.cfg.LeaseTTL, metrics: d.metrics, leading: leading,
 		owner: with.owner, log: with.log, runs: with.runs, tasks: with.tasks,
 		catalog: d.catalog, takeovers: takeovers{}, onPools: d.deps.OnPools,
-		forecasts: &d.forecasts,
+		forecasts: &d.forecasts, onPosted: d.deps.OnPosted,
 	}
+	if board, forgets := d.deps.Progress.(forgetful); forgets {
+		p.againEvery = board.PostAgainEvery()
+	}
+	return p
 }
 
 func (d *Dispatcher) newLearning(with shared) *learning {

@@ -34,6 +34,15 @@ type Deps struct {
 	// OnPools receives the state of the pools each time it is published. The loop calls it, so it
 	// must not block. Nil: nobody does.
 	OnPools func(now time.Time, pools []plan.PoolStatus)
+	// OnChanged receives a batch that this process has changed in the store. It must not block.
+	// Nil: nobody does.
+	OnChanged func(batch string)
+	// OnPosted receives the batches of which progress was posted. It must not block. Nil: nobody
+	// does.
+	OnPosted func(batches []string)
+	// OnResigned is called when this process has given up all that it led. It must not block. Nil:
+	// nobody is notified.
+	OnResigned func()
 }
 
 // Watcher receives each event of a planner and the actions that it led to. The loop calls it, so it
@@ -58,6 +67,9 @@ type Dispatcher struct {
 	draining  closings // runners
 	closed    closings // pools
 	forecasts forecasts
+
+	watchNow  chan struct{} // capacity 1: Watch asks now
+	unwatched bool          // owned by Watch: it could not ask
 }
 
 // New returns a dispatcher. Run starts it.
@@ -68,12 +80,16 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	if deps.Expiry == nil {
 		deps.Expiry = time.Now
 	}
+	if deps.OnChanged != nil {
+		deps.Metadata = announcing{deps.Metadata, deps.OnChanged}
+	}
 	d := &Dispatcher{
 		deps: deps, log: deps.Logger.With("component", "dispatch"),
 		metrics:   newMetrics(deps.Registerer),
 		decisions: decision.NewHistory(), shown: newShownBatches(),
 		totals:   plan.NewTotals(),
 		draining: closings{event: runnerDrain}, closed: closings{event: poolClosed},
+		watchNow: make(chan struct{}, 1),
 	}
 	made, err := newSettings(Settings{Config: cfg, Upstreams: deps.Upstreams,
 		Scheduler: deps.Scheduler, Flow: deps.Flow}, &settings{}, deps.Store)

@@ -62,7 +62,7 @@ func TestGatewaysAreAnnouncedByTheirEngines(t *testing.T) {
 	u := &runner{Upstream: Upstream{URL: "http://gw", Mode: ModeGateway}, name: "gw"}
 	l.configure(map[string]*runner{"gw": u})
 	l.served(u, modelList{names: []string{"m"}})
-	l.gain([]string{runnerName(u), modelName("m")})
+	l.gain(1, []string{runnerName(u), modelName("m")})
 	now := time.Unix(1_000_000, 0)
 	expect := func(want ...plan.Event) {
 		t.Helper()
@@ -160,7 +160,7 @@ func TestGatewayIsConfiguredAnew(t *testing.T) {
 	first := made(ModeGateway, "")
 	l.configure(first)
 	l.served(first["gw"], modelList{names: []string{"m"}})
-	l.gain([]string{runnerName(first["gw"]), modelName("m")})
+	l.gain(1, []string{runnerName(first["gw"]), modelName("m")})
 	l.announce(now)
 	if gone := l.configure(made(ModeGateway, "X-Tenant")); gone != nil {
 		t.Errorf("with another header it is %+v", gone)

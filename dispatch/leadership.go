@@ -30,6 +30,7 @@ type leadership struct {
 	unlisted map[*runner]bool     // runners without a list, to which assign gives models
 	engines  map[*runner]string   // as their lists identify them
 	led      map[string]bool      // names of runners and models
+	epoch    int64                // highest that was granted
 	up       map[string]announced // by planned runner, as announced to the planner
 	planned  map[*runner][]string // runners that stand for an upstream, as announced
 	others   map[string]string    // other leaders of wanted names, as of the last try
@@ -217,15 +218,23 @@ func (l *leadership) standsBy() bool {
 }
 
 // gain adds names to those that are led, and reports whether any is new.
-func (l *leadership) gain(names []string) (isNew bool) {
+func (l *leadership) gain(epoch int64, names []string) (isNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.epoch = max(l.epoch, epoch)
 	for _, name := range names {
 		isNew = isNew || !l.led[name]
 		l.led[name] = true
 		delete(l.free, name)
 	}
 	return isNew
+}
+
+// leadsSince returns the epoch of what is led; false: nothing is.
+func (l *leadership) leadsSince() (epoch int64, leads bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch, len(l.led) > 0
 }
 
 // refused notes the other leaders of wanted names, and returns the names that can be led without

@@ -189,7 +189,7 @@ func (l *lease) takeOver(ctx context.Context, epoch int64, names []string) error
 	if err := l.recount(ctx); err != nil {
 		return fmt.Errorf("count the lines left of all batches: %w", err)
 	}
-	if l.leading.gain(names) {
+	if l.leading.gain(epoch, names) {
 		l.notify(l.recall(ctx)) // before the runners come
 		l.log.InfoContext(ctx, "leading", "epoch", epoch, "names", len(names))
 	}
@@ -218,7 +218,7 @@ func (l *lease) resign(ctx context.Context, wanted []string) error {
 	l.giveBack(left)
 	l.leading.lose(unwanted) // first, or confirm could find that another process leads them
 	if err := l.store.Resign(ctx, l.owner, unwanted); err != nil {
-		l.leading.gain(unwanted) // for the next try
+		l.leading.gain(0, unwanted) // for the next try
 		return err
 	}
 	return nil

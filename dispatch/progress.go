@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,9 @@ type progress struct {
 	catalog   *catalog
 	forecasts *forecasts
 	onPools   func(now time.Time, pools []plan.PoolStatus) // nil: nobody
+	onPosted  func(batches []string)                       // nil: nobody
+	// againEvery is how often posts are repeated that have not changed; 0: never
+	againEvery time.Duration
 
 	// Owned by the loop.
 	warnings    poolWarnings
@@ -38,6 +42,13 @@ type progress struct {
 	takeovers   takeovers
 	terms       [][]flowcontrol.Term // as explained at explainedAt, in the order of pools
 	explainedAt time.Time
+	againAt     time.Time // when all posts are repeated next
+}
+
+// forgetful is a board that loses posts which are not repeated.
+type forgetful interface {
+	// PostAgainEvery returns how often posts are to be repeated.
+	PostAgainEvery() time.Duration
 }
 
 // explainEvery is the interval at which allowances are explained for metrics. It is longer than
@@ -71,11 +82,15 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	var changed []changedProgress
 	batches, noRunner := batchCounts{}, p.catalog.waiting()
 	p.unranked.count = 0
+	again := p.againEvery > 0 && !now.Before(p.againAt)
+	if again {
+		p.againAt = now.Add(p.againEvery)
+	}
 	p.runs.each(func(r *run) {
 		status, known := planner.Status(now, r.id)
 		said := reported{why: whyWaiting(status, noRunner),
 			unranked: p.unranked.note(p.log, r, status), leads: p.leading.leadsAny(r),
-			forecast: p.forecasts.of(r.id)}
+			forecast: p.forecasts.of(r.id), again: again}
 		batches.add(r, now, said.forecast.Verdict)
 		if post, ok := r.progress(now, status, known, said); ok {
 			changed = append(changed, post)
@@ -112,6 +127,10 @@ func (p *progress) write(ctx context.Context, changed []changedProgress) {
 		for _, c := range changed {
 			c.run.postAgain()
 		}
+		return
+	}
+	if p.onPosted != nil {
+		p.onPosted(slices.Collect(maps.Keys(posts)))
 	}
 }
 
@@ -130,6 +149,7 @@ type reported struct {
 	why      string         // no more lines start
 	unranked string         // why the ordering policy can't rank the batch
 	forecast store.Forecast // zero: none
+	again    bool           // it is posted even if nothing has changed
 }
 
 // progress returns the run's progress, and whether it differs from what was posted last.
@@ -164,7 +184,7 @@ func (r *run) progress(
 	case len(r.unsaved) > 0:
 		p.Waiting = plan.DiskFull.Text()
 	}
-	if p == r.lastPost.Progress && slices.Equal(chunks, r.lastPost.Chunks) {
+	if !of.again && p == r.lastPost.Progress && slices.Equal(chunks, r.lastPost.Chunks) {
 		return changedProgress{}, false
 	}
 	own := r.lastPost.Leads && !of.leads || r.lastPost.Forecast != of.forecast

@@ -21,6 +21,7 @@ type reconciler struct {
 	owner       store.Owner
 	expiry      func() time.Time // the time by which batches expire
 	pollEvery   time.Duration
+	wake        chan struct{}        // capacity 1: poll now
 	cancelGrace func() time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	log         *slog.Logger
 	metrics     *metrics
@@ -75,6 +76,7 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-rc.wake:
 		case <-time.After(rc.pollEvery):
 		}
 	}

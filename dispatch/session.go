@@ -59,6 +59,9 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	if ctx.Err() != nil {
 		// The journals are flushed: another process, or the next start, can take over at once.
 		s.lease.unregister(ctx)
+		if d.deps.OnResigned != nil {
+			d.deps.OnResigned()
+		}
 		return nil
 	}
 	return lost

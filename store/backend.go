@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tidefill/tidefill/internal/registry"
 )
 
@@ -33,7 +35,9 @@ type Records interface {
 
 // Backend is an open store. Its fields may be of different systems.
 type Backend struct {
-	Records  Records
+	Records Records
+	// Progress is a [github.com/tidefill/tidefill/store/live.Medium] as well, if processes share
+	// one.
 	Progress ProgressBoard
 	Blobs    Blobs
 	Journals Journals
@@ -68,6 +72,8 @@ type OpenOptions struct {
 	Logger *slog.Logger
 	// Moving opens a store also in the state of a move in which no daemon may use it.
 	Moving bool
+	// Registerer takes the metrics of the backend. Nil: they are not registered.
+	Registerer prometheus.Registerer
 }
 
 // BackendFactory opens one kind of backend.

@@ -20,3 +20,13 @@ type Changes interface {
 	ChangedBatches(ctx context.Context, after Cursor, limit int) (ids []string, next Cursor,
 		err error)
 }
+
+// Waker is implemented by backends that notice the changes of other processes at once. It only
+// saves time: who is woken asks ChangedBatches, and so does everybody from time to time.
+type Waker interface {
+	// WakeOnChange calls wake soon after another process may have changed a batch or given up a
+	// leadership, until ctx ends. wake must not block. It may be called more often, and for changes
+	// of this process. An error ends it; the caller may call again, unless it is
+	// [errors.ErrUnsupported].
+	WakeOnChange(ctx context.Context, wake func()) error
+}

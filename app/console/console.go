@@ -25,6 +25,8 @@ type Deps struct {
 	Waiting func(context.Context) []string
 	// StandsBy reports whether another process decides for all pools.
 	StandsBy func() bool
+	// Peers returns what other processes have published of their pools.
+	Peers func(context.Context) []Peer
 	// Batches returns the ids of up to limit batches that have not ended, how many there are in
 	// all, and those that ended last.
 	Batches   func(limit int) (living []string, all int, ended []string)

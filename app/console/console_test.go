@@ -55,6 +55,7 @@ func newDeps(names ...string) console.Deps {
 		Degraded: func() []telemetry.Degradation { return nil },
 		Waiting:  func(context.Context) []string { return []string{} },
 		StandsBy: func() bool { return false },
+		Peers:    func(context.Context) []console.Peer { return nil },
 		Batches:  func(int) ([]string, int, []string) { return nil, 0, nil },
 		Summaries: func(context.Context, []string) ([]api.BatchSummary, error) {
 			return nil, nil

@@ -26,9 +26,22 @@ func (c *Console) decisions(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("pool")
 	found, known := c.deps.Decisions.Decisions(name, q)
 	if !known {
+		// The leader has the others; a page shows this one as its last.
+		if last := c.findPeerPool(r.Context(), name); last != nil {
+			return writeJSON(w, http.StatusOK, peerDecisions{"list", name, false,
+				[]json.RawMessage{last}})
+		}
 		return unknownPool(name, c.deps.Decisions.Names())
 	}
 	return writeDecisions(w, name, found)
+}
+
+// peerDecisions are those of a pool that another process leads: its last one.
+type peerDecisions struct {
+	Object  string            `json:"object"`
+	Pool    string            `json:"pool"`
+	HasMore bool              `json:"has_more"`
+	Data    []json.RawMessage `json:"data"`
 }
 
 // writeDecisions writes decisions one by one, since all of them together take much more memory than

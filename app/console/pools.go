@@ -17,14 +17,18 @@ type poolList struct {
 	Node     string        `json:"node"`
 	StandsBy bool          `json:"stands_by"`
 	Waiting  []string      `json:"waiting"` // why the daemon is not ready
-	Data     []pool        `json:"data"`
-	Degraded []degraded    `json:"degraded"`
+	// Data are pools: those that this process leads, and those that others have published.
+	Data     []any `json:"data"`
+	Degraded []any `json:"degraded"`
 	// Reasons words the reasons in Data, and those that a page may meet in decisions.
 	Reasons map[string]explanation `json:"reasons"`
 }
 
 type pool struct {
-	Name       string            `json:"name"`
+	Name string `json:"name"`
+	// Node leads the pool, and Age is how old its report is, in seconds.
+	Node       string            `json:"node"`
+	Age        float64           `json:"age_s"`
 	Models     []string          `json:"models"`
 	Policy     string            `json:"policy"`
 	Protected  bool              `json:"protected"`
@@ -55,22 +59,38 @@ func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
 	list := poolList{
 		Object: "list", Time: decision.Time{Time: c.deps.Now()}, Version: c.deps.Version,
 		Node: c.deps.Node, StandsBy: c.deps.StandsBy(), Waiting: c.deps.Waiting(r.Context()),
-		Data: []pool{}, Degraded: []degraded{}, Reasons: explanations(),
+		Data: []any{}, Degraded: []any{}, Reasons: explanations(),
 	}
+	pools, sources := c.ownPools()
+	for _, p := range pools {
+		list.Data = append(list.Data, p)
+	}
+	for _, d := range sources {
+		list.Degraded = append(list.Degraded, d)
+	}
+	if err := c.fromPeers(r.Context(), &list); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, list)
+}
+
+// ownPools returns the pools that this process leads, and the sources that give no readings.
+func (c *Console) ownPools() (pools []pool, sources []degraded) {
+	pools, sources = []pool{}, []degraded{}
 	for _, p := range c.deps.Decisions.Pools() {
-		shown := pool{Name: p.Name, Models: p.Models, Policy: p.Policy, Warnings: []warning{},
-			Decision: p.Last}
+		shown := pool{Name: p.Name, Node: c.deps.Node, Models: p.Models, Policy: p.Policy,
+			Warnings: []warning{}, Decision: p.Last}
 		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Group, p.Models))
 		for _, w := range p.Warnings {
 			shown.Warnings = append(shown.Warnings, warning(w))
 		}
-		list.Data = append(list.Data, shown)
+		pools = append(pools, shown)
 	}
 	for _, d := range c.deps.Degraded() {
-		list.Degraded = append(list.Degraded, degraded{Target: d.Target, Source: d.Source,
+		sources = append(sources, degraded{Target: d.Target, Source: d.Source,
 			State: d.State, Since: decision.Time{Time: d.Since}, Meaning: d.Meaning})
 	}
-	return writeJSON(w, http.StatusOK, list)
+	return pools, sources
 }
 
 // protection says whether interactive users of a pool are protected, and how.

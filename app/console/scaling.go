@@ -13,6 +13,9 @@ type scalingList struct {
 	Time   decision.Time `json:"time"`
 	// Decided is when the numbers were decided; null: never.
 	Decided *decision.Time `json:"decided"`
+	// Age is how long ago that was, in seconds; null: never. The process that decides may be
+	// another one.
+	Age *float64 `json:"age_s"`
 	// Unknown is why nothing is decided; null: something is.
 	Unknown *string      `json:"unknown"`
 	Data    []scaledPool `json:"data"`
@@ -64,6 +67,8 @@ func (c *Console) scaling(w http.ResponseWriter, _ *http.Request) error {
 	}
 	if !snapshot.At.IsZero() {
 		list.Decided = &decision.Time{Time: snapshot.At}
+		age := seconds(max(0, list.Time.Sub(snapshot.At)))
+		list.Age = &age
 	}
 	for i := range snapshot.Pools {
 		list.Data = append(list.Data, showScaled(&snapshot.Pools[i]))

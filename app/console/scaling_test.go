@@ -48,7 +48,7 @@ func TestScalingIsUnknownBeforeTheFirstDecision(t *testing.T) {
 	deps := newDeps("m")
 	deps.Scaling = func() (*autoscale.Snapshot, error) { return nil, errors.New("not loaded") }
 	body := serve(t, deps, "/admin/scaling").Body.String()
-	if !strings.Contains(body, `"decided":null,"unknown":"not loaded","data":[]`) {
+	if !strings.Contains(body, `"decided":null,"age_s":null,"unknown":"not loaded","data":[]`) {
 		t.Errorf("got %s", body)
 	}
 }

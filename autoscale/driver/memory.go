@@ -13,11 +13,13 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// The kinds of the states that are kept, and the version of their form.
+// SnapshotKind is the kind of the state that holds the snapshot.
+const SnapshotKind = "snapshot"
+
+// The other kind of the states that are kept, and the version of their form.
 const (
-	learnedKind  = "scaling"
-	snapshotKind = "snapshot"
-	keptVersion  = 1
+	learnedKind = "scaling"
+	keptVersion = 1
 )
 
 // snapshotName stands in the place of a pool's name: a snapshot is of all.
@@ -115,7 +117,7 @@ func (m *memory) save(
 		if err != nil {
 			return err
 		}
-		states = append(states, store.LearnedState{Pool: snapshotName, Kind: snapshotKind,
+		states = append(states, store.LearnedState{Pool: snapshotName, Kind: SnapshotKind,
 			Data: data})
 	}
 	if len(states) == 0 {
@@ -149,7 +151,7 @@ func sameDecision(a, b *autoscale.Snapshot) bool {
 
 // follow publishes the snapshot that the process that decides has kept.
 func (d *Driver) follow(ctx context.Context) error {
-	states, err := d.deps.Dispatcher.States(ctx, snapshotKind)
+	states, err := d.deps.Dispatcher.States(ctx, SnapshotKind)
 	if err != nil {
 		return fmt.Errorf("read what was decided: %w", err)
 	}

@@ -62,6 +62,8 @@ again; they are also read when they change.`,
 	flags.String(
 		"record", "", "record to this `FILE` what a simulation of this pool needs; no prompts, no "+
 			"names")
+	roles := flags.StringSlice("roles", nil,
+		"`list` of what this process does: api, dispatch, scale (default: all)")
 	sets.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		settings, err := sets.parse()
@@ -74,6 +76,9 @@ again; they are also read when they change.`,
 			} else if f.Changed {
 				settings = append(settings, setting(flag, keys[flag], f.Value.String()))
 			}
+		}
+		if flags.Changed("roles") {
+			settings = append(settings, setting("roles", "roles", *roles))
 		}
 		if len(upstreams) > 0 {
 			var list []map[string]string

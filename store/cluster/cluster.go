@@ -11,6 +11,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
 	"github.com/tidefill/tidefill/store/postgres"
+	"github.com/tidefill/tidefill/store/redis"
 	"github.com/tidefill/tidefill/store/s3"
 	"github.com/tidefill/tidefill/store/segments"
 )
@@ -85,6 +86,15 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
 		Available: files.Available, FreeBytes: files.FreeBytes,
 		OtherNodes: files.OtherNodes, Close: opened.Close,
+	}
+	if cfg.Live.URL != "" {
+		medium, err := redis.Open(ctx, cfg.Live, redis.Options{Progress: db, Logger: o.Logger,
+			Registerer: o.Registerer})
+		if err != nil {
+			return nil, fmt.Errorf("store.cluster.live: %w", err)
+		}
+		opened.Add("Redis", medium.Close)
+		backend.Progress = medium
 	}
 	if cfg.Objects.Bucket == "" {
 		return backend, claimDirectory(o.Directory, db.ClusterID())

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidefill/tidefill/store/postgres"
+	"github.com/tidefill/tidefill/store/redis"
 	"github.com/tidefill/tidefill/store/s3"
 )
 
@@ -19,6 +20,9 @@ type Config struct {
 	// Objects is the bucket that holds files and results. With an empty bucket, the directory data
 	// holds them.
 	Objects s3.Config `yaml:"objects"`
+	// Live is the connection to Redis, by which processes notice each other's changes at once and
+	// show what the others know; see docs/redis.md. Without a URL they ask the database.
+	Live redis.Config `yaml:"live"`
 	// ReserveBytes is the space on the file system of data that Tidefill does not use. A sixteenth
 	// of the file system at most. 0: none. Default: 64 MiB.
 	ReserveBytes int64 `yaml:"reserve_bytes"`
@@ -27,7 +31,7 @@ type Config struct {
 // DefaultConfig returns the settings without the address of a database.
 func DefaultConfig() Config {
 	return Config{Metadata: postgres.DefaultConfig(), Objects: s3.DefaultConfig(),
-		ReserveBytes: 64 << 20}
+		Live: redis.DefaultConfig(), ReserveBytes: 64 << 20}
 }
 
 // Validate reports every value that is missing or out of range.
@@ -45,6 +49,7 @@ func (c Config) Validate() error {
 	if c.Objects.Bucket != "" {
 		add("objects", c.Objects.Validate())
 	}
+	add("live", c.Live.Validate())
 	if c.ReserveBytes < 0 {
 		faults = append(faults, fmt.Errorf("reserve_bytes: is %d, must be 0 or more",
 			c.ReserveBytes))

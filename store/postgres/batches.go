@@ -75,6 +75,7 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch, files ...store.Fil
 	if err != nil {
 		return fmt.Errorf("create batch %s: %w", b.ID, err)
 	}
+	db.changed()
 	return nil
 }
 
@@ -159,6 +160,7 @@ func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, erro
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, db.explain(ctx, row, err))
 	}
+	db.changed()
 	return row.Batch, nil
 }
 
@@ -217,6 +219,7 @@ func (db *DB) FinishBatch(
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("finish batch %s: %w", b.ID, err)
 	}
+	db.changed()
 	return finished, nil
 }
 

@@ -17,13 +17,17 @@ type Config struct {
 	// password: set password_env or password_file. The user must own the database, or be allowed to
 	// create tables in it.
 	URL string `yaml:"url"`
+	// DirectURL is the address of PostgreSQL itself, if url leads to PgBouncer. Each process keeps
+	// one connection to it, by which it notices changes of other processes at once, since PgBouncer
+	// passes on no notifications. Empty: url.
+	DirectURL string `yaml:"direct_url"`
 	// PasswordEnv names the environment variable that holds the password. Empty: none.
 	PasswordEnv string `yaml:"password_env"`
 	// PasswordFile names a file that holds the password, in place of password_env. It is read for
 	// every new connection, so the password can be rotated.
 	PasswordFile string `yaml:"password_file"`
-	// MaxConnections limits the connections of this process. All processes together must stay below
-	// the server's max_connections. At least 2. Default: 10.
+	// MaxConnections limits the connections of this process, besides the one for notifications. All
+	// processes together must stay below the server's max_connections. At least 2. Default: 10.
 	MaxConnections int `yaml:"max_connections"`
 
 	Tuning `yaml:"tuning"`
@@ -61,6 +65,9 @@ func (c Config) Validate() error {
 	}
 	if fault := checkURL(c.URL); fault != "" {
 		refuse("url: %s", fault)
+	}
+	if fault := checkURL(c.DirectURL); c.DirectURL != "" && fault != "" {
+		refuse("direct_url: %s", fault)
 	}
 	if c.PasswordEnv != "" && c.PasswordFile != "" {
 		refuse("password_file: is %q and password_env %q; give one of them", c.PasswordFile,

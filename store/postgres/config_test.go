@@ -43,6 +43,8 @@ func TestConfigReportsEveryFault(t *testing.T) {
 			"password_file: is \"b\""},
 		{"one connection", func(c *postgres.Config) { c.MaxConnections = 1 },
 			"max_connections: is 1"},
+		{"a direct address", func(c *postgres.Config) { c.DirectURL = "https://me@db/x" },
+			"direct_url: is not an address of PostgreSQL"},
 		{"no patience", func(c *postgres.Config) { c.Timeout = time.Millisecond },
 			"tuning.timeout: is 1ms"},
 		{"statements", func(c *postgres.Config) { c.Statements = "some" },

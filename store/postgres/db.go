@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -34,6 +36,13 @@ type DB struct {
 	cluster string
 
 	unposted unposted
+
+	// Of notifications.
+	listener *pgxpool.Config // leads to the server itself
+	origin   string          // of this process's own
+	due      chan struct{}   // capacity 1: one is to be sent
+	end      context.CancelFunc
+	notifier sync.WaitGroup
 }
 
 var (
@@ -65,6 +74,9 @@ func open(ctx context.Context, c Config, o Options) (*DB, error) {
 		db.pool.Close()
 		return nil, err
 	}
+	notifying, end := context.WithCancel(context.Background())
+	db.end = end
+	db.notifier.Go(func() { db.notifyUntil(notifying) })
 	return db, nil
 }
 
@@ -82,6 +94,14 @@ func connect(ctx context.Context, c Config, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	listener := config.Copy()
+	if c.DirectURL != "" {
+		direct := c
+		direct.URL = c.DirectURL
+		if listener, err = poolConfig(direct); err != nil {
+			return nil, fmt.Errorf("direct_%w", err)
+		}
+	}
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	if config.ConnConfig.DefaultQueryExecMode, err = execMode(limited, c, config); err != nil {
@@ -95,11 +115,15 @@ func connect(ctx context.Context, c Config, o Options) (*DB, error) {
 		o.Observe = func(bool, time.Duration, error) {}
 	}
 	return &DB{now: o.Now, expiry: o.Expiry, timeout: c.Timeout, observe: o.Observe,
-		pool: pool}, nil
+		pool: pool, listener: listener, origin: rand.Text(), due: make(chan struct{}, 1)}, nil
 }
 
 // Close waits for running methods and closes the connections.
 func (db *DB) Close() error {
+	if db.end != nil {
+		db.end()
+		db.notifier.Wait()
+	}
 	db.pool.Close()
 	return nil
 }

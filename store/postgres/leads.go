@@ -93,5 +93,6 @@ func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
 	if err != nil {
 		return fmt.Errorf("resign from %d names as node %s: %w", len(names), o.Node, err)
 	}
+	db.changed()
 	return nil
 }

@@ -64,6 +64,7 @@ func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	if err != nil {
 		return fmt.Errorf("unregister node %s: %w", o.Node, err)
 	}
+	db.changed() // others can lead
 	return nil
 }
 
