@@ -30,6 +30,7 @@ type Records interface {
 	Keys
 	Notices
 	Status
+	Portable
 }
 
 // Backend is an open store. Its fields may be of different systems.
@@ -45,6 +46,8 @@ type Backend struct {
 	Available func() error
 	// FreeBytes returns the free space of the local medium.
 	FreeBytes func() (uint64, error)
+	// OtherNodes returns the names of the other processes that have the local medium open.
+	OtherNodes func() ([]string, error)
 	// Close flushes the journals and closes everything.
 	Close func() error
 }
@@ -67,6 +70,8 @@ type OpenOptions struct {
 	// Expiry is the clock by which files and uploads expire.
 	Expiry func() time.Time
 	Logger *slog.Logger
+	// Moving opens a store also in the state of a move in which no daemon may use it.
+	Moving bool
 	// Registerer takes the metrics of the backend. Nil: they are not registered.
 	Registerer prometheus.Registerer
 }
@@ -76,9 +81,16 @@ type BackendFactory struct {
 	// Default is the backend's configuration with its default values. It is a struct (not a
 	// pointer). The configuration file has it below store, under the backend's name.
 	Default BackendConfig
-	// Open opens the backend. It is called with a valid configuration.
+	// Open opens the backend and migrates its schema. It is called with a valid configuration.
 	Open func(ctx context.Context, options OpenOptions) (*Backend, error)
+	// Migrate migrates the schema as Open does, and nothing else. dryRun: it changes nothing and
+	// returns what it would do. A schema that is newer than this program is an error in both cases.
+	Migrate func(ctx context.Context, options OpenOptions, dryRun bool) (Migration, error)
 }
+
+// Migration is a change of a schema from one version to another; 0: there was no schema. Versions
+// only grow.
+type Migration struct{ From, To int }
 
 var backends = registry.New[BackendFactory]("store backend")
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -145,7 +146,9 @@ func startProcess(t *testing.T, args ...string) (*exec.Cmd, string) {
 	})
 	url := make(chan string, 1)
 	go func() {
+		out := t.Output()
 		for rows := bufio.NewScanner(stderr); rows.Scan(); {
+			fmt.Fprintln(out, rows.Text())
 			if m := regexp.MustCompile(`msg=serving url=(\S+)`).FindStringSubmatch(
 				rows.Text()); m != nil {
 				url <- m[1]

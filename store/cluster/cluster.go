@@ -20,15 +20,36 @@ import (
 const Name = "cluster"
 
 func init() {
-	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open})
+	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open,
+		Migrate: migrate})
+}
+
+func migrate(ctx context.Context, o store.OpenOptions, dryRun bool) (store.Migration, error) {
+	cfg, err := configOf(o)
+	if err != nil {
+		return store.Migration{}, err
+	}
+	from, to, err := postgres.Migrate(ctx, cfg.Metadata, dryRun)
+	if err != nil {
+		return store.Migration{}, fmt.Errorf("store.cluster.metadata: %w", err)
+	}
+	return store.Migration{From: from, To: to}, nil
+}
+
+func configOf(o store.OpenOptions) (Config, error) {
+	cfg, ok := o.Config.(Config)
+	if !ok {
+		return cfg, fmt.Errorf("open the cluster store: its configuration is a %T, want a %T",
+			o.Config, cfg)
+	}
+	return cfg, nil
 }
 
 // open opens the database, and the directory, which must belong to the same installation.
 func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error) {
-	cfg, ok := o.Config.(Config)
-	if !ok {
-		return nil, fmt.Errorf("open the cluster store: its configuration is a %T, want a %T",
-			o.Config, cfg)
+	cfg, err := configOf(o)
+	if err != nil {
+		return nil, err
 	}
 	var opened closing.List
 	defer func() {
@@ -47,6 +68,9 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	if err := checkClock(ctx, db); err != nil {
 		return nil, err
 	}
+	if err := store.CheckMove(ctx, db, o); err != nil {
+		return nil, fmt.Errorf("store.cluster.metadata: %w", err)
+	}
 	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: cfg.ReserveBytes,
 		Logger: o.Logger})
 	if err != nil {
@@ -60,7 +84,8 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	opened.Add("node lock", unlock)
 	backend := &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
-		Available: files.Available, FreeBytes: files.FreeBytes, Close: opened.Close,
+		Available: files.Available, FreeBytes: files.FreeBytes,
+		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}
 	if cfg.Live.URL != "" {
 		medium, err := redis.Open(ctx, cfg.Live, redis.Options{Progress: db, Logger: o.Logger,

@@ -29,6 +29,9 @@ func (js *Journals) Durability() store.Durability {
 		Bytes: int64(js.store.opts.CommitBytes)}
 }
 
+// DamagedBytes returns how many bytes were damaged and skipped since Open.
+func (js *Journals) DamagedBytes() int64 { return js.store.DamagedBytes() }
+
 func (js *Journals) dir(batch string) (string, error) {
 	if err := checkName(batch); err != nil {
 		return "", err

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,6 +73,7 @@ type Store struct {
 	commits  *committer
 	journals *Journals
 	damaged  atomic.Int64
+	locked   sync.Map // the node names that this process has locked
 	watching sync.WaitGroup
 	missing  bool // the directory, as logged last; owned by watch
 	stop     chan struct{}
@@ -225,7 +228,46 @@ func (s *Store) Lock(node string) (release func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock node name %s: %w", node, err), f.Close())
 	}
-	return f.Close, nil
+	s.locked.Store(node, true)
+	return func() error {
+		s.locked.Delete(node)
+		return f.Close()
+	}, nil
+}
+
+// OtherNodes returns the node names under which other processes have the directory open.
+func (s *Store) OtherNodes() (nodes []string, err error) {
+	names, err := filepath.Glob(filepath.Join(s.dir, "nodes", "*.lock"))
+	for _, name := range names {
+		held, lockErr := isHeld(name)
+		if err = errors.Join(err, lockErr); held {
+			nodes = append(nodes, strings.TrimSuffix(filepath.Base(name), ".lock"))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the nodes that use %s: %w", s.dir, err)
+	}
+	return slices.DeleteFunc(nodes, s.locks), nil
+}
+
+// isHeld reports whether a process holds the lock of a file.
+func isHeld(name string) (bool, error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	free, err := flock(f, false)
+	return !free && err == nil, err
+}
+
+// locks reports whether this process has locked the name.
+func (s *Store) locks(node string) bool {
+	_, locked := s.locked.Load(node)
+	return locked
 }
 
 // writePID writes the process that holds the lock, for the error that another process gets.

@@ -18,7 +18,16 @@ import (
 const Name = "embedded"
 
 func init() {
-	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open})
+	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open,
+		Migrate: migrate})
+}
+
+// databaseFile is the name of the database in the directory.
+const databaseFile = "tidefill.db"
+
+func migrate(ctx context.Context, o store.OpenOptions, dryRun bool) (store.Migration, error) {
+	from, to, err := sqlite.Migrate(ctx, filepath.Join(o.Directory, databaseFile), dryRun)
+	return store.Migration{From: from, To: to}, err
 }
 
 // open opens the directory, takes its lock for the node, and opens the database in it.
@@ -45,15 +54,19 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		return nil, fmt.Errorf("data directory %s: %w", o.Directory, err)
 	}
 	opened.Add("node lock", unlock)
-	db, err := sqlite.Open(ctx, filepath.Join(o.Directory, "tidefill.db"), sqlite.Options{
+	db, err := sqlite.Open(ctx, filepath.Join(o.Directory, databaseFile), sqlite.Options{
 		Expiry: o.Expiry, LockWait: cfg.LockWait, Space: files,
 	})
 	if err != nil {
 		return nil, err
 	}
 	opened.Add("database", db.Close)
+	if err := store.CheckMove(ctx, db, o); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", o.Directory, err)
+	}
 	return &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
-		Available: files.Available, FreeBytes: files.FreeBytes, Close: opened.Close,
+		Available: files.Available, FreeBytes: files.FreeBytes,
+		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}, nil
 }

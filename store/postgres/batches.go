@@ -85,6 +85,11 @@ func (s *steps) createBatch(r batchRow) {
 		(id, tenant, version, state, created, due, ended, timeline, changed, doc)
 		VALUES (@id, @tenant, @version, @state, @created, @due, @ended, tidefill_timeline(),
 			pg_current_xact_id(), @doc)`, all)
+	s.describeBatch(r, all)
+}
+
+// describeBatch adds the parameters and the tags of a batch that was inserted.
+func (s *steps) describeBatch(r batchRow, all args) {
 	if r.parameters != nil {
 		all["parameters"] = r.parameters
 		s.do(`INSERT INTO batch_parameters (batch, doc)

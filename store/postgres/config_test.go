@@ -114,7 +114,7 @@ func TestRefusedDatabases(t *testing.T) {
 	open(t, s.URL(newer), postgres.Options{})
 	s.Exec(t, newer, "UPDATE schema_version SET version = version + 1")
 	refused(s.URL(newer), "run the release that wrote it, or a later one")
-	if _, _, err := postgres.Migrate(t.Context(), config(t, s.URL(newer))); err == nil {
+	if _, _, err := postgres.Migrate(t.Context(), config(t, s.URL(newer)), false); err == nil {
 		t.Error("migrated a newer schema")
 	}
 }
@@ -144,12 +144,12 @@ func TestMigrationsRunOnce(t *testing.T) {
 			t.Errorf("got %q and %q, want one cluster id", first, id)
 		}
 	}
-	from, to, err := postgres.Migrate(t.Context(), c)
+	from, to, err := postgres.Migrate(t.Context(), c, false)
 	if err != nil || from != postgres.Migrations || to != postgres.Migrations {
 		t.Errorf("migrate again: got %d to %d, %v, want %d", from, to, err, postgres.Migrations)
 	}
 	c = config(t, s.URL(s.NewDatabase(t)))
-	from, to, err = postgres.Migrate(t.Context(), c)
+	from, to, err = postgres.Migrate(t.Context(), c, false)
 	if err != nil || from != 0 || to != postgres.Migrations {
 		t.Errorf("migrate a new database: got %d to %d, %v", from, to, err)
 	}

@@ -39,14 +39,20 @@ const migrationLock = 7_305_526_340_217_001
 const oldestServer = 150_000
 
 // Migrate connects to the database and applies the missing migrations, as Open does. It returns the
-// versions of the schema before and after.
-func Migrate(ctx context.Context, c Config) (from, to int, err error) {
+// versions of the schema before and after. dryRun: it changes nothing.
+func Migrate(ctx context.Context, c Config, dryRun bool) (from, to int, err error) {
 	db, err := connect(ctx, c, Options{})
 	if err == nil {
 		defer db.Close()
-		if err = db.checkServer(ctx); err == nil {
-			from, to, err = db.migrate(ctx)
-		}
+		err = db.checkServer(ctx)
+	}
+	switch {
+	case err != nil:
+	case dryRun:
+		from, err = db.checkedVersion(ctx)
+		to = len(migrations)
+	default:
+		from, to, err = db.migrate(ctx)
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("migrate PostgreSQL: %w", err)
@@ -78,11 +84,8 @@ func (db *DB) checkServer(ctx context.Context) error {
 // migrate applies the missing migrations in one transaction. Processes that start together do so in
 // turn. If none is missing it writes nothing and waits for no lock.
 func (db *DB) migrate(ctx context.Context) (from, to int, err error) {
-	if from, err = db.schemaVersion(ctx); err != nil {
+	if from, err = db.checkedVersion(ctx); err != nil {
 		return 0, 0, err
-	}
-	if from > len(migrations) {
-		return 0, 0, newerSchema(from)
 	}
 	if from == len(migrations) {
 		return from, from, nil
@@ -147,6 +150,15 @@ func (db *DB) schemaVersion(ctx context.Context) (version int, err error) {
 	err = db.read(ctx, func(s *steps) {
 		s.row("SELECT version FROM schema_version", nil, &version)
 	})
+	return version, err
+}
+
+// checkedVersion returns the version of the schema, which is not newer than this program.
+func (db *DB) checkedVersion(ctx context.Context) (version int, err error) {
+	version, err = db.schemaVersion(ctx)
+	if err == nil && version > len(migrations) {
+		err = newerSchema(version)
+	}
 	return version, err
 }
 

@@ -59,15 +59,22 @@ func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File
 func (s *session) createBatch(
 	ctx context.Context, b store.Batch, row batchRow, doc, parameters []byte,
 ) error {
+	return s.insertBatch(ctx, b, row, nil, doc, parameters)
+}
+
+// insertBatch is createBatch with a number; nil: the next one.
+func (s *session) insertBatch(
+	ctx context.Context, b store.Batch, row batchRow, seq any, doc, parameters []byte,
+) error {
 	revision, err := s.nextRevision(ctx)
 	if err != nil {
 		return err
 	}
 	err = s.row(ctx, `INSERT INTO batches
-		(id, tenant, version, revision, state, created, due, ended, doc)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-		[]any{b.ID, b.Tenant, row.version, revision, row.state, row.created, row.due, row.ended,
-			doc}, &row.seq)
+		(seq, id, tenant, version, revision, state, created, due, ended, doc)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+		[]any{seq, b.ID, b.Tenant, row.version, revision, row.state, row.created, row.due,
+			row.ended, doc}, &row.seq)
 	if isDuplicate(err) {
 		return store.ErrExists
 	}

@@ -37,6 +37,19 @@ type Options struct {
 	Space Space
 }
 
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Expiry == nil {
+		o.Expiry = o.Now
+	}
+	if o.LockWait <= 0 {
+		o.LockWait = defaultLockWait
+	}
+	return o
+}
+
 // Space checks the free space of a medium and has a reserve of it for small writes.
 type Space interface {
 	// CheckSpace returns store.ErrNoSpace while there is no free space except the reserve. Writes
@@ -53,6 +66,7 @@ type DB struct {
 	expiry   func() time.Time // by which files and uploads expire
 	lockWait time.Duration
 	space    Space
+	path     string
 	pool     *sql.DB
 	files    identity
 	writer   *sessions
@@ -71,15 +85,7 @@ var (
 // Open opens the database file at path and migrates its schema. It creates the file and its
 // directory if they do not exist.
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
-	if opts.Expiry == nil {
-		opts.Expiry = opts.Now
-	}
-	if opts.LockWait <= 0 {
-		opts.LockWait = defaultLockWait
-	}
+	opts = opts.withDefaults()
 	db, err := open(ctx, path, opts)
 	if maybeFull(err) && opts.Space != nil && opts.Space.FreeReserve() {
 		db, err = open(ctx, path, opts)
@@ -91,6 +97,18 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 }
 
 func open(ctx context.Context, path string, opts Options) (*DB, error) {
+	db, err := openPool(path, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.start(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// openPool returns a database without sessions.
+func openPool(path string, opts Options) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -102,26 +120,26 @@ func open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{now: opts.Now, expiry: opts.Expiry, lockWait: opts.LockWait, space: opts.Space,
-		pool: pool, writer: newSessions(1), readers: newSessions(readers)}
-	if err := db.start(ctx, path); err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return &DB{now: opts.Now, expiry: opts.Expiry, lockWait: opts.LockWait, space: opts.Space,
+		path: path, pool: pool, writer: newSessions(1), readers: newSessions(readers)}, nil
 }
 
-func (db *DB) start(ctx context.Context, path string) error {
+func (db *DB) openSessions(ctx context.Context) error {
 	if err := db.writer.open(ctx, db.pool); err != nil {
 		return err
 	}
-	if err := db.readers.open(ctx, db.pool); err != nil {
+	return db.readers.open(ctx, db.pool)
+}
+
+func (db *DB) start(ctx context.Context) error {
+	if err := db.openSessions(ctx); err != nil {
 		return err
 	}
 	if err := db.migrate(ctx); err != nil {
 		return err
 	}
 	var err error
-	db.files, err = identify(path, path+"-wal")
+	db.files, err = identify(db.path, db.path+"-wal")
 	return err
 }
 

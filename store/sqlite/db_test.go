@@ -238,7 +238,7 @@ func TestADamagedDatabaseIsUnavailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 200 {
+	for i := range 300 {
 		if err := db.CreateFile(t.Context(),
 			store.File{ID: fmt.Sprint(i), Tenant: "t", Filename: strings.Repeat(
 				"x", 1000)}); err != nil {
@@ -252,7 +252,7 @@ func TestADamagedDatabaseIsUnavailable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := 200 << 10; i < len(content); i++ {
+	for i := 300 << 10; i < len(content); i++ {
 		content[i] = 0xA5
 	}
 	if err := os.WriteFile(path, content, 0o600); err != nil {

@@ -29,6 +29,7 @@ type Store struct {
 	store.Keys
 	store.Notices
 	store.Status
+	store.Portable
 }
 
 // Backend stores all records and the progress of batches.
@@ -38,7 +39,10 @@ type Backend interface {
 }
 
 // StoreOf returns the Store whose every field is b.
-func StoreOf(b Backend) Store { return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b} }
+func StoreOf(b Backend) Store {
+	return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b,
+		b}
+}
 
 // Open returns a new, empty store that reads the time from now, and closes it when the test ends.
 type Open func(t *testing.T, now func() time.Time) Store
@@ -57,6 +61,7 @@ func TestMetadata(t *testing.T, open Open) {
 	t.Run("Keys", func(t *testing.T) { TestKeys(t, open) })
 	t.Run("Notices", func(t *testing.T) { TestNotices(t, open) })
 	t.Run("Status", func(t *testing.T) { TestStatus(t, open) })
+	t.Run("Portable", func(t *testing.T) { TestPortable(t, open) })
 }
 
 // TestFiles runs the suite for Files. It uses Files and, for UsedBytes, Uploads,

@@ -1,0 +1,80 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// NoticeEndpoints implements [store.Portable].
+func (db *DB) NoticeEndpoints(ctx context.Context) (endpoints []string, err error) {
+	err = db.read(ctx, func(s *session) error {
+		return s.rows(ctx, "SELECT endpoint FROM notice_cursors ORDER BY endpoint", nil,
+			func(rows *sql.Rows) error {
+				var endpoint string
+				err := rows.Scan(&endpoint)
+				endpoints = append(endpoints, endpoint)
+				return err
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list endpoints of notices: %w", err)
+	}
+	return endpoints, nil
+}
+
+// KnownOwners implements [store.Portable].
+func (db *DB) KnownOwners(ctx context.Context) (owners []store.KnownOwner, err error) {
+	err = db.read(ctx, func(s *session) error {
+		return s.rows(ctx, `SELECT node, incarnation, lease_until > ? FROM owners ORDER BY node`,
+			[]any{micros(db.now())}, func(rows *sql.Rows) error {
+				var o store.KnownOwner
+				err := rows.Scan(&o.Node, &o.Incarnation, &o.Leased)
+				owners = append(owners, o)
+				return err
+			})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list owners: %w", err)
+	}
+	return owners, nil
+}
+
+// Move implements [store.Portable].
+func (db *DB) Move(ctx context.Context) (m store.Move, err error) {
+	var at int64
+	err = db.read(ctx, func(s *session) error {
+		err := s.row(ctx, "SELECT installation, state, peer, at FROM moves", nil, &m.Installation,
+			&m.State, &m.Peer, &at)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return store.Move{}, fmt.Errorf("read the state of moves: %w", err)
+	}
+	if at != 0 {
+		m.At = time.UnixMicro(at).UTC()
+	}
+	return m, nil
+}
+
+// SetMove implements [store.Portable]. SQLite itself numbers new rows above all earlier ones.
+func (db *DB) SetMove(ctx context.Context, m store.Move) error {
+	err := db.write(ctx, func(s *session) error {
+		if err := s.exec(ctx, "DELETE FROM moves"); err != nil {
+			return err
+		}
+		return s.exec(ctx, "INSERT INTO moves VALUES (?, ?, ?, ?)", m.Installation, m.State,
+			m.Peer, micros(m.At))
+	})
+	if err != nil {
+		return fmt.Errorf("write the state of moves: %w", err)
+	}
+	return nil
+}
