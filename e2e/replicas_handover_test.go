@@ -30,7 +30,7 @@ func testHandOver(t *testing.T, set ...string) {
 	r := startReplicas(t, tr, set...)
 	inputs := map[string]Lines{}
 	feed := func(name string) {
-		lines := NewLines(name, "m", 3000)
+		lines := NewLines(name, "m", 2000)
 		inputs[r.any(len(inputs)).Client().Submit(t, lines.Content, "").ID] = lines
 	}
 	// end sends a signal to the leader, and returns after what time another one has sent.

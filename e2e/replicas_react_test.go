@@ -63,7 +63,7 @@ func testReactions(t *testing.T, set ...string) {
 		return held
 	})
 	took := reactions{}
-	for round := range sized(12, 100) {
+	for round := range sized(8, 100) {
 		r.react(t, round, took)
 	}
 	for what, most := range map[string]time.Duration{
