@@ -33,11 +33,12 @@ func newSDKUser(u *user, history *History) *sdkUser {
 // sdkStatus returns the status of an answer with an error; 0: there was no answer that says whether
 // the call took effect.
 func sdkStatus(err error) int {
-	if refused := (*openai.Error)(nil); errors.As(err, &refused) && refused.StatusCode < 500 &&
-		refused.StatusCode != http.StatusTooManyRequests {
-		return refused.StatusCode
+	refused := (*openai.Error)(nil)
+	if !errors.As(err, &refused) || refused.StatusCode >= 500 ||
+		refused.Response.Header.Get("Retry-After") != "" { // such as for a key in use
+		return 0
 	}
-	return 0
+	return refused.StatusCode
 }
 
 // call records a call about an object, and repeats it until it is answered.
