@@ -21,6 +21,8 @@ type event struct {
 	begin func(daemon string) (lasts time.Duration, heal func())
 	// shared events are about a server, and the others about one daemon.
 	shared string
+	// link is the server to which the daemon's connection has the fault; empty: the process.
+	link string
 	// loses events may cost the lines in flight of the daemon, or of all daemons, and those that
 	// were answered within the last commit interval.
 	loses bool
@@ -29,7 +31,7 @@ type event struct {
 // underway is an event that has not ended.
 type underway struct {
 	event event
-	on    string // a daemon, or the server of a shared event
+	on    string // a daemon or one of its links, or the server of a shared event
 	until time.Time
 	heal  func()
 	fault *fault
@@ -56,7 +58,7 @@ func newChaosEvents(in *installation, random *rand.Rand) *chaosEvents {
 	short := func() time.Duration { return c.upTo(3 * time.Second) }
 	link := func(name string, weight int, relays func(*links) []*Relay) {
 		for fault, how := range map[RelayFault]string{Refuses: "cut off", Drops: "silent"} {
-			c.add(event{name: name + " " + how, weight: weight, loses: true,
+			c.add(event{name: name + " " + how, weight: weight, link: name, loses: true,
 				begin: func(daemon string) (time.Duration, func()) {
 					all := relays(in.links[daemon])
 					set := func(f RelayFault) {
@@ -68,7 +70,8 @@ func newChaosEvents(in *installation, random *rand.Rand) *chaosEvents {
 					return c.upTo(bucketLease + 4*time.Second), func() { set(Passes) }
 				}})
 		}
-		c.add(event{name: name + ": connections cut", weight: 2 * weight, loses: true,
+		c.add(event{name: name + ": connections cut", weight: 2 * weight, link: name,
+			loses: true,
 			begin: func(daemon string) (time.Duration, func()) {
 				for _, relay := range relays(in.links[daemon]) {
 					relay.Cut()
@@ -126,7 +129,7 @@ func newChaosEvents(in *installation, random *rand.Rand) *chaosEvents {
 	for fault, name := range map[s3.Fault]string{s3.Error: "500", s3.SlowDown: "503 SlowDown",
 		s3.Stall: "no answer", s3.Lost: "answers lost", s3.CutRequest: "bodies cut",
 		s3.CutResponse: "answers cut", s3.StallRequest: "answers stall"} {
-		c.add(event{name: "bucket: " + name, weight: 3, loses: true,
+		c.add(event{name: "bucket: " + name, weight: 3, link: "storage", loses: true,
 			begin: func(daemon string) (time.Duration, func()) {
 				storage, share := in.links[daemon].storage, 0.2+0.8*random.Float64()
 				storage.Choose(func(*http.Request) s3.Fault {
@@ -180,7 +183,10 @@ func (c *chaosEvents) next() bool {
 		}
 	}
 	daemon := c.in.names[c.random.IntN(len(c.in.names))]
-	on := daemon
+	if sender := c.in.stub.Sender(); c.random.IntN(2) == 0 && sender != "" {
+		daemon = sender // most depends on the one that leads
+	}
+	on := daemon + "/" + chosen.link
 	if chosen.shared != "" {
 		on, daemon = chosen.shared, ""
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/tidefill/tidefill/internal/testservers/s3"
 )
 
+// clocksApart is how far the clocks of the daemons of an installation differ.
+const clocksApart = 30 * time.Second
+
 // installation is three daemons without a shared disk, and all servers that they need. Each daemon
 // reaches each server through a relay of its own.
 type installation struct {
@@ -58,7 +61,7 @@ func newInstallation(t *testing.T, tr *Trial) *installation {
 		t.Fatal(err)
 	}
 	access, secret := s3.Secrets(t)
-	for _, name := range in.names {
+	for i, name := range in.names {
 		storage := s3.StartProxy(t, in.bucket)
 		l := &links{
 			postgres: [2]*Relay{NewRelay(t, address(in.primary)), NewRelay(t, address(in.standby))},
@@ -67,22 +70,23 @@ func newInstallation(t *testing.T, tr *Trial) *installation {
 			live:     NewRelay(t, in.live.Addr), storage: storage}
 		in.links[name] = l
 		const cluster = "store.cluster."
-		in.daemons[name] = tr.Watch(NewDaemon(t, Options{Args: []string{"--node", name}, Set: with(
-			"store.backend=cluster",
-			fmt.Sprintf(cluster+"metadata.url=postgres://%s@%s,%s/%s?sslmode=disable",
-				postgres.User, l.postgres[0].Address, l.postgres[1].Address, in.database),
-			cluster+"metadata.password_file="+password,
-			cluster+"metadata.tuning.timeout=3s",
-			cluster+"objects.endpoint=http://"+l.bucket.Address,
-			cluster+"objects.bucket="+s3.Bucket, cluster+"objects.path_style=true",
-			cluster+"objects.access_key_file="+access, cluster+"objects.secret_key_file="+secret,
-			cluster+"live.url=redis://"+l.live.Address,
-			"dispatch.tuning.lease_ttl="+bucketLease.String(),
-			"dispatch.retry.attempts=100", "dispatch.retry.tuning.deaths=100",
-			fmt.Sprintf("flowcontrol.fixed.per_runner=%d", nodePerRunner),
-			fmt.Sprintf("upstreams=[{url: %q, headers: {%s: %s}}]", "http://"+l.runner.Address,
-				NodeHeader, name),
-		)}))
+		in.daemons[name] = tr.Watch(NewDaemon(t, Options{Binary: SteppedBinary(t),
+			ClockStep: time.Duration(i-1) * clocksApart / 2, Args: []string{"--node", name}, Set: with(
+				"store.backend=cluster",
+				fmt.Sprintf(cluster+"metadata.url=postgres://%s@%s,%s/%s?sslmode=disable",
+					postgres.User, l.postgres[0].Address, l.postgres[1].Address, in.database),
+				cluster+"metadata.password_file="+password,
+				cluster+"metadata.tuning.timeout=3s",
+				cluster+"objects.endpoint=http://"+l.bucket.Address,
+				cluster+"objects.bucket="+s3.Bucket, cluster+"objects.path_style=true",
+				cluster+"objects.access_key_file="+access, cluster+"objects.secret_key_file="+secret,
+				cluster+"live.url=redis://"+l.live.Address,
+				"dispatch.tuning.lease_ttl="+bucketLease.String(),
+				"dispatch.retry.attempts=100", "dispatch.retry.tuning.deaths=100",
+				fmt.Sprintf("flowcontrol.fixed.per_runner=%d", nodePerRunner),
+				fmt.Sprintf("upstreams=[{url: %q, headers: {%s: %s}}]", "http://"+l.runner.Address,
+					NodeHeader, name),
+			)}))
 	}
 	return in
 }
