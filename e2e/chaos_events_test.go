@@ -256,8 +256,8 @@ func (c *chaosEvents) summary() string {
 	return strings.Join(names, ", ")
 }
 
-// mayRepeat returns how many lines may be sent again: for each fault, those in flight of the daemons
-// that it hit, and what these sent within a commit interval before it and while it lasted.
+// mayRepeat returns how many lines may be sent again: for each fault, those in flight of the
+// daemons that it hit, and what these sent within a commit interval before it and while it lasted.
 func (c *chaosEvents) mayRepeat(attempts AttemptList) (most int) {
 	counted := make([]bool, len(attempts))
 	for _, f := range c.faults {

@@ -21,8 +21,8 @@ const userLimit = 10 * time.Second
 const endLimit = 5 * time.Minute
 
 // Everything fails at random times, several things at once, while users work through any of three
-// daemons. Nothing is lost, doubled or back after it was deleted, and the answers to users are those
-// of one machine.
+// daemons. Nothing is lost, doubled or back after it was deleted, and the answers to users are
+// those of one machine.
 func TestChaosClusterEverything(t *testing.T) {
 	tr := begin(t, "3 daemons, PostgreSQL with a standby, bucket, Redis: everything")
 	random := seeded(t)

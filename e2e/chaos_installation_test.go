@@ -70,8 +70,9 @@ func newInstallation(t *testing.T, tr *Trial) *installation {
 			live:     NewRelay(t, in.live.Addr), storage: storage}
 		in.links[name] = l
 		const cluster = "store.cluster."
-		in.daemons[name] = tr.Watch(NewDaemon(t, Options{Binary: SteppedBinary(t),
-			ClockStep: time.Duration(i-1) * clocksApart / 2, Args: []string{"--node", name}, Set: with(
+		step := time.Duration(i-1) * clocksApart / 2
+		in.daemons[name] = tr.Watch(NewDaemon(t, Options{Binary: SteppedBinary(t), ClockStep: step,
+			Args: []string{"--node", name}, Set: with(
 				"store.backend=cluster",
 				fmt.Sprintf(cluster+"metadata.url=postgres://%s@%s,%s/%s?sslmode=disable",
 					postgres.User, l.postgres[0].Address, l.postgres[1].Address, in.database),
@@ -79,7 +80,8 @@ func newInstallation(t *testing.T, tr *Trial) *installation {
 				cluster+"metadata.tuning.timeout=3s",
 				cluster+"objects.endpoint=http://"+l.bucket.Address,
 				cluster+"objects.bucket="+s3.Bucket, cluster+"objects.path_style=true",
-				cluster+"objects.access_key_file="+access, cluster+"objects.secret_key_file="+secret,
+				cluster+"objects.access_key_file="+access,
+				cluster+"objects.secret_key_file="+secret,
 				cluster+"live.url=redis://"+l.live.Address,
 				"dispatch.tuning.lease_ttl="+bucketLease.String(),
 				"dispatch.retry.attempts=100", "dispatch.retry.tuning.deaths=100",

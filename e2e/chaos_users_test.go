@@ -89,7 +89,8 @@ func (u *sdkUser) submit(ctx context.Context, lines Lines, ends ...string) (id, 
 		var f *openai.FileObject
 		called := u.history.Now()
 		f, err = u.sdk.Files.New(ctx, openai.FileNewParams{
-			File:    openai.File(bytes.NewReader(lines.Content), "input.jsonl", "application/jsonl"),
+			File: openai.File(bytes.NewReader(lines.Content), "input.jsonl",
+				"application/jsonl"),
 			Purpose: openai.FilePurposeBatch}, option.WithHeader("Idempotency-Key", key))
 		if err == nil {
 			u.history.Add(called, userCall{f.ID, "create"}, userAnswer{})

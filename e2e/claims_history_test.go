@@ -61,7 +61,8 @@ func (h *claimHistory) complete() []porcupine.Operation {
 		call := o.Input.(claimCall)
 		call.leased = map[store.Owner]bool{}
 		for _, r := range h.renewals {
-			if r.answered <= o.Call && o.Return <= r.till && !h.superseded(r.owner, o.Return, true) {
+			if r.answered <= o.Call && o.Return <= r.till &&
+				!h.superseded(r.owner, o.Return, true) {
 				call.leased[r.owner] = true
 			}
 		}
@@ -232,8 +233,8 @@ func (c *claimant) work(ctx context.Context, t *testing.T, now int) {
 	time.Sleep(time.Duration(c.random.IntN(8)) * time.Millisecond)
 }
 
-// runClaims has processes claim and lead for a time, while a fault happens now and then, and returns
-// the calls.
+// runClaims has processes claim and lead for a time, while a fault happens now and then, and
+// returns the calls.
 func runClaims(
 	t *testing.T, server *testpostgres.Server, lasts time.Duration, fault func(n int),
 	wrap func(s claimStore, database string) claimStore,
@@ -382,11 +383,13 @@ func TestClaimHistoryFindsBrokenStores(t *testing.T) {
 	for name, wrap := range map[string]func(claimStore, string) claimStore{
 		"a finish without a fence": func(s claimStore, database string) claimStore {
 			return brokenFence{s, func(c store.Chunk) {
-				server.Exec(t, database, "UPDATE chunks SET done = true WHERE batch = $1 AND idx = $2",
-					c.Batch, c.Index)
+				server.Exec(t, database,
+					"UPDATE chunks SET done = true WHERE batch = $1 AND idx = $2", c.Batch, c.Index)
 			}}
 		},
-		"epochs that do not grow": func(s claimStore, _ string) claimStore { return brokenEpochs{s} },
+		"epochs that do not grow": func(s claimStore, _ string) claimStore {
+			return brokenEpochs{s}
+		},
 	} {
 		calls := runClaims(t, server, 4*time.Second, func(int) {}, wrap)
 		if porcupine.CheckOperations(claimModel.ToModel(), calls) {

@@ -88,7 +88,9 @@ func checkHistory(
 			if failed++; failed > 1 {
 				continue
 			}
-			slices.SortFunc(part, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+			slices.SortFunc(part, func(a, b porcupine.Operation) int {
+				return int(a.Call - b.Call)
+			})
 			text := ""
 			for _, o := range part {
 				until := "never answered"

@@ -22,7 +22,8 @@ func TestHistoryOfUsers(t *testing.T) {
 		calls []call
 		want  bool
 	}{
-		{"a batch ends", []call{create, {what: "get", from: 2, to: 3, answer: status("in_progress")},
+		{"a batch ends", []call{create,
+			{what: "get", from: 2, to: 3, answer: status("in_progress")},
 			{what: "get", from: 4, to: 5, answer: status("completed")}}, true},
 		{"a batch runs after its end", []call{create,
 			{what: "get", from: 2, to: 3, answer: status("completed")},
