@@ -61,6 +61,8 @@ func newInstallation(t *testing.T, tr *Trial) *installation {
 		t.Fatal(err)
 	}
 	access, secret := s3.Secrets(t)
+	// The binary with clocks that step takes minutes to build, with a standard library of its own.
+	binary := sized(Binary, SteppedBinary)(t)
 	for i, name := range in.names {
 		storage := s3.StartProxy(t, in.bucket)
 		l := &links{
@@ -71,7 +73,7 @@ func newInstallation(t *testing.T, tr *Trial) *installation {
 		in.links[name] = l
 		const cluster = "store.cluster."
 		step := time.Duration(i-1) * clocksApart / 2
-		in.daemons[name] = tr.Watch(NewDaemon(t, Options{Binary: SteppedBinary(t), ClockStep: step,
+		in.daemons[name] = tr.Watch(NewDaemon(t, Options{Binary: binary, ClockStep: step,
 			Args: []string{"--node", name}, Set: with(
 				"store.backend=cluster",
 				fmt.Sprintf(cluster+"metadata.url=postgres://%s@%s,%s/%s?sslmode=disable",
