@@ -89,11 +89,13 @@ KILLS  ?= 1000
 ROUNDS ?= 1
 ONLY   ?=
 SEED   ?=
+EVENTS ?= 1000
 
 .PHONY: chaos
 chaos: ## Run the fault suite in full and print its table.
 ## KILLS=1000 kills; ROUNDS=1 repetitions; ONLY=Nodes runs TestChaosNodes... alone; SEED repeats a run
-	cd e2e && $(GO) test -count=$(ROUNDS) -timeout 0 -run '^TestChaos$(ONLY)' -args -chaos -kills=$(KILLS) -seed=$(SEED)
+## EVENTS=1000 events in the chaos of a cluster
+	cd e2e && $(GO) test -count=$(ROUNDS) -timeout 0 -run '^TestChaos$(ONLY)' -args -chaos -kills=$(KILLS) -events=$(EVENTS) -seed=$(SEED)
 
 .PHONY: bench
 bench: ## Measure speed and memory (docs/benchmarks.md).

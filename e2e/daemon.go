@@ -28,6 +28,8 @@ type Options struct {
 	Set       []string // key=value
 	Roles     []string // default: all; without api only the address Admin answers
 	Args      []string
+	// ClockStep steps the wall clock of a SteppedBinary. Whole seconds.
+	ClockStep time.Duration
 	Files     int   // how many descriptors the process may open; default: as many as the test
 	MaxMemory int64 // bytes above which the process is killed and the test fails; 0: no limit
 }
@@ -106,7 +108,8 @@ func (d *Daemon) Start() {
 		limit := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, d.Files), "sh"}
 		cmd = exec.Command("sh", append(limit, cmd.Args...)...)
 	}
-	cmd.Env = append(os.Environ(), "TIDEFILL_API_KEYS="+d.Keys)
+	cmd.Env = append(os.Environ(), "TIDEFILL_API_KEYS="+d.Keys,
+		fmt.Sprintf("%s=%d", clockVariable, d.ClockStep/time.Second))
 	cmd.Stdout, cmd.Stderr = &d.log, &d.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -27,6 +27,7 @@ type Stub struct {
 	address string
 	server  *http.Server
 	handle  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, body []byte) bool]
+	sender  atomic.Pointer[string] // the daemon of the newest attempt
 	mu      sync.Mutex
 	ledger  map[string][]*Attempt // by digest of the body
 }
@@ -92,6 +93,7 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	digest := Digest(body)
 	attempt := &Attempt{Begin: time.Now(), Node: r.Header.Get(NodeHeader)}
+	s.sender.Store(&attempt.Node)
 	s.mu.Lock()
 	s.ledger[digest] = append(s.ledger[digest], attempt)
 	s.mu.Unlock()
@@ -159,6 +161,14 @@ func (s *Stub) Requests() int {
 		n += len(attempts)
 	}
 	return n
+}
+
+// Sender returns the daemon that sent the newest attempt; empty: nothing was sent.
+func (s *Stub) Sender() string {
+	if node := s.sender.Load(); node != nil {
+		return *node
+	}
+	return ""
 }
 
 // InFlight returns the number of requests without an answer.

@@ -252,6 +252,14 @@ func (s *Server) Promote(t testing.TB) {
 	s.Exec(t, "postgres", "SELECT pg_promote(true, 60)")
 }
 
+// Discard ends a server for good and removes its files, before the end of the test.
+func (s *Server) Discard(t testing.TB) {
+	t.Helper()
+	if err := s.end(); err != nil {
+		t.Fatalf("discard a server: %v", err)
+	}
+}
+
 // programs returns the directory of PostgreSQL's programs, of version 15 or later.
 func programs() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
