@@ -85,7 +85,7 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	if err := registerBuild(options.Registry, options.Version); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	if err := a.openStore(context.Background()); err != nil {
+	if err := a.awaitStore(); err != nil {
 		return nil, err
 	}
 	a.share()

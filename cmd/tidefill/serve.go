@@ -135,6 +135,7 @@ func runDaemon(
 	options.LogLevel.Set(cfg.Log.Level)
 	options.Logger = newLogger(cfg.Log.Format, options.LogLevel, stderr)
 	options.Version, options.Keys = version(), keys
+	options.Stop = ctx.Done()
 	daemon, err := app.New(cfg, options)
 	if err != nil {
 		return err

@@ -87,6 +87,10 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		Available: files.Available, FreeBytes: files.FreeBytes,
 		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}
+	if err := openBytes(ctx, o, cfg, db, backend, &opened); err != nil {
+		return nil, err
+	}
+	// The last one, since it registers metrics, and a start is tried again while a part is away.
 	if cfg.Live.URL != "" {
 		medium, err := redis.Open(ctx, cfg.Live, redis.Options{Progress: db, Logger: o.Logger,
 			Registerer: o.Registerer})
@@ -96,21 +100,29 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		opened.Add("Redis", medium.Close)
 		backend.Progress = medium
 	}
+	return backend, nil
+}
+
+// openBytes opens what holds files and results: the bucket, or the directory.
+func openBytes(
+	ctx context.Context, o store.OpenOptions, cfg Config, db *postgres.DB, backend *store.Backend,
+	opened *closing.List,
+) error {
 	if cfg.Objects.Bucket == "" {
-		return backend, claimDirectory(o.Directory, db.ClusterID())
+		return claimDirectory(o.Directory, db.ClusterID())
 	}
 	bucket, err := s3.Open(ctx, cfg.Objects, s3.Options{Cluster: db.ClusterID(), Logger: o.Logger})
 	if err != nil {
-		return nil, fmt.Errorf("store.cluster.objects: %w", err)
+		return fmt.Errorf("store.cluster.objects: %w", err)
 	}
 	opened.Add("bucket", bucket.Close)
 	journals, err := segments.Open(ctx, bucket, db.Segments(), segments.Options{Logger: o.Logger})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	opened.Add("journals", journals.Close)
 	backend.Blobs, backend.Journals = bucket.Blobs(), journals
-	return backend, nil
+	return nil
 }
 
 // refuseEmbedded returns an error if the directory holds an embedded store, whose files would be

@@ -55,7 +55,10 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 		}
 		password, err := readPassword(c)
 		conn.Password = password
-		return err
+		if err != nil {
+			return fmt.Errorf("%w: %w", errPassword, err)
+		}
+		return nil
 	}
 	pool.AfterConnect = prepareSession
 	return pool, nil
@@ -116,6 +119,9 @@ func execMode(ctx context.Context, c Config, pool *pgxpool.Config) (pgx.QueryExe
 	}
 	return pgx.QueryExecModeCacheStatement, err
 }
+
+// errPassword means that there is no password where the configuration says.
+var errPassword = errors.New("read the password")
 
 // readPassword reads the password from the environment or from its file. Errors never contain it.
 func readPassword(c Config) (string, error) {

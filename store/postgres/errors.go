@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -52,8 +53,17 @@ func translate(ctx context.Context, err error) error {
 	if isOurs(err) {
 		return err
 	}
+	if refusedAtOnce(err) {
+		return fmt.Errorf("%w: %w: %w", store.ErrUnavailable, store.ErrRefused, err)
+	}
 	// No answer: the connection failed, could not be made, or took too long.
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+}
+
+// refusedAtOnce reports whether a connection fails by the settings of this process.
+func refusedAtOnce(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &certificate) || errors.Is(err, errPassword)
 }
 
 // isOurs reports whether an error comes from this package and not from the connection.
@@ -95,10 +105,11 @@ func translateCode(err *pgconn.PgError) error {
 	switch class(err) {
 	case "28": // authorization
 		return fmt.Errorf("%w: the server refuses the user; check the user in url, and "+
-			"password_env or password_file: %w", store.ErrUnavailable, err)
+			"password_env or password_file: %w: %w", store.ErrUnavailable, store.ErrRefused,
+			err)
 	case "3D":
-		return fmt.Errorf("%w: there is no such database; create it, owned by the user: %w",
-			store.ErrUnavailable, err)
+		return fmt.Errorf("%w: there is no such database; create it, owned by the user: "+
+			"%w: %w", store.ErrUnavailable, store.ErrRefused, err)
 	// connection, state of the transaction, resources, a state that does not allow it, operators,
 	// system, internal
 	case "08", "25", "53", "55", "57", "58", "XX":

@@ -2,6 +2,7 @@ package s3
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -86,11 +87,19 @@ type failure struct {
 	kind   error
 	text   string
 	status int // of HTTP
+	// refused: only an operator can end it
+	refused bool
 }
 
 func (f *failure) Error() string { return f.kind.Error() + ": object storage: " + f.text }
 
-func (f *failure) Unwrap() error { return f.kind }
+// Unwrap returns the errors that callers distinguish.
+func (f *failure) Unwrap() []error {
+	if f.refused {
+		return []error{f.kind, store.ErrRefused}
+	}
+	return []error{f.kind}
+}
 
 // translate returns the error that callers distinguish, with the remedy.
 func translate(ctx context.Context, err error) error {
@@ -102,7 +111,9 @@ func translate(ctx context.Context, err error) error {
 	}
 	r, ok := responseOf(err)
 	if !ok {
-		return &failure{kind: store.ErrUnavailable, text: err.Error()}
+		var certificate *tls.CertificateVerificationError
+		return &failure{kind: store.ErrUnavailable, text: err.Error(),
+			refused: errors.As(err, &certificate)}
 	}
 	f := &failure{kind: store.ErrUnavailable, text: r.Code, status: r.StatusCode}
 	if r.Message != "" {
@@ -118,6 +129,7 @@ func translate(ctx context.Context, err error) error {
 		f.text += ": free or grant space"
 	case remedies[r.Code] != "":
 		f.text = remedies[r.Code] + " (" + f.text + ")"
+		f.refused = true
 	default:
 		f.text += fmt.Sprintf(" (HTTP %d)", r.StatusCode)
 	}

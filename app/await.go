@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+const (
+	// storeTryAfter is the time between two tries to open a store that is away.
+	storeTryAfter = time.Second
+	// storeLogAfter is the time between two lines of the log about it.
+	storeLogAfter = 30 * time.Second
+)
+
+// awaitStore opens the store. While a part of it is away it tries again, /readyz says why, and
+// users get 503. What only an operator can repair is an error at once.
+func (a *App) awaitStore() error {
+	err := a.openStore(context.Background())
+	if !isAway(err) {
+		return err
+	}
+	if listenErr := a.listen(); listenErr != nil {
+		return errors.Join(err, listenErr)
+	}
+	w := &waiting{reason: err.Error()}
+	defer w.serve(a.listener, answerAway)()
+	defer w.serve(a.adminListener, w.answerReadiness)()
+	var logged time.Time
+	for isAway(err) {
+		w.set(err.Error())
+		if time.Since(logged) >= storeLogAfter {
+			logged = time.Now()
+			a.log.Warn("the store is away; the start waits for it", "error", err)
+		}
+		select {
+		case <-a.options.Stop:
+			return fmt.Errorf("stopped while the start waited for the store: %w", err)
+		case <-time.After(storeTryAfter):
+		}
+		err = a.openStore(context.Background())
+	}
+	if err == nil {
+		a.log.Info("the store is back; the start continues")
+	}
+	return err
+}
+
+// isAway reports whether the store may come back without an operator.
+func isAway(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrRefused)
+}
+
+// waiting answers while the store is away.
+type waiting struct {
+	mu     sync.Mutex
+	reason string
+}
+
+func (w *waiting) set(reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reason = reason
+}
+
+// answerReadiness answers /healthz and /readyz, and nothing else.
+func (w *waiting) answerReadiness(out http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/healthz":
+		out.Write([]byte("ok\n"))
+		return
+	case "/readyz":
+	default:
+		http.Error(out, "the store is away; see /readyz", http.StatusServiceUnavailable)
+		return
+	}
+	w.mu.Lock()
+	state := readiness{Waiting: []string{"the store: " + w.reason}, Degraded: []string{}}
+	w.mu.Unlock()
+	out.Header().Set("Content-Type", "application/json")
+	out.WriteHeader(http.StatusServiceUnavailable)
+	json.NewEncoder(out).Encode(state)
+}
+
+// answerAway answers users as the API does for a store that is away.
+func answerAway(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", "2")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	fmt.Fprintln(w, `{"error":{"message":"The server's storage is unavailable; send the request `+
+		`again later.","type":"server_error","param":null,"code":"store_unavailable"}}`)
+}
+
+// serve answers on a listener until stop is called, which leaves the listener open. It does nothing
+// without a listener, or with TLS, whose certificates are not loaded yet.
+func (w *waiting) serve(l net.Listener, answer http.HandlerFunc) (stop func()) {
+	tcp, ok := l.(*net.TCPListener)
+	if !ok {
+		return func() {}
+	}
+	server := &http.Server{Handler: answer, ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(lent{tcp}) // it ends by stop
+	}()
+	return func() {
+		_ = server.Close()
+		<-served
+		_ = tcp.SetDeadline(time.Time{})
+	}
+}
+
+// lent is a listener that stays open when its server closes it.
+type lent struct{ *net.TCPListener }
+
+// Close ends Accept.
+func (l lent) Close() error { return l.SetDeadline(time.Now()) }
