@@ -153,7 +153,7 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 		Key:         key,
 		Fingerprint: fingerprint("batch", string(body)),
 		ID:          id,
-		Create: func(ctx context.Context) (store.Batch, error) {
+		Create: func(ctx context.Context, id string) (store.Batch, error) {
 			files, err := s.inputFiles(ctx, tenant, d)
 			if err != nil {
 				return store.Batch{}, err

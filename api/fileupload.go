@@ -185,7 +185,10 @@ func (s *Server) createFile(
 		return store.File{}, err
 	}
 	c.ID = f.ID
-	c.Create = func(ctx context.Context) (store.File, error) { return f, s.meta.CreateFile(ctx, f) }
+	c.HasBytes = true
+	c.Create = func(ctx context.Context, _ string) (store.File, error) {
+		return f, s.meta.CreateFile(ctx, f)
+	}
 	c.Load = func(ctx context.Context, id string) (store.File, error) {
 		return s.meta.File(ctx, f.Tenant, id)
 	}

@@ -38,8 +38,11 @@ func idempotencyKeyOf(r *http.Request) (string, error) {
 type creation[T any] struct {
 	Key         string // the request's Idempotency-Key; empty: always create
 	Fingerprint string // of the request's body
-	ID          string // of the object that Create makes
-	Create      func(ctx context.Context) (T, error)
+	ID          string // of the object that Create makes, unless it is made again
+	// Create makes the object with an ID. store.ErrExists: another process has made it.
+	Create func(ctx context.Context, id string) (T, error)
+	// HasBytes reports whether bytes are stored under ID already, so that no other ID is possible.
+	HasBytes bool
 	// Load returns the object, or store.ErrNotFound.
 	Load func(ctx context.Context, id string) (T, error)
 }
@@ -56,7 +59,7 @@ func createOnce[T any](
 	ctx context.Context, s *Server, c creation[T],
 ) (made T, fresh bool, err error) {
 	if c.Key == "" {
-		made, err = c.Create(ctx)
+		made, err = c.Create(ctx, c.ID)
 		return made, true, err
 	}
 	tenant := tenantOf(ctx)
@@ -68,16 +71,7 @@ func createOnce[T any](
 			return made, false, fmt.Errorf("store idempotency key: %w", err)
 		}
 		if fresh {
-			creating := tenant + " " + c.Key
-			s.creating.Store(creating, true)
-			defer s.creating.Delete(creating)
-			made, err := c.Create(ctx)
-			if err != nil {
-				ctx, cancel := cleanupContext(ctx)
-				defer cancel()
-				err = errors.Join(err, s.meta.Forget(ctx, tenant, c.Key))
-			}
-			return made, true, err
+			return create(ctx, s, c, c.ID)
 		}
 		first, id, at, err := parseClaim(stored)
 		if err != nil {
@@ -101,10 +95,40 @@ func createOnce[T any](
 				RetryAfter: time.Second,
 			}
 		}
+		if !c.HasBytes {
+			// With the same ID, a first process that was only held up can't make a second object.
+			return create(ctx, s, c, id)
+		}
 		if err := s.meta.Forget(ctx, tenant, c.Key); err != nil {
 			return made, false, fmt.Errorf("remove idempotency key: %w", err)
 		}
 	}
+}
+
+// create creates the object of a stored key, or returns the one that another process has created
+// in the meantime.
+func create[T any](
+	ctx context.Context, s *Server, c creation[T], id string,
+) (made T, fresh bool, err error) {
+	tenant := tenantOf(ctx)
+	creating := tenant + " " + c.Key
+	s.creating.Store(creating, true)
+	defer s.creating.Delete(creating)
+	began := s.now()
+	made, err = c.Create(ctx, id)
+	switch {
+	case err == nil:
+		return made, true, nil
+	case errors.Is(err, store.ErrExists):
+		made, err = c.Load(ctx, id)
+		return made, false, err
+	case s.now().Sub(began) < maxCreationTime:
+		// Later the key may be that of another process, which creates the object now.
+		ctx, cancel := cleanupContext(ctx)
+		defer cancel()
+		err = errors.Join(err, s.meta.Forget(ctx, tenant, c.Key))
+	}
+	return made, false, err
 }
 
 func parseClaim(stored string) (fingerprint, id string, at time.Time, err error) {

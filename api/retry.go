@@ -56,7 +56,7 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 		Key:         key,
 		Fingerprint: fingerprint("retry", b.ID, string(body)),
 		ID:          id,
-		Create: func(ctx context.Context) (store.Batch, error) {
+		Create: func(ctx context.Context, id string) (store.Batch, error) {
 			return s.submitRetry(ctx, b, id, d, now)
 		},
 		Load: func(ctx context.Context, id string) (store.Batch, error) {

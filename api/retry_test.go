@@ -257,3 +257,36 @@ func TestSlowRetryIsMadeOnce(t *testing.T) {
 		t.Errorf("one key created %v and %v", made["id"], again["id"])
 	}
 }
+
+// A process that was held up for longer than a key without an object is believed creates nothing
+// after another process has created the retry.
+func TestHeldUpRetryIsMadeOnce(t *testing.T) {
+	slow := &slowBlobs{release: make(chan struct{})}
+	s := newService(t, func(_ *Config, d *Deps) { slow.Blobs = d.Blobs; d.Blobs = slow })
+	id := s.create(line("a"))["id"].(string)
+	s.end(id, []string{`"a"`})
+	slow.held = make(chan struct{})
+	release := sync.OnceFunc(func() { close(slow.release) })
+	defer release()
+	retry := func() answer {
+		return s.post("/v1/batches/"+id+"/retry", "{}", "Idempotency-Key", "k")
+	}
+	first := make(chan answer, 1)
+	go func() { first <- retry() }()
+	<-slow.held
+	s.clock.advance(maxCreationTime + time.Second)
+	s.server.creating.Clear() // another process does not know of the first request
+	made := retry().ok()["id"]
+	release()
+	if late := (<-first).ok()["id"]; late != made {
+		t.Errorf("one key created %v and %v", made, late)
+	}
+	if again := retry().ok()["id"]; again != made {
+		t.Errorf("the key gives %v, it created %v", again, made)
+	}
+	for path, want := range map[string]int{"/v1/batches": 2, "/v1/files?purpose=batch": 2} {
+		if all := s.get(path).ok()["data"].([]any); len(all) != want {
+			t.Errorf("%s lists %d objects, want %d", path, len(all), want)
+		}
+	}
+}

@@ -98,10 +98,11 @@ func (s *Server) createUpload(w http.ResponseWriter, r *http.Request) error {
 		Key:         key,
 		Fingerprint: fingerprint("upload", string(body)),
 		ID:          u.ID,
-		Create: func(ctx context.Context) (store.Upload, error) {
+		Create: func(ctx context.Context, id string) (store.Upload, error) {
 			if err := s.checkPending(ctx, u.Tenant); err != nil {
 				return u, err
 			}
+			u.ID = id
 			return u, s.meta.CreateUpload(ctx, u)
 		},
 		Load: func(ctx context.Context, id string) (store.Upload, error) {
