@@ -10,7 +10,7 @@ import (
 
 // knowledge is the state of the information on a runner.
 //
-//	     an observation           none for AgingAfter        none for StaleAfter
+//	     an observation           none for agingAfter        none for StaleAfter
 //	FRESH ◄──────────────── any   FRESH ──────────────────► AGING ──────────────────► STALE
 //	any ── BrokenLines lines broken in a row ──► UNREACHABLE
 type knowledge uint8
@@ -33,6 +33,9 @@ type staleness struct {
 	ceiling      float64   // maximum number of lines; infinite after a time of state fresh
 	good         float64   // number of lines when the state was last fresh
 	samples      int       // number of observations since the state is fresh again
+	// last is the time between the last two observations, and every the shorter one of that and
+	// of the one before: a single long silence is not usual.
+	last, every time.Duration
 }
 
 // recovered is the number of observations after which the ceiling rises.
@@ -44,11 +47,18 @@ func newStaleness(now time.Time) staleness {
 
 // observed records an observation of the runner that was made at the given time.
 func (s *staleness) observed(at time.Time) {
-	if at.After(s.lastObserved) {
+	if gap := at.Sub(s.lastObserved); gap > 0 {
+		s.every, s.last = min(gap, s.last), gap
 		s.lastObserved = at
 	}
 	s.broken = 0
 	s.samples++
+}
+
+// agingAfter returns the silence after which the state is aging. Where metrics come every half
+// minute, as in many installations of Prometheus, that much silence says nothing.
+func (s *staleness) agingAfter(cfg Staleness) time.Duration {
+	return max(cfg.AgingAfter, min(2*s.every, cfg.StaleAfter))
 }
 
 // lineBroke records a line that ended without an answer.
@@ -67,7 +77,7 @@ func (s *staleness) pass(now time.Time, dt time.Duration, lines float64, cfg Sta
 		s.state = unreachable
 	case age > cfg.StaleAfter:
 		s.state = stale
-	case age > cfg.AgingAfter:
+	case age > s.agingAfter(cfg):
 		s.state = aging
 	default:
 		s.state = fresh

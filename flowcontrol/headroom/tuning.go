@@ -186,7 +186,8 @@ type Brake struct {
 
 // Staleness sets how the allowance shrinks while there are no observations of a runner.
 type Staleness struct {
-	// AgingAfter is the silence after which a runner's lines no longer grow. Default: 15s.
+	// AgingAfter is the silence after which a runner's lines no longer grow, or twice the usual
+	// time between two observations where that is longer, up to stale_after. Default: 15s.
 	AgingAfter time.Duration `yaml:"aging_after"`
 	// StaleAfter is the silence after which they shrink. Default: 60s.
 	StaleAfter time.Duration `yaml:"stale_after"`
