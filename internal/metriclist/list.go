@@ -18,6 +18,8 @@ import (
 	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/store/cluster"
+	"github.com/tidefill/tidefill/store/postgres"
 	"github.com/tidefill/tidefill/store/redis"
 )
 
@@ -29,8 +31,9 @@ type Metric struct {
 	Help   string
 }
 
-// List returns the metrics of a daemon that scales a pool, uses Redis and has the default
-// configuration otherwise, by name. Those of the Go runtime and of the process are not among them.
+// List returns the metrics of a daemon that scales a pool, has the cluster store with Redis and the
+// default configuration otherwise, by name. Those of the Go runtime and of the process are not
+// among them.
 func List() (_ []Metric, err error) {
 	dir, err := os.MkdirTemp("", "tidefill-metrics-")
 	if err != nil {
@@ -56,6 +59,10 @@ func List() (_ []Metric, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, medium.Close()) }()
+	noStats := func() (s postgres.PoolStats) { return s }
+	if err := cluster.NewMetrics().Register(r, noStats); err != nil {
+		return nil, err
+	}
 	return r.list()
 }
 

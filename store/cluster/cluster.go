@@ -60,7 +60,9 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	if err := refuseEmbedded(o.Directory); err != nil {
 		return nil, err
 	}
-	db, err := postgres.Open(ctx, cfg.Metadata, postgres.Options{Expiry: o.Expiry})
+	measured := NewMetrics()
+	db, err := postgres.Open(ctx, cfg.Metadata, postgres.Options{Expiry: o.Expiry,
+		Observe: measured.transaction})
 	if err != nil {
 		return nil, fmt.Errorf("store.cluster.metadata: %w", err)
 	}
@@ -87,10 +89,10 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		Available: files.Available, FreeBytes: files.FreeBytes,
 		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}
-	if err := openBytes(ctx, o, cfg, db, backend, &opened); err != nil {
+	if err := openBytes(ctx, o, cfg, db, backend, measured, &opened); err != nil {
 		return nil, err
 	}
-	// The last one, since it registers metrics, and a start is tried again while a part is away.
+	// Metrics are registered last, since a start is tried again while a part is away.
 	if cfg.Live.URL != "" {
 		medium, err := redis.Open(ctx, cfg.Live, redis.Options{Progress: db, Logger: o.Logger,
 			Registerer: o.Registerer})
@@ -100,23 +102,28 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		opened.Add("Redis", medium.Close)
 		backend.Progress = medium
 	}
+	if err := measured.Register(o.Registerer, db.PoolStats); err != nil {
+		return nil, fmt.Errorf("register the metrics of the cluster store: %w", err)
+	}
 	return backend, nil
 }
 
 // openBytes opens what holds files and results: the bucket, or the directory.
 func openBytes(
 	ctx context.Context, o store.OpenOptions, cfg Config, db *postgres.DB, backend *store.Backend,
-	opened *closing.List,
+	measured *Metrics, opened *closing.List,
 ) error {
 	if cfg.Objects.Bucket == "" {
 		return claimDirectory(o.Directory, db.ClusterID())
 	}
-	bucket, err := s3.Open(ctx, cfg.Objects, s3.Options{Cluster: db.ClusterID(), Logger: o.Logger})
+	bucket, err := s3.Open(ctx, cfg.Objects, s3.Options{Cluster: db.ClusterID(), Logger: o.Logger,
+		Observe: measured.request})
 	if err != nil {
 		return fmt.Errorf("store.cluster.objects: %w", err)
 	}
 	opened.Add("bucket", bucket.Close)
-	journals, err := segments.Open(ctx, bucket, db.Segments(), segments.Options{Logger: o.Logger})
+	journals, err := segments.Open(ctx, bucket, db.Segments(), segments.Options{Logger: o.Logger,
+		Observe: measured.commit})
 	if err != nil {
 		return err
 	}

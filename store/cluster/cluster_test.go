@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	testpostgres "github.com/tidefill/tidefill/internal/testservers/postgres"
 	testredis "github.com/tidefill/tidefill/internal/testservers/redis"
 	tests3 "github.com/tidefill/tidefill/internal/testservers/s3"
@@ -74,6 +76,35 @@ func TestProcessesShareABucket(t *testing.T) {
 	database, server := testpostgres.Shared(t).NewDatabase(t), tests3.Start(t)
 	testShared(t, mustOpen(t, inBucket(t, options(t, database, "", "a"), server)),
 		mustOpen(t, inBucket(t, options(t, database, "", "b"), server)))
+}
+
+func TestMetricsShowTheBackends(t *testing.T) {
+	database, server := testpostgres.Shared(t).NewDatabase(t), tests3.Start(t)
+	registry := prometheus.NewRegistry()
+	o := inBucket(t, options(t, database, "", "a"), server)
+	o.Registerer = registry
+	testShared(t, mustOpen(t, o), mustOpen(t, inBucket(t, options(t, database, "", "b"), server)))
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			counts[f.GetName()] += float64(m.GetHistogram().GetSampleCount()) +
+				m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	for _, name := range []string{"tidefill_postgres_transaction_seconds",
+		"tidefill_postgres_connections", "tidefill_postgres_connections_limit",
+		"tidefill_postgres_connections_opened_total", "tidefill_bucket_request_seconds"} {
+		if counts[name] <= 0 {
+			t.Errorf("%s is %v after a file was stored", name, counts[name])
+		}
+	}
+	if failed := counts["tidefill_postgres_unavailable_total"]; failed != 0 {
+		t.Errorf("%v transactions failed", failed)
+	}
 }
 
 func testShared(t *testing.T, a, b *store.Backend) {
