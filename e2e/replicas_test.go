@@ -68,8 +68,9 @@ type readiness struct {
 	Waiting  []string
 	Degraded []string
 	Roles    map[string]struct {
-		Ready bool
-		State string
+		Ready   bool
+		Waiting []string
+		State   string
 	}
 }
 

@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers/postgres"
+	"github.com/tidefill/tidefill/internal/testservers/redis"
+)
+
+// storeTimeout is the limit of a call of the database in tests of outages.
+const storeTimeout = 2 * time.Second
+
+// While PostgreSQL is away every request of users is answered 503 soon, batches pause, and the
+// daemons say why. Then batches go on by themselves, and every line has one result.
+func TestUsersSeeThatPostgreSQLIsAway(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		suspended bool // else killed
+		live      bool // beside Redis
+		full      bool // only in the full suite
+	}{
+		{"killed", false, false, false},
+		{"suspended beside Redis", true, true, false},
+		{"suspended", true, false, true},
+		{"killed beside Redis", false, true, true},
+	} {
+		if test.full && !sized(false, true) {
+			continue
+		}
+		t.Run(test.name, func(t *testing.T) {
+			server := postgres.Start(t)
+			set := clusterStore(t, server)
+			if test.live {
+				set = append(set, liveStore(redis.Start(t))...)
+			}
+			testDatabaseOutage(t, func() (heal func()) {
+				if test.suspended {
+					return server.Suspend(t)
+				}
+				server.Kill(t)
+				return func() { server.Restart(t) }
+			}, test.live, set...)
+		})
+	}
+}
+
+func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set ...string) {
+	tr := begin(t, "users while PostgreSQL is away")
+	r := startReplicas(t, tr, append(set,
+		"store.cluster.metadata.tuning.timeout="+storeTimeout.String())...)
+	o, inputs := r.objects(t)
+	c := r.api[0].Client()
+
+	uploading := c.BeginUpload(NewLines("interrupted", "m", 10).Content)
+	heal := hit()
+	began := time.Now()
+	defer func() { heal() }()
+	interrupted := uploading.End()
+	// A request makes a few calls, each of which may use up its time: those that fail clean up.
+	slowest := c.CheckRefused(t, 3*storeTimeout+2*time.Second, UserRequests(o))
+	t.Logf("the slowest request was refused after %v", slowest.Round(10*time.Millisecond))
+	if answer := <-interrupted; answer.Status != http.StatusServiceUnavailable {
+		t.Errorf("an upload in progress: got %d %s, want 503", answer.Status, answer.Body)
+	}
+
+	await(t, nodeLease+10*time.Second, "that no line is sent", func() bool {
+		return r.stub.InFlight() == 0 && r.leaderSays(t, "store_unreachable")
+	})
+	t.Logf("paused after %v", time.Since(began).Round(10*time.Millisecond))
+	sent := r.stub.Requests()
+	for name, d := range r.daemons {
+		role, _, _ := strings.Cut(name, "-")
+		ready := d.Readiness(t)
+		if ready.Ready || !strings.HasPrefix(strings.Join(ready.Roles[role].Waiting, ";"),
+			"the store: ") {
+			t.Errorf("/readyz of %s: %+v", name, ready)
+		}
+		out, status := d.Run("explain", "--admin", "http://"+d.Admin)
+		if status != 0 || !strings.Contains(out, "Not ready: the store: ") {
+			t.Errorf("explain at %s: status %d\n%s", name, status, out)
+		}
+		if reason := d.PoolReason(t); live && reason != "store_unreachable" {
+			t.Errorf("%s shows the reason %q although Redis has another one", name, reason)
+		}
+	}
+	if again := r.stub.Requests(); again > sent {
+		t.Errorf("%d lines were sent while PostgreSQL was away for longer than the lease",
+			again-sent)
+	}
+
+	heal()
+	heal = func() {}
+	healed := time.Now()
+	c.AwaitAnswers(t, 30*time.Second, UserRequests(o))
+	await(t, 30*time.Second, "that lines are sent again", func() bool {
+		return r.stub.Requests() > sent
+	})
+	t.Logf("lines are sent again after %v", time.Since(healed).Round(10*time.Millisecond))
+	tr.Tried++
+	c.CheckFiles(t)
+	r.checkResults(t, tr, inputs)
+	if tr.Resent = r.resent(inputs[o.Running]); tr.Resent > 3*nodePerRunner {
+		t.Errorf("%d lines were sent again", tr.Resent)
+	}
+}
+
+// objects makes the objects of a user: a batch that has ended and one that runs. inputs are those
+// of both.
+func (r *replicas) objects(t *testing.T) (o Objects, inputs map[string]Lines) {
+	t.Helper()
+	c := r.api[0].Client()
+	few, many := NewLines("ended", "m", 20), NewLines("running", "m", 4000)
+	ended := c.Submit(t, few.Content, "")
+	ended = c.AwaitEnd(t, ended.ID, time.Minute)
+	running := c.Submit(t, many.Content, "")
+	o = Objects{Ended: ended.ID, Running: running.ID, Input: ended.InputFileID}
+	if ended.OutputFileID == nil {
+		t.Fatalf("batch %s has no output: %+v", ended.ID, ended)
+	}
+	o.Output = *ended.OutputFileID
+	var made struct{ ID string }
+	if err := c.json("POST", "/v1/uploads", "application/json", strings.NewReader(
+		`{"filename":"in.jsonl","purpose":"batch","mime_type":"text/plain","bytes":10}`),
+		&made); err != nil {
+		t.Fatal(err)
+	}
+	o.Upload, o.Part = made.ID, "part_none"
+	c.Await(t, running.ID, 30*time.Second, func(b Batch) bool {
+		return b.RequestCounts.Completed > 0 && len(r.stub.AttemptList(many)) > 100
+	})
+	return o, map[string]Lines{ended.ID: few, running.ID: many}
+}
+
+// resent returns how many requests of the lines there were beyond one of each.
+func (r *replicas) resent(lines Lines) int {
+	return len(r.stub.AttemptList(lines)) - len(lines.Bodies)
+}
+
+// leaderSays reports whether the daemon that leads shows the reason for its pool.
+func (r *replicas) leaderSays(t *testing.T, reason string) bool {
+	t.Helper()
+	for _, d := range r.dispatch {
+		if d.PoolReason(t) == reason {
+			return true
+		}
+	}
+	return false
+}
