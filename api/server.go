@@ -175,7 +175,11 @@ func (s *Server) Handler() http.Handler { return s.middleware(s.mux) }
 // nudge notifies dispatchers that a batch is new or changed.
 func (s *Server) nudge(batchID string) { s.deps.Nudge(batchID) }
 
+// cleanupLimit is how long an answer waits for the removal of what its request has left. What
+// remains is an orphan, which is removed later.
+const cleanupLimit = 10 * time.Second
+
 // cleanupContext returns a context for cleaning up after a request, which may have ended already.
 func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanupLimit)
 }

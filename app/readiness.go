@@ -2,7 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tidefill/tidefill/config"
@@ -48,8 +51,9 @@ func (a *App) readiness(ctx context.Context) readiness {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	if err := a.store.Records.Ping(ctx); err != nil {
-		common = append(common, "the store: "+err.Error())
+	database, bucket := a.pingStore(ctx)
+	if database != "" {
+		common = append(common, "the store: "+database)
 	}
 	r.Waiting = append(r.Waiting, common...)
 	for _, role := range a.cfg.Roles {
@@ -59,6 +63,9 @@ func (a *App) readiness(ctx context.Context) readiness {
 		one.Ready = len(one.Waiting) == 0
 		r.Roles[role] = one
 	}
+	if bucket != "" {
+		r.Degraded = append(r.Degraded, "the bucket: "+bucket)
+	}
 	if away := a.sharing.degraded(); away != "" {
 		r.Degraded = append(r.Degraded, away)
 	}
@@ -67,6 +74,27 @@ func (a *App) readiness(ctx context.Context) readiness {
 	}
 	r.Ready = len(r.Waiting) == 0
 	return r
+}
+
+// pingStore returns why the records can't be used now, and why the bucket can't; empty: they can.
+// Both are asked at once: either may use up the time.
+func (a *App) pingStore(ctx context.Context) (database, bucket string) {
+	say := func(err error) string {
+		switch {
+		case err == nil:
+			return ""
+		case errors.Is(err, context.DeadlineExceeded):
+			return fmt.Sprintf("no answer within %v", pingTimeout)
+		}
+		return err.Error()
+	}
+	var pings sync.WaitGroup
+	if a.store.BucketAway != nil {
+		pings.Go(func() { bucket = say(a.store.BucketAway(ctx)) })
+	}
+	database = say(a.store.Records.Ping(ctx))
+	pings.Wait()
+	return database, bucket
 }
 
 // roleReadiness checks what only one role needs.

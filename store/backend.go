@@ -44,6 +44,9 @@ type Backend struct {
 	Spool    Spool
 	// Available returns the reason why the local medium can't be used; nil: it can.
 	Available func() error
+	// BucketAway returns the reason why the bucket with files and results can't be used now, or nil.
+	// It is nil if there is no bucket.
+	BucketAway func(ctx context.Context) error
 	// FreeBytes returns the free space of the local medium.
 	FreeBytes func() (uint64, error)
 	// OtherNodes returns the names of the other processes that have the local medium open.

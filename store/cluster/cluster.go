@@ -129,6 +129,7 @@ func openBytes(
 	}
 	opened.Add("journals", journals.Close)
 	backend.Blobs, backend.Journals = bucket.Blobs(), journals
+	backend.BucketAway = bucket.Away
 	return nil
 }
 

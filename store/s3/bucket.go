@@ -32,6 +32,7 @@ type Bucket struct {
 	encryption encrypt.ServerSide
 	writing    *room
 	reading    *room
+	health     health
 
 	stop    context.CancelFunc
 	running sync.WaitGroup // background work: aborts, and the collection of parts

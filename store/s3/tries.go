@@ -50,6 +50,7 @@ func (b *Bucket) tryOnce(
 		err = errStalled
 	}
 	b.opts.Observe(name, time.Since(start), err)
+	b.health.note(ctx, err)
 	return err
 }
 
