@@ -47,10 +47,9 @@ type creation[T any] struct {
 	Load func(ctx context.Context, id string) (T, error)
 }
 
-// maxCreationTime is the age from which a key without an object no longer belongs to a request in
-// progress, unless this process is handling it. A key is stored just before its object, except by
-// retries, which copy lines in between. An older key without an object was left by a crash, or its
-// object was deleted.
+// maxCreationTime is the age from which the key of an object with bytes, which does not exist, no
+// longer belongs to a request in progress, unless this process is handling it. A key is stored just
+// before its object. An older key without an object was left by a crash, or its object was deleted.
 const maxCreationTime = 10 * time.Second
 
 // createOnce creates the object, or returns the one that an earlier request with the same key has
@@ -87,7 +86,7 @@ func createOnce[T any](
 			return made, false, err
 		}
 		if _, busy := s.creating.Load(tenant + " " + c.Key); busy ||
-			s.now().Sub(at) < maxCreationTime {
+			c.HasBytes && s.now().Sub(at) < maxCreationTime {
 			return made, false, &httpError{
 				Status: http.StatusConflict, Type: invalidRequest, Code: "idempotency_in_progress",
 				Message: "The first request with this Idempotency-Key is still being handled; " +
@@ -96,7 +95,8 @@ func createOnce[T any](
 			}
 		}
 		if !c.HasBytes {
-			// With the same ID, a first process that was only held up can't make a second object.
+			// With the same ID, a first process that is only held up, or whose database is, can't
+			// make a second object.
 			return create(ctx, s, c, id)
 		}
 		if err := s.meta.Forget(ctx, tenant, c.Key); err != nil {
@@ -122,6 +122,8 @@ func create[T any](
 	case errors.Is(err, store.ErrExists):
 		made, err = c.Load(ctx, id)
 		return made, false, err
+	case !c.HasBytes && outcomeUnknown(err):
+		// The key stays, since the object may exist, or come to exist: the request is sent again.
 	case s.now().Sub(began) < maxCreationTime:
 		// Later the key may be that of another process, which creates the object now.
 		ctx, cancel := cleanupContext(ctx)
@@ -129,6 +131,12 @@ func create[T any](
 		err = errors.Join(err, s.meta.Forget(ctx, tenant, c.Key))
 	}
 	return made, false, err
+}
+
+// outcomeUnknown reports whether a write that failed may have happened, or may happen yet.
+func outcomeUnknown(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 func parseClaim(stored string) (fingerprint, id string, at time.Time, err error) {

@@ -60,3 +60,48 @@ func TestAStoreThatIsUnavailableIsA503(t *testing.T) {
 
 // switchable is a store that a test can replace.
 type switchable struct{ Metadata }
+
+// silent is a store whose next creation of a batch gets no answer.
+type silent struct {
+	Metadata
+	lost, commits bool // the next one does not answer; it is made all the same
+}
+
+func (m *silent) CreateBatch(ctx context.Context, b store.Batch, files ...store.File) error {
+	if !m.lost {
+		return m.Metadata.CreateBatch(ctx, b, files...)
+	}
+	m.lost = false
+	if m.commits {
+		if err := m.Metadata.CreateBatch(ctx, b, files...); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("create batch: %w: the connection was cut", store.ErrUnavailable)
+}
+
+// A request whose outcome is unknown is sent again with its key, and makes no second batch.
+func TestAnUnknownOutcomeMakesNoSecondBatch(t *testing.T) {
+	for what, commits := range map[string]bool{"it was made": true, "it was not": false} {
+		t.Run(what, func(t *testing.T) {
+			meta := &silent{commits: commits}
+			s := newService(t, func(_ *Config, d *Deps) {
+				meta.Metadata = d.Metadata
+				d.Metadata = meta
+			})
+			body := fmt.Sprintf(
+				`{"input_file_id":%q,"endpoint":"/v1/chat/completions","completion_window":"24h"}`,
+				s.upload(line("a")))
+			meta.lost = true
+			create := func() answer { return s.post("/v1/batches", body, "Idempotency-Key", "k") }
+			create().refused(503, "", "store_unavailable")
+			id := create().ok()["id"]
+			if again := create().ok()["id"]; again != id {
+				t.Errorf("the key has the batches %v and %v", id, again)
+			}
+			if all := s.get("/v1/batches").ok()["data"].([]any); len(all) != 1 {
+				t.Errorf("got %d batches, want 1", len(all))
+			}
+		})
+	}
+}
