@@ -25,6 +25,8 @@ var heartbeatText = []byte(": heartbeat\n\n")
 //	reason    why no line is started, or why the batch ended early, when that changes
 //	done      the batch object at its end; the last event
 //
+// While the store is away the stream stays open, and a reason says so.
+//
 // Events contain the present state, not what happened, so a client that reconnects needs no past
 // events. Last-Event-ID is ignored.
 func (s *Server) batchEvents(w http.ResponseWriter, r *http.Request) error {
@@ -83,14 +85,21 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snaps
 	defer heartbeat.Stop()
 	for {
 		last, next := s.watch.latest(now.batch.ID)
-		if last != nil && last.err != nil {
-			return last.err
+		var ended bool
+		var err error
+		switch {
+		case last != nil && errors.Is(last.err, store.ErrUnavailable):
+			err = stream.reportAway(now)
+		case last != nil && last.err != nil:
+			err = last.err
+		default:
+			// a round may have started before the stream
+			if last != nil && last.batch.Version >= now.batch.Version {
+				now = last
+			}
+			ended, err = stream.report(now)
 		}
-		// a round may have started before the stream
-		if last != nil && last.batch.Version >= now.batch.Version {
-			now = last
-		}
-		if ended, err := stream.report(now); ended || err != nil {
+		if ended || err != nil {
 			return err
 		}
 		select {
@@ -104,7 +113,8 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snaps
 			}
 			var deleted error
 			// a watch does not report deletions
-			if onOwnStack(func() { _, deleted = s.batch(r) }); deleted != nil {
+			if onOwnStack(func() { _, deleted = s.batch(r) }); deleted != nil &&
+				!errors.Is(deleted, store.ErrUnavailable) {
 				return deleted
 			}
 		case <-next:
@@ -152,6 +162,27 @@ func (e *eventStream) report(of *snapshot) (ended bool, err error) {
 		e.send(b.State.Terminal(), "done", of, now),
 	)
 	return b.State.Terminal(), err
+}
+
+// storeAway is the reason of an event while the store is away.
+const storeAway = "store_unreachable: The store can't be reached, so nothing newer is known of " +
+	"the batch. Wait: it goes on when the store is back."
+
+// reportAway sends, once, that the store is away.
+func (e *eventStream) reportAway(of *snapshot) error {
+	if e.reason.waiting == storeAway {
+		return nil
+	}
+	if e.state == (stateEvent{}) { // the stream begins
+		if _, err := e.report(of); err != nil {
+			return err
+		}
+	}
+	e.reason.waiting = storeAway
+	waiting := storeAway
+	// Not the text that other streams share: it holds the snapshot's own reason.
+	return e.send(true, "reason", &snapshot{batch: store.Batch{Version: of.batch.Version}},
+		reasonObject{&waiting, of.shown.Tidefill.Reason})
 }
 
 type stateEvent struct {

@@ -3,8 +3,12 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidefill/tidefill/store"
@@ -111,6 +115,47 @@ func (failingChanges) ChangedBatches(
 	context.Context, store.Cursor, int,
 ) ([]string, store.Cursor, error) {
 	return nil, "", errors.New("disk failure")
+}
+
+// outage is a store that can be away for a while.
+type outage struct {
+	Metadata
+	away atomic.Bool
+}
+
+func (m *outage) ChangedBatches(
+	ctx context.Context, after store.Cursor, limit int,
+) ([]string, store.Cursor, error) {
+	if m.away.Load() {
+		return nil, "", fmt.Errorf("list changes: %w: secret", store.ErrUnavailable)
+	}
+	return m.Metadata.ChangedBatches(ctx, after, limit)
+}
+
+// A stream says that the store is away, and goes on when it is back.
+func TestStreamsOutliveAnOutage(t *testing.T) {
+	meta := &outage{}
+	s := newService(t, func(_ *Config, d *Deps) {
+		meta.Metadata = d.Metadata
+		d.Metadata = meta
+	})
+	id := s.reading(s.upload(line("a")), store.InProgress).ID
+	var got []string
+	meta.away.Store(true) // before the first round
+	readEvents(t, s.listen(id), func(e event) bool {
+		got = append(got, e.name)
+		if e.name != "reason" {
+			return false
+		}
+		if strings.Contains(e.data, `"waiting":"store_unreachable: `) {
+			meta.away.Store(false)
+			return false
+		}
+		return strings.Contains(e.data, `"waiting":null`)
+	})
+	if want := []string{"state", "reason", "reason"}; !slices.Equal(got, want) {
+		t.Errorf("got the events %v, want %v", got, want)
+	}
 }
 
 func TestStreamsEndWhenTheStoreFails(t *testing.T) {

@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +58,7 @@ func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set .
 	o, inputs := r.objects(t)
 	c := r.api[0].Client()
 
+	events := c.Follow(t, o.Running)
 	uploading := c.BeginUpload(NewLines("interrupted", "m", 10).Content)
 	heal := hit()
 	began := time.Now()
@@ -66,6 +71,9 @@ func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set .
 		t.Errorf("an upload in progress: got %d %s, want 503", answer.Status, answer.Body)
 	}
 
+	events.Await(t, "the store is away", func(e Event) bool {
+		return e.Name == "reason" && strings.Contains(string(e.Data), `"store_unreachable: `)
+	})
 	await(t, nodeLease+10*time.Second, "that no line is sent", func() bool {
 		return r.stub.InFlight() == 0 && r.leaderSays(t, "store_unreachable")
 	})
@@ -100,6 +108,7 @@ func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set .
 	})
 	t.Logf("lines are sent again after %v", time.Since(healed).Round(10*time.Millisecond))
 	tr.Tried++
+	events.Await(t, "done", func(e Event) bool { return e.Name == "done" })
 	c.CheckFiles(t)
 	r.checkResults(t, tr, inputs)
 	if tr.Resent = r.resent(inputs[o.Running]); tr.Resent > 3*nodePerRunner {
@@ -112,7 +121,7 @@ func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set .
 func (r *replicas) objects(t *testing.T) (o Objects, inputs map[string]Lines) {
 	t.Helper()
 	c := r.api[0].Client()
-	few, many := NewLines("ended", "m", 20), NewLines("running", "m", 4000)
+	few, many := NewLines("ended", "m", 20), NewLines("running", "m", 2500)
 	ended := c.Submit(t, few.Content, "")
 	ended = c.AwaitEnd(t, ended.ID, time.Minute)
 	running := c.Submit(t, many.Content, "")
@@ -148,4 +157,85 @@ func (r *replicas) leaderSays(t *testing.T, reason string) bool {
 		}
 	}
 	return false
+}
+
+// Connections to PostgreSQL are cut again and again. Users who repeat refused requests with their
+// keys get one batch for each, and never an internal error.
+func TestUsersWhileConnectionsAreCut(t *testing.T) {
+	tr := begin(t, "users while connections to PostgreSQL are cut")
+	server := postgres.Start(t)
+	r := startReplicas(t, tr, clusterStore(t, server)...)
+	lines := NewLines("cut", "m", 3)
+	input, err := r.api[0].Client().Upload(lines.Content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const users, each = 4, 15
+	var refused, unknown atomic.Int64
+	var all sync.WaitGroup
+	made := make([][]string, users)
+	for user := range users {
+		all.Go(func() {
+			for i := range each {
+				key := fmt.Sprintf("cut-%d-%d", user, i)
+				for try := 0; ; try++ {
+					c := r.any(user + i + try).Client()
+					b, err := c.CreateBatch(input.ID, `{"priority":1}`, "Idempotency-Key", key)
+					if err == nil {
+						made[user] = append(made[user], b.ID)
+						break
+					}
+					var got statusError
+					switch status := errors.As(err, &got); {
+					case try == 200:
+						t.Errorf("%s: refused for ever: %v", key, err)
+						return
+					case status && got.answer.Status == http.StatusServiceUnavailable:
+						refused.Add(1)
+					case status && got.answer.Status == http.StatusConflict: // it is being made
+						unknown.Add(1)
+					default:
+						t.Errorf("%s: %v", key, err)
+						return
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		all.Wait()
+	}()
+	for cutting := true; cutting; {
+		server.Cut(t, "db1")
+		tr.Tried++
+		select {
+		case <-done:
+			cutting = false
+		case <-time.After(15 * time.Millisecond):
+		}
+	}
+	t.Logf("%d cuts: %d requests were refused, %d in progress", tr.Tried, refused.Load(),
+		unknown.Load())
+	if refused.Load() == 0 {
+		t.Error("no request was refused, so the test shows nothing")
+	}
+	c := r.api[0].Client()
+	ids := map[string]bool{}
+	for _, own := range made {
+		for _, id := range own {
+			ids[id] = true
+			c.CheckComplete(t, c.AwaitEnd(t, id, time.Minute), lines)
+		}
+	}
+	var list struct{ Data []Batch }
+	if err := c.json("GET", "/v1/batches?limit=100", "", nil, &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(ids) != users*each || len(list.Data) != len(ids) {
+		t.Errorf("%d requests made %d batches, and there are %d", users*each, len(ids),
+			len(list.Data))
+	}
 }

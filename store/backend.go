@@ -44,8 +44,8 @@ type Backend struct {
 	Spool    Spool
 	// Available returns the reason why the local medium can't be used; nil: it can.
 	Available func() error
-	// BucketAway returns the reason why the bucket with files and results can't be used now, or nil.
-	// It is nil if there is no bucket.
+	// BucketAway returns the reason why the bucket with files and results can't be used now; nil:
+	// it can. The field is nil without a bucket.
 	BucketAway func(ctx context.Context) error
 	// FreeBytes returns the free space of the local medium.
 	FreeBytes func() (uint64, error)
