@@ -18,23 +18,58 @@ const (
 	storeTryAfter = time.Second
 	// storeLogAfter is the time between two lines of the log about it.
 	storeLogAfter = 30 * time.Second
+	// storeSlow is how long a try may take before the process answers that it waits. A server that
+	// hangs takes as long as the limits of calls.
+	storeSlow = time.Second
 )
 
 // awaitStore opens the store. While a part of it is away it tries again, /readyz says why, and
 // users get 503. What only an operator can repair is an error at once.
 func (a *App) awaitStore() error {
-	err := a.openStore(context.Background())
-	if !isAway(err) {
-		return err
+	trying, stop := context.WithCancel(context.Background())
+	defer stop()
+	opened := a.tryStore(trying)
+	select {
+	case err := <-opened:
+		if !isAway(err) {
+			return err
+		}
+		opened <- err
+	case <-time.After(storeSlow):
 	}
-	if listenErr := a.listen(); listenErr != nil {
-		return errors.Join(err, listenErr)
+	if err := a.listen(); err != nil {
+		stop()
+		return errors.Join(<-opened, err)
 	}
-	w := &waiting{reason: err.Error()}
+	w := &waiting{reason: "it has not answered yet"}
 	defer w.serve(a.listener, answerAway)()
 	defer w.serve(a.adminListener, w.answerReadiness)()
+	return a.tryUntilOpen(trying, stop, w, opened)
+}
+
+// tryStore opens the store in the background.
+func (a *App) tryStore(ctx context.Context) (opened chan error) {
+	opened = make(chan error, 1)
+	go func() { opened <- a.openStore(ctx) }()
+	return opened
+}
+
+// tryUntilOpen tries again while the store is away, until the process is to stop. opened has the
+// result of the first try, which stop ends.
+func (a *App) tryUntilOpen(
+	trying context.Context, stop func(), w *waiting, opened chan error,
+) (err error) {
 	var logged time.Time
-	for isAway(err) {
+	for {
+		select {
+		case err = <-opened:
+		case <-a.options.Stop:
+			stop()
+			return errors.Join(errors.New("stopped while the store was opened"), <-opened)
+		}
+		if !isAway(err) {
+			break
+		}
 		w.set(err.Error())
 		if time.Since(logged) >= storeLogAfter {
 			logged = time.Now()
@@ -45,9 +80,9 @@ func (a *App) awaitStore() error {
 			return fmt.Errorf("stopped while the start waited for the store: %w", err)
 		case <-time.After(storeTryAfter):
 		}
-		err = a.openStore(context.Background())
+		opened = a.tryStore(trying)
 	}
-	if err == nil {
+	if err == nil && !logged.IsZero() {
 		a.log.Info("the store is back; the start continues")
 	}
 	return err
