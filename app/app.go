@@ -186,6 +186,8 @@ func (a *App) Run(ctx context.Context) error {
 	parts.Go(func() error { return named("changes", a.wake(work)) })
 	if a.dispatches() {
 		parts.Go(func() error { return named("pools", a.publish(work)) })
+	} else {
+		parts.Go(func() error { return named("registration", a.present(work)) })
 	}
 	if a.recording != nil {
 		// The recording ends after the dispatcher, which records its last lines while it drains.

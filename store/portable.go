@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -114,6 +116,13 @@ type Portable interface {
 	SetMove(ctx context.Context, m Move) error
 }
 
+const (
+	// CopyNode begins the names under which copies register. No daemon has such a name.
+	CopyNode = "*store-copy/"
+	// CopyLock is the lock of a copy in both of its stores.
+	CopyLock = "store-copy"
+)
+
 // CheckMove returns an error if the state of a move does not let a daemon use the store.
 func CheckMove(ctx context.Context, p Portable, o OpenOptions) error {
 	if o.Moving {
@@ -130,6 +139,15 @@ func CheckMove(ctx context.Context, p Portable, o OpenOptions) error {
 	case MoveAway:
 		return fmt.Errorf("this store was moved to %s at %s; start with the configuration of that "+
 			"store, or move it back by `tidefill store copy`", m.Peer, m.At.Format(time.RFC3339))
+	}
+	owners, err := p.KnownOwners(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range owners {
+		if o.Leased && strings.HasPrefix(o.Node, CopyNode) {
+			return errors.New("`tidefill store copy` uses this store now; start when it has ended")
+		}
 	}
 	return nil
 }

@@ -191,3 +191,29 @@ func TestStoreCopyMovesARunningBatch(t *testing.T) {
 			requests, lines+5)
 	}
 }
+
+// A daemon that only serves users is noticed by a copy too.
+func TestStoreCopyRefusesADaemonThatServesUsers(t *testing.T) {
+	server, runner := testpostgres.Start(t), startGate(t)
+	common := fmt.Sprintf(storesCommon, runner.URL)
+	base, err := os.ReadFile(clusterConfig(t, server.URL(server.NewDatabase(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := func(directory string) string {
+		return writeFile(t, "cluster.yaml", common+"dispatch: {tuning: {lease_ttl: 3s}}\n"+
+			strings.Replace(string(base), "data: ", "data: "+directory+" # ", 1))
+	}
+	// Another machine has another directory.
+	there := cluster(t.TempDir())
+	here := writeFile(t, "here.yaml", common+string(base))
+	embedded := writeFile(t, "embedded.yaml", common+"data: "+t.TempDir()+"\n")
+	daemon, _ := startProcess(t, "serve", "--config", there, "--roles", "api")
+	for _, sides := range [][2]string{{here, embedded}, {embedded, here}} {
+		wantOutput(t, must(t, exitError, "store", "copy", "--from", sides[0], "--to", sides[1]),
+			"node n/api")
+	}
+	daemon.Process.Signal(syscall.SIGTERM)
+	daemon.Wait()
+	must(t, exitOK, "store", "copy", "--from", here, "--to", embedded)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -24,6 +25,8 @@ type Side struct {
 type Options struct {
 	// AllowMissing completes the copy although bytes of files are missing in the source.
 	AllowMissing bool
+	// Lease is how long a copy that was killed keeps others from the stores. Default: 30 s.
+	Lease time.Duration
 	// Progress is called now and then, by one goroutine at a time. Default: none.
 	Progress func(Summary)
 }
@@ -67,8 +70,11 @@ type copier struct {
 }
 
 // Copy makes to equal to from, and then to the store that is in use. Both must be opened with
-// store.OpenOptions.Moving, and no other process may use them.
+// store.OpenOptions.Moving. It is an error if another process uses one of them.
 func Copy(ctx context.Context, from, to Side, o Options) (Summary, error) {
+	if o.Lease <= 0 {
+		o.Lease = defaultLease
+	}
 	c := &copier{from: from, to: to, opts: o}
 	c.report.progress = o.Progress
 	err := c.copy(ctx)
@@ -78,7 +84,21 @@ func Copy(ctx context.Context, from, to Side, o Options) (Summary, error) {
 	return c.report.current(), err
 }
 
-func (c *copier) copy(ctx context.Context) error {
+func (c *copier) copy(ctx context.Context) (err error) {
+	held, release, err := c.lockBoth(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	err = c.copyAlone(held)
+	if lost := context.Cause(held); errors.Is(lost, errLost) {
+		return lost
+	}
+	return err
+}
+
+// copyAlone copies while no other copy can.
+func (c *copier) copyAlone(ctx context.Context) error {
 	owners, err := c.refuseRunning(ctx)
 	if err != nil {
 		return err
@@ -103,7 +123,7 @@ func (c *copier) copy(ctx context.Context) error {
 	return c.finish(ctx, source)
 }
 
-// refuseRunning returns the owners that both stores know, none of which is alive.
+// refuseRunning returns the owners that both stores know besides copies. None of them is alive.
 func (c *copier) refuseRunning(ctx context.Context) (owners []store.KnownOwner, err error) {
 	for _, side := range []Side{c.from, c.to} {
 		known, err := side.Backend.Records.KnownOwners(ctx)
@@ -118,6 +138,9 @@ func (c *copier) refuseRunning(ctx context.Context) (owners []store.KnownOwner, 
 			return nil, fmt.Errorf("%s: node %s runs; stop all processes of both stores",
 				side.Name, others[0])
 		}
+		known = slices.DeleteFunc(known, func(o store.KnownOwner) bool {
+			return strings.HasPrefix(o.Node, store.CopyNode)
+		})
 		for _, o := range known {
 			if o.Leased {
 				return nil, fmt.Errorf("%s: the lease of node %s lasts: it runs, or was killed "+

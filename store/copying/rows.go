@@ -209,6 +209,7 @@ func (c *copier) compare(
 // stream is the rows of one store.
 type stream struct {
 	name    string
+	kind    store.RowKind
 	read    func() (store.Row, error, bool)
 	stop    func()
 	without map[string]bool
@@ -218,7 +219,7 @@ type stream struct {
 func pull(
 	side Side, ctx context.Context, kind store.RowKind, without map[string]bool,
 ) *stream {
-	s := &stream{name: side.Name, without: without}
+	s := &stream{name: side.Name, kind: kind, without: without}
 	s.read, s.stop = iter.Pull2(side.Backend.Records.ExportRows(ctx, kind))
 	return s
 }
@@ -232,6 +233,9 @@ func (s *stream) next() *store.Row {
 		}
 		if !ok || err != nil {
 			return nil
+		}
+		if s.kind == store.EpochRows && row.Key.Name == store.CopyLock {
+			continue // of this copy, in each store
 		}
 		if b, is := row.Value.(store.StoredBatch); !is || !s.without[b.ID] {
 			return &row

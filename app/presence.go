@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// present registers a process that does not dispatch, until ctx ends. It holds nothing. Who moves
+// the store to another one sees that the process uses it.
+func (a *App) present(ctx context.Context) error {
+	lease := a.cfg.Dispatch.LeaseTTL
+	roles := make([]string, len(a.cfg.Roles))
+	for i, role := range a.cfg.Roles {
+		roles[i] = string(role)
+	}
+	// Not the node's own name: a process that dispatches may have it.
+	name := a.cfg.Node + "/" + strings.Join(roles, "+")
+	var owner store.Owner
+	tick := time.NewTicker(lease / 4)
+	defer tick.Stop()
+	for err := error(store.ErrFenced); ; err = a.renew(ctx, owner, lease) {
+		if errors.Is(err, store.ErrFenced) {
+			var registered store.Owner
+			if registered, err = a.store.Records.Register(ctx, name, lease); err == nil {
+				owner = registered
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			a.log.DebugContext(ctx, "could not register, trying again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return a.leave(owner)
+		case <-tick.C:
+		}
+	}
+}
+
+// renew extends a registration. That of no owner is fenced.
+func (a *App) renew(ctx context.Context, o store.Owner, lease time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, lease)
+	defer cancel()
+	return a.store.Records.Renew(ctx, o, lease)
+}
+
+// leave ends the registration. One that remains ends with its lease.
+func (a *App) leave(owner store.Owner) error {
+	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
+	defer cancel()
+	if err := a.store.Records.Unregister(ctx, owner); err != nil {
+		a.log.Debug("could not unregister; the registration ends with its lease", "error", err)
+	}
+	return nil
+}
