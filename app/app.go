@@ -93,7 +93,7 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.follow()
-	if err := a.registerReady(); err != nil {
+	if err := errors.Join(a.registerReady(), a.registerSharing()); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	if err := a.newServers(); err != nil {

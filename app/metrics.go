@@ -39,6 +39,25 @@ func (a *App) registerReady() error {
 	}))
 }
 
+// registerSharing registers the gauge of what other processes publish.
+func (a *App) registerSharing() error {
+	return a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidefill_snapshot_lag_seconds",
+		Help: "Age of the newest state of pools that this process has of another one; NaN: none " +
+			"leads pools. Without Redis, up to 7 s are normal.",
+	}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), peersTimeout)
+		defer cancel()
+		newest := math.NaN()
+		for _, p := range a.others(ctx) {
+			if age := p.Age.Seconds(); !(age >= newest) { // also if newest is NaN
+				newest = age
+			}
+		}
+		return newest
+	}))
+}
+
 // registerStore registers the gauges of the data directory and of the clock.
 func (a *App) registerStore() error {
 	return errors.Join(

@@ -10,8 +10,22 @@ import (
 )
 
 // openStore opens the store that the configuration selects, and the clock by which its files and
-// uploads expire.
+// uploads expire. After an error it can be called again.
 func (a *App) openStore(ctx context.Context) (err error) {
+	if a.store == nil {
+		if err = a.openBackend(ctx); err != nil {
+			return err
+		}
+	}
+	newest, err := a.store.Records.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	a.clock.Resume(newest)
+	return a.registerStore()
+}
+
+func (a *App) openBackend(ctx context.Context) (err error) {
 	if a.cfg.Node, err = a.cfg.NodeName(); err != nil {
 		return err
 	}
@@ -29,12 +43,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.onClose("store", a.store.Close)
-	newest, err := a.store.Records.Newest(ctx)
-	if err != nil {
-		return err
-	}
-	a.clock.Resume(newest)
-	return a.registerStore()
+	return nil
 }
 
 func (a *App) apiStore() api.Store {

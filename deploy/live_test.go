@@ -50,6 +50,7 @@ var withoutData = map[string]string{
 	"tidefill_postgres_connections_in_use":            "the store is embedded",
 	"tidefill_postgres_connections_limit":             "the store is embedded",
 	"tidefill_postgres_connections_opened_total":      "the store is embedded",
+	"tidefill_postgres_failovers_total":               "the store is embedded",
 	"tidefill_postgres_transaction_seconds":           "the store is embedded",
 	"tidefill_postgres_unavailable_total":             "the store is embedded",
 	"tidefill_segment_bytes_total":                    "the store is embedded",

@@ -28,6 +28,7 @@ type metrics struct {
 	startsMissed prometheus.Counter
 	unranked     prometheus.Gauge // batches that the ordering policy can't rank
 	status       *statusMetrics
+	feed         *feed
 
 	runners sync.Map // *runnerMetrics by name
 	// removed holds when runners were removed whose series are still there, by name; used by
@@ -73,6 +74,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		ends: counters("tidefill_batches_ended_total", "Batches that ended, by final state. "+
 			"expired: the completion window ended before all lines were done.", "state"),
 		status: &statusMetrics{},
+		feed:   newFeed(),
 		startsMissed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tidefill_start_by_missed_total",
 			Help: "Batches of which no line was in flight by their start_by.",
@@ -89,7 +91,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m.committed(store.Commit{})
 	if registerer != nil {
 		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
-			m.queueWait, m.gpuTime, m.dropped, m.ends, m.status, m.startsMissed, m.unranked)
+			m.queueWait, m.gpuTime, m.dropped, m.ends, m.status, m.startsMissed, m.unranked, m.feed)
 	}
 	return m
 }

@@ -48,6 +48,7 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 		var ids []string
 		var next store.Cursor
 		var err error
+		began := time.Now()
 		if cursor == "" {
 			err = rc.remaining.count(ctx)
 		}
@@ -70,6 +71,7 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 			if len(ids) == page {
 				continue
 			}
+			rc.metrics.feed.readUntil(began)
 			rc.loading.all()
 			ready()
 		}

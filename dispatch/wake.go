@@ -47,6 +47,7 @@ func (d *Dispatcher) Watch(ctx context.Context) error {
 	const page = 500
 	var cursor store.Cursor
 	for ctx.Err() == nil {
+		began := time.Now()
 		ids, next, err := d.deps.Metadata.ChangedBatches(ctx, cursor, page)
 		for i := 0; err == nil && i < len(ids); i++ {
 			err = d.watch(ctx, ids[i])
@@ -60,6 +61,7 @@ func (d *Dispatcher) Watch(ctx context.Context) error {
 			if len(ids) == page {
 				continue
 			}
+			d.metrics.feed.readUntil(began)
 		}
 		if failed := err != nil && ctx.Err() == nil; failed != d.unwatched {
 			if d.unwatched = failed; failed {

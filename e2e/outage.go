@@ -168,3 +168,19 @@ func (d *Daemon) PoolReason(t testing.TB) string {
 	}
 	return pools.Data[0].Decision.Reason
 }
+
+// metric returns the value of a series of the daemon's metrics page.
+func (d *Daemon) metric(t testing.TB, series string) float64 {
+	t.Helper()
+	for line := range strings.Lines(metricsOf(t, d.Admin)) {
+		if value, is := strings.CutPrefix(line, series+" "); is {
+			number, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return number
+		}
+	}
+	t.Fatalf("the metrics page has no %s", series)
+	return 0
+}

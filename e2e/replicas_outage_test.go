@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -90,6 +91,9 @@ func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set .
 		if status != 0 || !strings.Contains(out, "Not ready: the store: ") {
 			t.Errorf("explain at %s: status %d\n%s", name, status, out)
 		}
+		if lag := d.metric(t, "tidefill_change_feed_lag_seconds"); lag < 2 {
+			t.Errorf("%s shows a lag of changes of %v s", name, lag)
+		}
 		if reason := d.PoolReason(t); live && reason != "store_unreachable" {
 			t.Errorf("%s shows the reason %q although Redis has another one", name, reason)
 		}
@@ -107,6 +111,15 @@ func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set .
 		return r.stub.Requests() > sent
 	})
 	t.Logf("lines are sent again after %v", time.Since(healed).Round(10*time.Millisecond))
+	for name, d := range r.daemons {
+		await(t, 20*time.Second, name+" to show that the database and its peers are back", func() bool {
+			lag, age := d.metric(t, "tidefill_change_feed_lag_seconds"),
+				d.metric(t, "tidefill_snapshot_lag_seconds")
+			// The leader has no peer that leads.
+			return lag < 3 && (age < 10 || math.IsNaN(age) && strings.HasPrefix(name, "dispatch")) &&
+				d.metric(t, `tidefill_postgres_failovers_total{event="outage"}`) >= 1
+		})
+	}
 	tr.Tried++
 	events.Await(t, "done", func(e Event) bool { return e.Name == "done" })
 	c.CheckFiles(t)

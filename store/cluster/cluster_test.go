@@ -2,6 +2,8 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,17 +86,7 @@ func TestMetricsShowTheBackends(t *testing.T) {
 	o := inBucket(t, options(t, database, "", "a"), server)
 	o.Registerer = registry
 	testShared(t, mustOpen(t, o), mustOpen(t, inBucket(t, options(t, database, "", "b"), server)))
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			counts[f.GetName()] += float64(m.GetHistogram().GetSampleCount()) +
-				m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
-	}
+	counts := gather(t, registry)
 	for _, name := range []string{"tidefill_postgres_transaction_seconds",
 		"tidefill_postgres_connections", "tidefill_postgres_connections_limit",
 		"tidefill_postgres_connections_opened_total", "tidefill_bucket_request_seconds"} {
@@ -105,6 +97,90 @@ func TestMetricsShowTheBackends(t *testing.T) {
 	if failed := counts["tidefill_postgres_unavailable_total"]; failed != 0 {
 		t.Errorf("%v transactions failed", failed)
 	}
+}
+
+// gather sums the values of each metric and, as NAME/LABEL, those of its first label.
+func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			value := float64(m.GetHistogram().GetSampleCount()) + m.GetGauge().GetValue() +
+				m.GetCounter().GetValue()
+			sums[f.GetName()] += value
+			if labels := m.GetLabel(); len(labels) > 0 {
+				sums[f.GetName()+"/"+labels[0].GetValue()] += value
+			}
+		}
+	}
+	return sums
+}
+
+// A server that was away counts once, and a promoted standby too.
+func TestMetricsCountFailovers(t *testing.T) {
+	first := testpostgres.Start(t)
+	database := first.NewDatabase(t)
+	second := first.Standby(t)
+	registry := prometheus.NewRegistry()
+	o := options(t, database, t.TempDir(), "a")
+	cfg := o.Config.(cluster.Config)
+	cfg.Metadata.URL = fmt.Sprintf("postgres://%s@127.0.0.1:%d,127.0.0.1:%d/%s?sslmode=disable",
+		testpostgres.User, first.Port, second.Port, database)
+	o.Config, o.Registerer = cfg, registry
+	b := mustOpen(t, o)
+	var cursor store.Cursor
+	follow := func() (err error) {
+		_, cursor, err = b.Records.ChangedBatches(t.Context(), cursor, 10)
+		return err
+	}
+	check := func(outages, promotions float64) {
+		t.Helper()
+		const name = "tidefill_postgres_failovers_total/"
+		counts := gather(t, registry)
+		if counts[name+"outage"] != outages || counts[name+"promotion"] != promotions {
+			t.Errorf("got %v outages and %v promotions, want %v and %v", counts[name+"outage"],
+				counts[name+"promotion"], outages, promotions)
+		}
+	}
+	back := func() {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			err := follow()
+			if err == nil {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := follow(); err != nil {
+		t.Fatal(err)
+	}
+	check(0, 0)
+	first.Kill(t)
+	for range 3 {
+		if err := follow(); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("without a server: %v", err)
+		}
+	}
+	check(0, 0)
+	first.Restart(t)
+	back()
+	check(1, 0)
+	// Later than what counts as the same outage.
+	time.Sleep(6 * time.Second)
+	first.Kill(t)
+	if err := follow(); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("without a primary: %v", err)
+	}
+	second.Promote(t)
+	back()
+	check(2, 1)
 }
 
 func testShared(t *testing.T, a, b *store.Backend) {

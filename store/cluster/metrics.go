@@ -15,6 +15,8 @@ import (
 type Metrics struct {
 	transactions *prometheus.HistogramVec
 	unavailable  prometheus.Counter
+	failovers    *prometheus.CounterVec
+	outages      outages
 	requests     *prometheus.HistogramVec
 	commits      *prometheus.HistogramVec
 	records      prometheus.Counter
@@ -33,11 +35,16 @@ func NewMetrics() *Metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	return &Metrics{
+	m := &Metrics{
 		transactions: histogram("tidefill_postgres_transaction_seconds",
 			"Time that transactions took with all their attempts, by whether they write.", "write"),
 		unavailable: counter("tidefill_postgres_unavailable_total",
 			"Transactions that failed since the server could not be reached or refused to work."),
+		failovers: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidefill_postgres_failovers_total",
+			Help: "Times that the database answered again after transactions had failed " +
+				"(outage), and that another server was found to be the primary (promotion).",
+		}, []string{"event"}),
 		requests: histogram("tidefill_bucket_request_seconds",
 			"Time that tries of requests to the bucket took, by request and result.", "request",
 			"result"),
@@ -46,6 +53,10 @@ func NewMetrics() *Metrics {
 		records: counter("tidefill_segment_records_total", "Records in committed segments."),
 		bytes:   counter("tidefill_segment_bytes_total", "Bytes of committed segments."),
 	}
+	for _, event := range []string{outageEvent, promotionEvent} {
+		m.failovers.WithLabelValues(event) // rates need a zero to begin with
+	}
+	return m
 }
 
 // Register registers the metrics, and those of the connections that stats describes. nil: not.
@@ -59,7 +70,7 @@ func (m *Metrics) Register(r prometheus.Registerer, stats func() postgres.PoolSt
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{
-		m.transactions, m.unavailable, m.requests, m.commits, m.records, m.bytes,
+		m.transactions, m.unavailable, m.failovers, m.requests, m.commits, m.records, m.bytes,
 		gauge("tidefill_postgres_connections", "Open connections to the database.",
 			func(s postgres.PoolStats) int { return s.Open }),
 		gauge("tidefill_postgres_connections_in_use", "Connections that run a transaction.",
@@ -85,7 +96,13 @@ func (m *Metrics) transaction(write bool, took time.Duration, unavailable error)
 	if unavailable != nil {
 		m.unavailable.Inc()
 	}
+	if m.outages.note(time.Now(), took, unavailable != nil) {
+		m.failovers.WithLabelValues(outageEvent).Inc()
+	}
 }
+
+// promoted counts that another server is the primary.
+func (m *Metrics) promoted() { m.failovers.WithLabelValues(promotionEvent).Inc() }
 
 func (m *Metrics) request(name string, took time.Duration, err error) {
 	m.requests.WithLabelValues(name, result(err)).Observe(took.Seconds())

@@ -60,6 +60,7 @@ func (db *DB) ChangedBatches(
 	if err != nil {
 		return nil, "", fmt.Errorf("list batches changed after %q: %w", after, err)
 	}
+	db.seen(reached.timeline)
 	return ids, store.Cursor(reached.String()), nil
 }
 
@@ -158,4 +159,16 @@ func (c cursor) through(last change, here cursor) cursor {
 	}
 	c.read = c.read.through(last.changed, here.read)
 	return c
+}
+
+// seen takes the timeline of the server. Each promotion of a standby begins a new one.
+func (db *DB) seen(timeline int64) {
+	for before := db.timeline.Load(); timeline > before; before = db.timeline.Load() {
+		if db.timeline.CompareAndSwap(before, timeline) {
+			if before > 0 {
+				db.promoted()
+			}
+			return
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,6 +24,9 @@ type Options struct {
 	// with all its attempts, and the error if the server could not be reached or refused to work.
 	// It must return at once. nil: none.
 	Observe func(write bool, took time.Duration, unavailable error)
+	// Promoted is called when another server has taken over as the primary. It must return at once.
+	// nil: none.
+	Promoted func()
 }
 
 // DB is an open database.
@@ -31,6 +35,9 @@ type DB struct {
 	expiry  func() time.Time // by which files and uploads expire
 	timeout time.Duration
 	observe func(bool, time.Duration, error)
+	// promoted is called when the timeline has changed, which readers of changes see
+	promoted func()
+	timeline atomic.Int64 // as last seen; 0: it was not yet
 	pool    *pgxpool.Pool
 	system  string // identifies the server and its standbys
 	cluster string
@@ -114,8 +121,11 @@ func connect(ctx context.Context, c Config, o Options) (*DB, error) {
 	if o.Observe == nil {
 		o.Observe = func(bool, time.Duration, error) {}
 	}
+	if o.Promoted == nil {
+		o.Promoted = func() {}
+	}
 	return &DB{now: o.Now, expiry: o.Expiry, timeout: c.Timeout, observe: o.Observe,
-		pool: pool, listener: listener, origin: rand.Text(), due: make(chan struct{}, 1)}, nil
+		promoted: o.Promoted, pool: pool, listener: listener, origin: rand.Text(), due: make(chan struct{}, 1)}, nil
 }
 
 // Close waits for running methods and closes the connections.

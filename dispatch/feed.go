@@ -1,0 +1,30 @@
+package dispatch
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// feed knows up to when this process has read the changes of batches.
+type feed struct {
+	prometheus.GaugeFunc
+	read atomic.Pointer[time.Time] // every change before it was read
+}
+
+// newFeed returns a feed of which nothing was read before now.
+func newFeed() *feed {
+	f := &feed{}
+	f.readUntil(time.Now())
+	f.GaugeFunc = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidefill_change_feed_lag_seconds",
+		Help: "Age from which on every change of batches was read by this process; changes of " +
+			"other processes may be noticed so much later. About dispatch.tuning.poll_every is " +
+			"normal.",
+	}, func() float64 { return time.Since(*f.read.Load()).Seconds() })
+	return f
+}
+
+// readUntil notes that all changes before a time were read: the reading began then.
+func (f *feed) readUntil(began time.Time) { f.read.Store(&began) }
