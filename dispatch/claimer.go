@@ -115,7 +115,7 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines,
 				Done: none.Done, More: true}, chunk: c}, nil
 		}
-		// A crash came between the last result and FinishChunk.
+		// A crash came between the last result and FinishChunks.
 		cl.finishLater(c)
 	}
 }

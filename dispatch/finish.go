@@ -78,7 +78,7 @@ func (cl *claimer) markDone(ctx context.Context, c *chunk) error {
 	done := c.Chunk
 	done.Tally = c.tally
 	r.mu.Unlock()
-	if err := cl.metadata.FinishChunk(ctx, cl.owner, done); err != nil {
+	if err := cl.metadata.FinishChunks(ctx, cl.owner, done); err != nil {
 		return err
 	}
 	r.mu.Lock()

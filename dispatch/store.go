@@ -74,7 +74,7 @@ type Claims interface {
 	AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error
 	ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int,
 		held []int) ([]store.Chunk, error)
-	FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error
+	FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error
 	ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error
 	ReopenChunk(ctx context.Context, c store.Chunk) error
 	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)

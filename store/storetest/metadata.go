@@ -129,6 +129,7 @@ func TestClaims(t *testing.T, open Open) {
 		{"chunks are added once", chunksAreAddedOnce},
 		{"chunks need a batch", chunksNeedBatch},
 		{"chunks are claimed lowest first", chunksAreClaimedInOrder},
+		{"chunks are finished together", chunksAreFinishedTogether},
 		{"chunks can be reopened", chunksAreReopened},
 		{"done chunks are summed up", doneChunksAreSummed},
 		{"owners are live while their lease lasts", ownersLiveWithLease},
