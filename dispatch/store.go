@@ -122,9 +122,7 @@ type Journals interface {
 	Durability() store.Durability
 	Open(ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
 		committed func(store.Commit)) (store.Journal, error)
-	Read(ctx context.Context, id store.ChunkID,
-		each func(store.Record, store.Location) error) error
-	Results(ctx context.Context, id store.ChunkID) (store.Results, error)
+	store.JournalReader
 	Batches(ctx context.Context) ([]string, error)
 	Remove(ctx context.Context, batch string) error
 }

@@ -108,7 +108,7 @@ func benchmarkCalls(b *testing.B, db *postgres.DB) {
 		var parts []segments.Part
 		for i := range 20 {
 			chunk := store.ChunkID{Batch: id, Index: i}
-			_, err := register.Fence(ctx, chunk, 1)
+			_, err := register.Fence(ctx, segments.Fence{Chunk: chunk, Epoch: 1})
 			must(b, err)
 			parts = append(parts, segments.Part{Chunk: chunk, Epoch: 1, Offset: int64(i),
 				Length: 1})

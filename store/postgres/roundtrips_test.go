@@ -108,7 +108,8 @@ func testRoundTrips(t *testing.T, statements string) {
 	register := db.Segments()
 	process, stamp, err := register.Enroll(ctx)
 	must(t, err)
-	_, err = register.Fence(ctx, store.ChunkID{Batch: "b"}, 1)
+	_, err = register.Fence(ctx,
+		segments.Fence{Chunk: store.ChunkID{Batch: "b"}, Epoch: 1})
 	must(t, err)
 	_, cursor, err := db.ChangedBatches(ctx, "", 10)
 	must(t, err)
