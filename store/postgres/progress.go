@@ -5,11 +5,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidefill/tidefill/store"
 )
+
+// PostEvery returns the least time between two posts of a process, since each is a transaction. With
+// Redis they come as often as they change.
+func (db *DB) PostEvery() time.Duration { return 2 * time.Second }
 
 // PostProgress implements [store.ProgressBoard].
 func (db *DB) PostProgress(
