@@ -61,6 +61,7 @@ type Owners interface {
 	Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error)
 	Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
 	Unregister(ctx context.Context, o store.Owner) error
+	Join(ctx context.Context, o store.Owner, team string) (members int, err error)
 	LiveOwners(ctx context.Context, owners []store.Owner) ([]store.Owner, error)
 }
 

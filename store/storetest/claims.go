@@ -202,6 +202,32 @@ func doneChunksAreSummed(t *testing.T, m Store, _ *clock) {
 	wantEqual(t, "no batches", sums, map[string]store.DoneChunks{})
 }
 
+func ownersJoinTeams(t *testing.T, m Store, c *clock) {
+	ctx := t.Context()
+	a := got(m.Register(ctx, "a", time.Minute))(t)
+	b := got(m.Register(ctx, "b", time.Hour))(t)
+	other := got(m.Register(ctx, "c", time.Hour))(t)
+	join := func(what string, o store.Owner, team string, want int) {
+		t.Helper()
+		wantEqual(t, what, got(m.Join(ctx, o, team))(t), want)
+	}
+	join("alone", a, "x", 1)
+	join("another team", other, "y", 1)
+	join("second member", b, "x", 2)
+	join("again", a, "x", 2)
+	join("change of team", other, "x", 3)
+	c.advance(time.Minute)
+	join("after the end of a lease", b, "x", 2)
+	must(t, m.Renew(ctx, a, time.Minute))
+	join("renewed", b, "x", 3)
+	must(t, m.Unregister(ctx, other))
+	join("after an end", b, "x", 2)
+	got(m.Register(ctx, "a", time.Minute))(t)
+	join("before the next incarnation joins", b, "x", 1)
+	_, err := m.Join(ctx, a, "x")
+	wantErr(t, "join by a superseded owner", err, store.ErrFenced)
+}
+
 func ownersLiveWithLease(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	first := got(m.Register(ctx, "a", time.Minute))(t)

@@ -132,6 +132,7 @@ func TestClaims(t *testing.T, open Open) {
 		{"chunks are finished together", chunksAreFinishedTogether},
 		{"chunks can be reopened", chunksAreReopened},
 		{"done chunks are summed up", doneChunksAreSummed},
+		{"owners join teams", ownersJoinTeams},
 		{"owners are live while their lease lasts", ownersLiveWithLease},
 		{"chunks are claimed by one owner each", concurrentClaims},
 		{"chunks are free after the end of their owner", chunksOfEndedOwners},

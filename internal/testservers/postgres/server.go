@@ -103,7 +103,7 @@ func (s *Server) initialize(settings []string) error {
 		"fsync = off",
 		"full_page_writes = off",
 		"shared_buffers = '32MB'",
-		"max_connections = 100",
+		"max_connections = 300",
 		"max_wal_senders = 4",
 		"jit = off",
 		"log_min_messages = 'warning'",
