@@ -171,7 +171,7 @@ func servesAsInstalled(t *testing.T, root string) {
 			t.Fatal(err)
 		}
 	}
-	container := set.Spec.Template.Spec.Containers[0]
+	container := set.Template.Spec.Containers[0]
 	api, admin := freeAddress(t), freeAddress(t)
 	args := append(container.Args, "--listen", api, "--admin-listen", admin)
 	var log bytes.Buffer
