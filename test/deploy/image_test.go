@@ -79,6 +79,7 @@ func TestImage(t *testing.T) {
 		}
 	})
 	t.Run("chart", func(t *testing.T) { servesAsInstalled(t, root) })
+	t.Run("replicas", func(t *testing.T) { servesAsReplicas(t, root) })
 }
 
 // contained returns a command that runs the program in the image's files as its user.
