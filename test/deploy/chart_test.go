@@ -66,11 +66,43 @@ func nested(o *unstructured.Unstructured, path ...string) any {
 
 // Helm has nothing to say about the chart.
 func TestHelmLintsTheChart(t *testing.T) {
-	output, err := exec.Command("go", "tool", "helm", "lint", "--strict", "--quiet", chartDir,
-		"-f", "testdata/values/everything.yaml").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, output)
+	for _, name := range []string{"everything", "cluster", "separate"} {
+		output, err := exec.Command("go", "tool", "helm", "lint", "--strict", "--quiet", chartDir,
+			"-f", "testdata/values/"+name+".yaml").CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
 	}
+}
+
+// The commands of the notes name objects that exist.
+func TestNotes(t *testing.T) {
+	eachFile(t, "testdata/values/*.yaml", func(t *testing.T, _, values string) {
+		files, err := installed.Render(chartDir, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var known []string
+		for _, o := range render(t, installed, values) {
+			known = append(known, strings.ToLower(o.GetKind())+"/"+o.GetName())
+		}
+		i := slices.IndexFunc(files, func(f chart.File) bool { return f.Name == "NOTES.txt" })
+		commands := 0
+		for row := range strings.Lines(files[i].Text) {
+			command, _, _ := strings.Cut(strings.TrimSpace(row), " |")
+			words := strings.Fields(command)
+			if len(words) == 0 || words[0] != "kubectl" {
+				continue
+			}
+			commands++
+			if fault := kubectlFault(words[1:], known); fault != "" {
+				t.Errorf("%s: %s", command, fault)
+			}
+		}
+		if commands < 2 {
+			t.Errorf("the notes have %d commands:\n%s", commands, files[i].Text)
+		}
+	})
 }
 
 // Faults of values are reported before anything is installed.
