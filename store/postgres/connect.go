@@ -56,6 +56,7 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 		pool.ConnConfig.RuntimeParams["application_name"] = "tidefill"
 	}
 	pool.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+		renewCertificates(pool.ConnString(), conn)
 		if c.PasswordEnv == "" && c.PasswordFile == "" {
 			return nil
 		}
