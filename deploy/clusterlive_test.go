@@ -12,6 +12,7 @@ import (
 	testpostgres "github.com/tidefill/tidefill/internal/testservers/postgres"
 	testredis "github.com/tidefill/tidefill/internal/testservers/redis"
 	tests3 "github.com/tidefill/tidefill/internal/testservers/s3"
+	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/store/cluster"
 )
 
@@ -58,7 +59,9 @@ func startClusterDaemon(t *testing.T) *app.App {
 	store.Objects.AccessKeyFile, store.Objects.SecretKeyFile = tests3.Secrets(t)
 	store.Live.URL = "redis://" + testredis.Start(t).Addr + "/0"
 
-	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, nil))
+	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, func(c *emulator.Config) {
+		c.Faults.Latency = emulator.Duration(20 * time.Millisecond) // so that the batch lasts
+	}))
 	cfg.Store.Backend = cluster.Name
 	cfg.Store.Settings[cluster.Name] = store
 	daemon, _ := apptest.Start(t, cfg, app.Options{})
