@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // batchRow is a batch with its encoded columns.
@@ -23,23 +22,23 @@ type batchRow struct {
 
 // encodeBatch truncates the times of b and encodes it.
 func (db *DB) encodeBatch(b store.Batch) (batchRow, error) {
-	truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt,
+	tables.Truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt,
 		&b.ExpiredAt, &b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
-	row := batchRow{read: b.Version, tags: batchTags(b)}
+	row := batchRow{read: b.Version, tags: tables.BatchTags(b)}
 	b.Version++
 	if b.State.Terminal() {
 		at := b.EndedAt()
 		if at.IsZero() {
 			at = db.localNow()
 		}
-		row.ended = max(micros(at), 1)
+		row.ended = max(tables.Micros(at), 1)
 	}
 	var err error
-	if row.doc, err = encode(b); err != nil {
+	if row.doc, err = tables.Encode(b); err != nil {
 		return row, err
 	}
 	if b.Parameters != nil {
-		if row.parameters, err = encode(b.Parameters); err != nil {
+		if row.parameters, err = tables.Encode(b.Parameters); err != nil {
 			return row, err
 		}
 	}
@@ -50,8 +49,8 @@ func (db *DB) encodeBatch(b store.Batch) (batchRow, error) {
 // arguments returns the arguments of statements that write the batch.
 func (r batchRow) arguments() args {
 	return args{"id": text(r.ID), "tenant": text(r.Tenant), "version": r.Version,
-		"read": r.read, "state": string(r.State), "created": micros(r.CreatedAt),
-		"due": microsOrNever(r.Deadline), "ended": r.ended, "doc": r.doc, "tags": r.tags}
+		"read": r.read, "state": string(r.State), "created": tables.Micros(r.CreatedAt),
+		"due": tables.MicrosOrNever(r.Deadline), "ended": r.ended, "doc": r.doc, "tags": r.tags}
 }
 
 // CreateBatch implements [store.Batches].
@@ -63,7 +62,7 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch, files ...store.Fil
 		made, err = encodeFiles(files...)
 	}
 	if err == nil {
-		expiry := micros(db.expiry())
+		expiry := tables.Micros(db.expiry())
 		err = db.write(ctx, func(s *steps) {
 			made.create(s)
 			s.createBatch(row)
@@ -117,7 +116,7 @@ func (db *DB) Parameters(ctx context.Context, id string) (p store.Parameters, er
 	case !found:
 		err = store.ErrNotFound
 	case doc != nil:
-		p, err = decode[store.Parameters](doc)
+		p, err = tables.Decode[store.Parameters](doc)
 	}
 	if err != nil {
 		return store.Parameters{}, fmt.Errorf("load parameters of batch %s: %w", id, err)
@@ -148,7 +147,7 @@ func decodeBatch(doc []byte) (store.Batch, error) {
 	if doc == nil {
 		return store.Batch{}, store.ErrNotFound
 	}
-	return decode[store.Batch](doc)
+	return tables.Decode[store.Batch](doc)
 }
 
 // UpdateBatch implements [store.Batches].
@@ -282,11 +281,11 @@ func (db *DB) StaleBatches(
 		batches = nil
 		s.rows(`SELECT id, tenant FROM batches WHERE ended > 0 AND ended < @before
 			ORDER BY ended LIMIT @limit`,
-			args{"before": micros(endedBefore), "limit": int64(limit)},
-			func(rows pgx.Rows) error {
+			args{"before": tables.Micros(endedBefore), "limit": int64(limit)},
+			func(row tables.Row) error {
 				var id, tenant string
-				err := rows.Scan(&id, &tenant)
-				batches = append(batches, store.Batch{ID: plain(id), Tenant: plain(tenant)})
+				err := row.Scan(&id, &tenant)
+				batches = append(batches, store.Batch{ID: id, Tenant: tenant})
 				return err
 			})
 	})

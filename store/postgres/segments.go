@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/segments"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Segments is the register of journal segments in the database.
@@ -90,10 +90,10 @@ func (s *steps) ranges(ranges *[]segments.Range, chunk store.ChunkID) {
 	s.rows(`SELECT g.key, r.place, r.length, r.at FROM journals AS j
 		JOIN segment_ranges AS r ON r.journal = j.id JOIN segments AS g ON g.id = r.segment
 		WHERE j.batch = @batch AND j.idx = @idx ORDER BY r.at`,
-		args{"batch": text(chunk.Batch), "idx": int64(chunk.Index)}, func(rows pgx.Rows) error {
+		args{"batch": text(chunk.Batch), "idx": int64(chunk.Index)}, func(row tables.Row) error {
 			found := segments.Range{Chunk: chunk}
 			var key string
-			err := rows.Scan(&key, &found.Offset, &found.Length, &found.At)
+			err := row.Scan(&key, &found.Offset, &found.Length, &found.At)
 			if err == nil {
 				found.Key, err = parseKey(key)
 			}
@@ -105,7 +105,7 @@ func (s *steps) ranges(ranges *[]segments.Range, chunk store.ChunkID) {
 func parseKey(name string) (segments.Key, error) {
 	key, err := segments.ParseKey(name)
 	if err != nil {
-		return key, fmt.Errorf("%w: %w", errDocument, err)
+		return key, fmt.Errorf("%w: %w", tables.ErrDocument, err)
 	}
 	return key, nil
 }
@@ -155,10 +155,10 @@ func (r Segments) Register(
 	err = r.db.write(ctx, func(s *steps) {
 		at = map[int]int64{}
 		s.admit(seg.Key, all)
-		s.rows(registerQuery, all, func(rows pgx.Rows) error {
+		s.rows(registerQuery, all, func(row tables.Row) error {
 			var n int
 			var position int64
-			err := rows.Scan(&n, &position)
+			err := row.Scan(&n, &position)
 			at[n-1] = position
 			return err
 		})
@@ -201,10 +201,10 @@ func swept(err error) error {
 func (r Segments) Batches(ctx context.Context) (batches []string, err error) {
 	err = r.db.read(ctx, func(s *steps) {
 		batches = nil
-		s.rows("SELECT DISTINCT batch FROM journals", nil, func(rows pgx.Rows) error {
+		s.rows("SELECT DISTINCT batch FROM journals", nil, func(row tables.Row) error {
 			var batch string
-			err := rows.Scan(&batch)
-			batches = append(batches, plain(batch))
+			err := row.Scan(&batch)
+			batches = append(batches, batch)
 			return err
 		})
 	})
@@ -287,9 +287,9 @@ func (r Segments) Replace(
 		done = nil
 		s.admit(put.Key, all)
 		s.do("SELECT 1 FROM segments WHERE key = ANY (@old::text[]) ORDER BY id FOR UPDATE", all)
-		s.rows(replaceQuery, all, func(rows pgx.Rows) error {
+		s.rows(replaceQuery, all, func(row tables.Row) error {
 			var n int
-			err := rows.Scan(&n)
+			err := row.Scan(&n)
 			if err == nil {
 				counts := put.Ranges[n-1]
 				counts.Key = put.Key
@@ -346,10 +346,10 @@ func keyNames(keys []segments.Key) []string {
 }
 
 // collectKeys scans rows of one key each.
-func collectKeys(keys *[]segments.Key) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
+func collectKeys(keys *[]segments.Key) func(tables.Row) error {
+	return func(row tables.Row) error {
 		var name string
-		if err := rows.Scan(&name); err != nil {
+		if err := row.Scan(&name); err != nil {
 			return err
 		}
 		key, err := parseKey(name)

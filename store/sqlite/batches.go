@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // batchRow holds the columns of a batch that an update compares or writes.
@@ -33,13 +34,13 @@ func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File
 	}
 	var parameters []byte
 	if b.Parameters != nil {
-		if parameters, err = encode(b.Parameters); err != nil {
+		if parameters, err = tables.Encode(b.Parameters); err != nil {
 			return err
 		}
 	}
-	made := make([]fileRow, len(files))
+	made := make([]tables.File, len(files))
 	for i, f := range files {
-		if made[i], err = encodeFile(f); err != nil {
+		if made[i], err = tables.EncodeFile(f); err != nil {
 			return err
 		}
 	}
@@ -52,7 +53,7 @@ func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File
 		if err := s.createBatch(ctx, b, row, doc, parameters); err != nil || row.ended != 0 {
 			return err
 		}
-		return s.addInputReferences(ctx, b, micros(db.expiry()))
+		return s.addInputReferences(ctx, b, tables.Micros(db.expiry()))
 	})
 }
 
@@ -87,7 +88,7 @@ func (s *session) insertBatch(
 			return err
 		}
 	}
-	return s.addTags(ctx, row, batchTags(b))
+	return s.addTags(ctx, row, tables.BatchTags(b))
 }
 
 // Parameters implements [store.Batches].
@@ -97,7 +98,7 @@ func (db *DB) Parameters(ctx context.Context, id string) (p store.Parameters, er
 		err := s.row(ctx, `SELECT p.doc FROM batches AS b
 			LEFT JOIN batch_parameters AS p ON p.batch = b.seq WHERE b.id = ?`, []any{id}, &doc)
 		if err == nil && doc != nil {
-			p, err = decode[store.Parameters](doc)
+			p, err = tables.Decode[store.Parameters](doc)
 		}
 		return err
 	})
@@ -118,7 +119,7 @@ func (db *DB) Batch(ctx context.Context, tenant, id string) (b store.Batch, err 
 		if err := s.row(ctx, query, args, &doc); err != nil {
 			return err
 		}
-		b, err = decode[store.Batch](doc)
+		b, err = tables.Decode[store.Batch](doc)
 		return err
 	})
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *session) updateBatch(
 			return err
 		}
 	}
-	return s.updateTags(ctx, was, row, batchTags(b))
+	return s.updateTags(ctx, was, row, tables.BatchTags(b))
 }
 
 // FinishBatch implements [store.Batches].
@@ -200,9 +201,9 @@ func (db *DB) finishBatch(
 	if err != nil {
 		return b, err
 	}
-	rows := make([]fileRow, len(files))
+	rows := make([]tables.File, len(files))
 	for i, f := range files {
-		if rows[i], err = encodeFile(f); err != nil {
+		if rows[i], err = tables.EncodeFile(f); err != nil {
 			return b, err
 		}
 	}
@@ -235,7 +236,7 @@ func (db *DB) DeleteBatch(ctx context.Context, tenant, id string) (b store.Batch
 			[]any{id, tenant}, &doc); err != nil {
 			return err
 		}
-		if b, err = decode[store.Batch](doc); err != nil {
+		if b, err = tables.Decode[store.Batch](doc); err != nil {
 			return err
 		}
 		if !b.State.Terminal() {
@@ -256,7 +257,7 @@ func (db *DB) StaleBatches(
 	err = db.read(ctx, func(s *session) error {
 		return s.rows(ctx, `SELECT id, tenant FROM batches WHERE ended > 0 AND ended < ?
 			ORDER BY ended LIMIT ?`,
-			[]any{micros(endedBefore), limit}, func(rows *sql.Rows) error {
+			[]any{tables.Micros(endedBefore), limit}, func(rows *sql.Rows) error {
 				var b store.Batch
 				err := rows.Scan(&b.ID, &b.Tenant)
 				batches = append(batches, b)
@@ -272,16 +273,16 @@ func (db *DB) StaleBatches(
 
 // encodeBatch truncates b's times and returns its columns and document.
 func (db *DB) encodeBatch(b *store.Batch) (batchRow, []byte, error) {
-	truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt,
+	tables.Truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt,
 		&b.ExpiredAt, &b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
 	row := batchRow{
 		version: b.Version,
 		state:   b.State,
-		created: micros(b.CreatedAt),
-		due:     microsOrNever(b.Deadline),
+		created: tables.Micros(b.CreatedAt),
+		due:     tables.MicrosOrNever(b.Deadline),
 		ended:   db.ended(b),
 	}
-	doc, err := encode(b)
+	doc, err := tables.Encode(b)
 	return row, doc, err
 }
 
@@ -294,7 +295,7 @@ func (db *DB) ended(b *store.Batch) int64 {
 	if at.IsZero() {
 		at = db.now()
 	}
-	return max(micros(at), 1) // 0 means that it is not terminal
+	return max(tables.Micros(at), 1) // 0 means that it is not terminal
 }
 
 func (s *session) addTags(ctx context.Context, row batchRow, tags []int64) error {
