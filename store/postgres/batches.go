@@ -11,46 +11,18 @@ import (
 )
 
 // batchRow is a batch with its encoded columns.
-type batchRow struct {
-	store.Batch
-	read       int64 // the version that it was read at
-	ended      int64 // 0: not terminal
-	doc        []byte
-	parameters []byte // nil: none
-	tags       []int64
-}
+type batchRow struct{ tables.Batch }
 
-// encodeBatch truncates the times of b and encodes it.
 func (db *DB) encodeBatch(b store.Batch) (batchRow, error) {
-	tables.Truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt,
-		&b.ExpiredAt, &b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
-	row := batchRow{read: b.Version, tags: tables.BatchTags(b)}
-	b.Version++
-	if b.State.Terminal() {
-		at := b.EndedAt()
-		if at.IsZero() {
-			at = db.localNow()
-		}
-		row.ended = max(tables.Micros(at), 1)
-	}
-	var err error
-	if row.doc, err = tables.Encode(b); err != nil {
-		return row, err
-	}
-	if b.Parameters != nil {
-		if row.parameters, err = tables.Encode(b.Parameters); err != nil {
-			return row, err
-		}
-	}
-	row.Batch = b
-	return row, nil
+	row, err := tables.EncodeBatch(b, db.localNow())
+	return batchRow{row}, err
 }
 
 // arguments returns the arguments of statements that write the batch.
 func (r batchRow) arguments() args {
 	return args{"id": text(r.ID), "tenant": text(r.Tenant), "version": r.Version,
-		"read": r.read, "state": string(r.State), "created": tables.Micros(r.CreatedAt),
-		"due": tables.MicrosOrNever(r.Deadline), "ended": r.ended, "doc": r.doc, "tags": r.tags}
+		"read": r.Read, "state": string(r.State), "created": tables.Micros(r.CreatedAt),
+		"due": tables.MicrosOrNever(r.Deadline), "ended": r.Ended, "doc": r.Doc, "tags": r.Tags}
 }
 
 // CreateBatch implements [store.Batches].
@@ -66,7 +38,7 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch, files ...store.Fil
 		err = db.write(ctx, func(s *steps) {
 			made.create(s)
 			s.createBatch(row)
-			if row.ended == 0 {
+			if row.Ended == 0 {
 				s.addInputReferences(b, expiry)
 			}
 		})
@@ -89,12 +61,12 @@ func (s *steps) createBatch(r batchRow) {
 
 // describeBatch adds the parameters and the tags of a batch that was inserted.
 func (s *steps) describeBatch(r batchRow, all args) {
-	if r.parameters != nil {
-		all["parameters"] = r.parameters
+	if r.Parameters != nil {
+		all["parameters"] = r.Parameters
 		s.do(`INSERT INTO batch_parameters (batch, doc)
 			SELECT seq, @parameters FROM batches WHERE id = @id`, all)
 	}
-	if len(r.tags) > 0 {
+	if len(r.Tags) > 0 {
 		s.do(`INSERT INTO batch_tags (seq, tag, state, created, due)
 			SELECT b.seq, tag, b.state, b.created, b.due
 			FROM batches AS b, unnest(@tags::bigint[]) AS tag WHERE b.id = @id`, all)
@@ -160,7 +132,7 @@ func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, erro
 		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, db.explain(ctx, row, err))
 	}
 	db.changed()
-	return row.Batch, nil
+	return row.Batch.Batch, nil
 }
 
 // updateBatch writes the batch if its stored version is the one that was read, and not terminal.
@@ -179,7 +151,7 @@ func (s *steps) updateBatch(r batchRow) {
 			SET state = excluded.state, created = excluded.created, due = excluded.due
 			WHERE (t.state, t.created, t.due)
 				<> (excluded.state, excluded.created, excluded.due)`, all)
-	if r.ended != 0 {
+	if r.Ended != 0 {
 		s.do("DELETE FROM batch_blobs WHERE batch = @id", all)
 	}
 }
@@ -202,8 +174,8 @@ func (db *DB) explain(ctx context.Context, r batchRow, err error) error {
 	switch {
 	case version == 0:
 		return store.ErrNotFound
-	case version != r.read:
-		return fmt.Errorf("it is at version %d, not %d: %w", version, r.read, store.ErrConflict)
+	case version != r.Read:
+		return fmt.Errorf("it is at version %d, not %d: %w", version, r.Read, store.ErrConflict)
 	case store.State(state).Terminal():
 		return fmt.Errorf("it is %s: %w", state, store.ErrConflict)
 	}
@@ -247,7 +219,7 @@ func (db *DB) finishBatch(
 		}
 		made.create(s)
 	})
-	return row.Batch, db.explain(ctx, row, err)
+	return row.Batch.Batch, db.explain(ctx, row, err)
 }
 
 // DeleteBatch implements [store.Batches]. What belongs to the batch is deleted by foreign keys.

@@ -199,15 +199,11 @@ func addPart(_ *DB, s *steps, row store.Row) error {
 
 func addBatch(db *DB, s *steps, row store.Row) error {
 	b := row.Value.(store.StoredBatch)
-	b.Batch.Parameters = b.Parameters
-	b.Version-- // which encodeBatch counts up
-	r, err := db.encodeBatch(b.Batch)
+	encoded, err := tables.EncodeStoredBatch(b)
 	if err != nil {
 		return err
 	}
-	if r.ended != 0 {
-		r.ended = max(tables.Micros(b.Ended), 1)
-	}
+	r := batchRow{encoded}
 	all := r.arguments()
 	all["seq"] = row.Key.Number
 	s.do(`INSERT INTO batches
@@ -216,7 +212,7 @@ func addBatch(db *DB, s *steps, row store.Row) error {
 		VALUES (@seq, @id, @tenant, @version, @state, @created, @due, @ended, tidefill_timeline(),
 			pg_current_xact_id(), @doc)`, all)
 	s.describeBatch(r, all)
-	if r.ended == 0 {
+	if r.Ended == 0 {
 		s.do(`INSERT INTO batch_blobs (blob, batch)
 			SELECT DISTINCT blob, @id::text FROM unnest(@blobs::text[]) AS blob`,
 			args{"id": text(b.ID), "blobs": texts(tables.InputBlobs(b.Batch))})

@@ -47,11 +47,7 @@ func (db *DB) decodeUpload(r uploadRow) (store.Upload, error) {
 	}
 	u, err := tables.Decode[store.Upload](r.doc)
 	u.State, u.FileID = store.UploadState(r.state), r.file
-	if u.State == store.UploadPending && !u.ExpiresAt.IsZero() &&
-		!u.ExpiresAt.After(db.expiry()) {
-		u.State = store.UploadExpired
-	}
-	return u, err
+	return tables.AtExpiry(u, db.expiry()), err
 }
 
 // Upload implements [store.Uploads].

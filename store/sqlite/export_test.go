@@ -61,12 +61,11 @@ func CreateAll(t testing.TB, db *DB, batches iter.Seq[store.Batch]) {
 	ctx := t.Context()
 	err := db.write(ctx, func(s *session) error {
 		for b := range batches {
-			b.Version = 1
-			row, doc, err := db.encodeBatch(&b)
+			row, err := tables.EncodeBatch(b, db.now())
 			if err != nil {
 				return err
 			}
-			if err := s.createBatch(ctx, b, row, doc, nil); err != nil {
+			if err := s.createBatch(ctx, row, nil); err != nil {
 				return err
 			}
 		}

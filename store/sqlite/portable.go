@@ -162,29 +162,15 @@ func addPart(_ *DB, ctx context.Context, s *session, row store.Row) error {
 		doc, p.UploadID)
 }
 
-func addBatch(db *DB, ctx context.Context, s *session, row store.Row) error {
-	stored := row.Value.(store.StoredBatch)
-	b := stored.Batch
-	columns, doc, err := db.encodeBatch(&b)
-	if err != nil {
+func addBatch(_ *DB, ctx context.Context, s *session, row store.Row) error {
+	b, err := tables.EncodeStoredBatch(row.Value.(store.StoredBatch))
+	if err == nil {
+		err = s.createBatch(ctx, b, row.Key.Number)
+	}
+	if err != nil || b.Ended != 0 {
 		return err
 	}
-	if columns.seq = row.Key.Number; columns.ended != 0 {
-		columns.ended = max(tables.Micros(stored.Ended), 1)
-	}
-	var parameters []byte
-	if stored.Parameters != nil {
-		if parameters, err = tables.Encode(stored.Parameters); err != nil {
-			return err
-		}
-	}
-	if err := s.insertBatch(ctx, b, columns, columns.seq, doc, parameters); err != nil {
-		return err
-	}
-	if columns.ended != 0 {
-		return nil
-	}
-	for _, key := range tables.InputBlobs(b) {
+	for _, key := range tables.InputBlobs(b.Batch) {
 		if err := s.exec(ctx, "INSERT OR IGNORE INTO batch_blobs (blob, batch) VALUES (?, ?)",
 			key, b.ID); err != nil {
 			return err

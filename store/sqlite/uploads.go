@@ -53,15 +53,7 @@ func (db *DB) upload(ctx context.Context, s *session, tenant, id string) (store.
 		return store.Upload{}, err
 	}
 	u, err := tables.Decode[store.Upload](doc)
-	return db.withExpiry(u), err
-}
-
-// withExpiry returns u as expired if it is pending and its time has passed. The row stays pending.
-func (db *DB) withExpiry(u store.Upload) store.Upload {
-	if u.State == store.UploadPending && !u.ExpiresAt.IsZero() && !u.ExpiresAt.After(db.expiry()) {
-		u.State = store.UploadExpired
-	}
-	return u
+	return tables.AtExpiry(u, db.expiry()), err
 }
 
 // CountPending implements [store.Uploads].
@@ -142,7 +134,7 @@ func (db *DB) StaleUploads(ctx context.Context, limit int) (uploads []store.Uplo
 		return nil, fmt.Errorf("list stale uploads: %w", err)
 	}
 	for i := range uploads {
-		uploads[i] = db.withExpiry(uploads[i])
+		uploads[i] = tables.AtExpiry(uploads[i], db.expiry())
 	}
 	return uploads, nil
 }
