@@ -95,10 +95,12 @@ func (a *App) wake(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := waker.WakeOnChange(ctx, func() {
 			failing = false
+			a.dispatcher.NotifyOfChanges(true)
 			a.dispatcher.Poll()
 			a.api.Wake()
 			a.lookForLeaders()
 		})
+		a.dispatcher.NotifyOfChanges(false)
 		if errors.Is(err, errors.ErrUnsupported) {
 			a.log.WarnContext(ctx, "changes of other processes are noticed by polling alone",
 				"error", err)

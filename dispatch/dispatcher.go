@@ -69,6 +69,7 @@ type Dispatcher struct {
 	forecasts forecasts
 
 	watchNow  chan struct{} // capacity 1: Watch asks now
+	notified  atomic.Bool   // changes of other processes are notified at present
 	unwatched bool          // owned by Watch: it could not ask
 }
 

@@ -44,6 +44,13 @@ type sizes struct {
 	fleetLines     int
 	fleetInFlight  int           // of these
 	fleetSpan      time.Duration // how long the daemon is observed
+	// of the cluster
+	sharedBatches  int // of dispatchLines, one after the other
+	sharedSlow     time.Duration
+	sharedLarge    []int // lines of large batches
+	sharedEnded    int
+	sharedListings int
+	sharedPools    int
 }
 
 // lineBytes is the length of the lines of large files: 50,000 of them are 200 MB.
@@ -69,6 +76,12 @@ var fullSizes = sizes{
 	fleetLines:     20_000,
 	fleetInFlight:  1000,
 	fleetSpan:      10 * time.Second,
+	sharedBatches:  4,
+	sharedSlow:     10 * time.Millisecond,
+	sharedLarge:    []int{100_000, 400_000},
+	sharedEnded:    1_000_000,
+	sharedListings: 100,
+	sharedPools:    12,
 }
 
 func newEnvironment(ctx context.Context, parent string, stderr io.Writer) (*environment, error) {

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -100,44 +102,59 @@ func (db *DB) ClaimChunks(
 	return claimed, nil
 }
 
-// FinishChunk implements [store.Claims].
-func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
-	usage, err := tables.Encode(c.Tally.Usage)
-	if err == nil {
-		err = db.endClaim(ctx, o, c, `SET done = true, completed = @completed, failed = @failed,
-			usage = @usage WHERE true`, args{"completed": int64(c.Tally.Completed),
-			"failed": int64(c.Tally.Failed), "usage": usage})
+// FinishChunks implements [store.Claims].
+func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
+	ends := make([]args, len(chunks))
+	for i, c := range byPlace(chunks) {
+		usage, err := tables.Encode(c.Tally.Usage)
+		if err != nil {
+			return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+		}
+		ends[i] = claimEnd(o, c)
+		ends[i]["completed"], ends[i]["failed"] = int64(c.Tally.Completed), int64(c.Tally.Failed)
+		ends[i]["usage"] = usage
 	}
+	err := db.write(ctx, func(s *steps) {
+		for _, end := range ends {
+			s.change(refusedFenced, "the claim is not the newest", `UPDATE chunks SET done = true,
+				completed = @completed, failed = @failed, usage = @usage WHERE `+isNewest, end)
+		}
+	})
 	if err != nil {
-		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+		return fmt.Errorf("finish %d chunks: %w", len(chunks), err)
 	}
 	return nil
 }
 
+// byPlace sorts chunks, so that transactions lock them in the same order.
+func byPlace(chunks []store.Chunk) []store.Chunk {
+	return slices.SortedFunc(slices.Values(chunks), func(a, b store.Chunk) int {
+		return cmp.Or(cmp.Compare(a.Batch, b.Batch), a.Index-b.Index)
+	})
+}
+
 // ReleaseChunk implements [store.Claims].
 func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
-	err := db.endClaim(ctx, o, c, "SET node = NULL, incarnation = NULL WHERE NOT done", args{})
+	end := claimEnd(o, c)
+	err := db.write(ctx, func(s *steps) {
+		s.change(refusedFenced, "the claim is not the newest", `UPDATE chunks
+			SET node = NULL, incarnation = NULL WHERE NOT done AND `+isNewest, end)
+	})
 	if err != nil {
 		return fmt.Errorf("release chunk %d of batch %s: %w", c.Index, c.Batch, err)
 	}
 	return nil
 }
 
-// endClaim ends a claim if it is the newest of its chunk, also after the end of its owner's lease.
-func (db *DB) endClaim(
-	ctx context.Context, o store.Owner, c store.Chunk, change string, values args,
-) error {
-	values["batch"], values["idx"], values["epoch"] = text(c.Batch), int64(c.Index), c.Epoch
-	values["node"], values["incarnation"] = text(o.Node), o.Incarnation
-	var changed int64
-	err := db.write(ctx, func(s *steps) {
-		s.affect(&changed, "UPDATE chunks "+change+`
-			AND batch = @batch AND idx = @idx AND epoch = @epoch
-			AND node = @node AND incarnation = @incarnation AND EXISTS
-				(SELECT 1 FROM owners AS o WHERE o.node = @node AND o.incarnation = @incarnation)`,
-			values)
-	})
-	return fencedUnlessOne(changed, err)
+// isNewest is the condition that a claim is the newest of its chunk. It holds also after the end of
+// its owner's lease. Its arguments are those of claimEnd.
+const isNewest = `batch = @batch AND idx = @idx AND epoch = @epoch
+	AND node = @node AND incarnation = @incarnation AND EXISTS
+		(SELECT 1 FROM owners AS o WHERE o.node = @node AND o.incarnation = @incarnation)`
+
+func claimEnd(o store.Owner, c store.Chunk) args {
+	return args{"batch": text(c.Batch), "idx": int64(c.Index), "epoch": c.Epoch,
+		"node": text(o.Node), "incarnation": o.Incarnation}
 }
 
 // ReopenChunk implements [store.Claims].

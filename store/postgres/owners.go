@@ -28,7 +28,7 @@ func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (sto
 		s.row(`INSERT INTO owners AS o (node, incarnation, lease_until)
 			VALUES (@node, 1, `+serverNow+` + @ttl::bigint)
 			ON CONFLICT (node) DO UPDATE
-				SET incarnation = o.incarnation + 1, lease_until = excluded.lease_until
+				SET incarnation = o.incarnation + 1, lease_until = excluded.lease_until, team = ''
 			RETURNING incarnation`, all, &o.Incarnation)
 	})
 	if err != nil {
@@ -65,6 +65,27 @@ func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	}
 	db.changed() // others can lead
 	return nil
+}
+
+// Join implements [store.Owners]. It writes only if the team is another one.
+func (db *DB) Join(ctx context.Context, o store.Owner, team string) (members int, err error) {
+	all := db.ownerArguments(o)
+	all["team"] = text(team)
+	known := false
+	err = db.write(ctx, func(s *steps) {
+		s.do(`UPDATE owners SET team = @team
+			WHERE node = @node AND incarnation = @incarnation AND team <> @team`, all)
+		s.row(`SELECT count(*) FILTER (WHERE lease_until > `+serverNow+`),
+				coalesce(bool_or(node = @node AND incarnation = @incarnation), false)
+			FROM owners WHERE team = @team`, all, &members, &known)
+	})
+	if err == nil && !known {
+		err = store.ErrFenced
+	}
+	if err != nil {
+		return 0, fmt.Errorf("add node %s to a team: %w", o.Node, err)
+	}
+	return members, nil
 }
 
 // LiveOwners implements [store.Owners]. An owner of this process whose posts a full disk refused is

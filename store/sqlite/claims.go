@@ -86,20 +86,29 @@ func (db *DB) ClaimChunks(
 	return claimed, nil
 }
 
-// FinishChunk implements [store.Claims].
-func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
-	usage, err := tables.Encode(c.Tally.Usage)
-	if err != nil {
-		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
-	}
-	err = db.write(ctx, func(s *session) error {
-		const change = "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true"
-		return s.endClaim(ctx, o, c, change, c.Tally.Completed, c.Tally.Failed, usage)
+// FinishChunks implements [store.Claims].
+func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
+	err := db.write(ctx, func(s *session) error {
+		for _, c := range chunks {
+			if err := s.finish(ctx, o, c); err != nil {
+				return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+			}
+		}
+		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+		return fmt.Errorf("finish %d chunks: %w", len(chunks), err)
 	}
 	return nil
+}
+
+func (s *session) finish(ctx context.Context, o store.Owner, c store.Chunk) error {
+	usage, err := tables.Encode(c.Tally.Usage)
+	if err != nil {
+		return err
+	}
+	const change = "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true"
+	return s.endClaim(ctx, o, c, change, c.Tally.Completed, c.Tally.Failed, usage)
 }
 
 // ReleaseChunk implements [store.Claims].

@@ -17,7 +17,7 @@ func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (sto
 	err := db.write(ctx, func(s *session) error {
 		return s.row(ctx, `INSERT INTO owners (node, incarnation, lease_until) VALUES (?, 1, ?)
 			ON CONFLICT (node)
-				DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until
+				DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until, team = ''
 			RETURNING incarnation`, []any{node, tables.Micros(db.now().Add(ttl))}, &o.Incarnation)
 	})
 	if err != nil {
@@ -50,6 +50,24 @@ func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 		return fmt.Errorf("unregister node %s: %w", o.Node, err)
 	}
 	return nil
+}
+
+// Join implements [store.Owners].
+func (db *DB) Join(ctx context.Context, o store.Owner, team string) (members int, err error) {
+	err = db.write(ctx, func(s *session) error {
+		err := fencedUnlessOne(
+			s.affect(ctx, "UPDATE owners SET team = ? WHERE node = ? AND incarnation = ?", team,
+				o.Node, o.Incarnation))
+		if err != nil {
+			return err
+		}
+		return s.row(ctx, "SELECT count(*) FROM owners WHERE team = ? AND lease_until > ?",
+			[]any{team, tables.Micros(db.now())}, &members)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("add node %s to a team: %w", o.Node, err)
+	}
+	return members, nil
 }
 
 // LiveOwners implements [store.Owners]. An owner of this process whose posts a full disk refused is
