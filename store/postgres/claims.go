@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // holderLeased is the condition that the holder of c has a lease that lasts. Rows are not changed
@@ -82,10 +81,10 @@ func (db *DB) ClaimChunks(
 	err = db.write(ctx, func(s *steps) {
 		claimed, known = nil, false
 		s.lock(lockClaims, batch)
-		s.rows(claimQuery, all, func(rows pgx.Rows) error {
+		s.rows(claimQuery, all, func(row tables.Row) error {
 			known = true
 			var index, first, count, epoch *int
-			err := rows.Scan(&index, &first, &count, &epoch)
+			err := row.Scan(&index, &first, &count, &epoch)
 			if err == nil && index != nil {
 				claimed = append(claimed, store.Chunk{
 					ChunkID: store.ChunkID{Batch: batch, Index: *index}, Model: model,
@@ -107,7 +106,7 @@ func (db *DB) ClaimChunks(
 func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
 	ends := make([]args, len(chunks))
 	for i, c := range byPlace(chunks) {
-		usage, err := encode(c.Tally.Usage)
+		usage, err := tables.Encode(c.Tally.Usage)
 		if err != nil {
 			return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
 		}
@@ -179,17 +178,9 @@ func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, err error) {
 	err = db.read(ctx, func(s *steps) {
 		chunks = nil
-		s.rows(`SELECT idx, model, first, count, epoch, done, completed, failed, usage
-			FROM chunks WHERE batch = @batch ORDER BY idx`, args{"batch": text(batch)},
-			func(rows pgx.Rows) error {
-				c := store.Chunk{ChunkID: store.ChunkID{Batch: batch}}
-				var usage []byte
-				err := rows.Scan(&c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
-					&c.Tally.Completed, &c.Tally.Failed, &usage)
-				c.Model = plain(c.Model)
-				if err == nil && c.Done {
-					c.Tally.Usage, err = decode[batchfile.Usage](usage)
-				}
+		s.rows("SELECT "+tables.ChunkColumns+" FROM chunks WHERE batch = @batch ORDER BY idx",
+			args{"batch": text(batch)}, func(row tables.Row) error {
+				c, err := tables.ScanChunk(row)
 				chunks = append(chunks, c)
 				return err
 			})
@@ -225,14 +216,14 @@ func (db *DB) LinesLeft(ctx context.Context) (left map[string]map[string]int, er
 		s.rows(`SELECT b.id, c.model, c.lines FROM batches AS b CROSS JOIN LATERAL
 				(SELECT model, coalesce(sum(count) FILTER (WHERE NOT done), 0)::bigint AS lines
 				FROM chunks WHERE batch = b.id GROUP BY model) AS c
-			WHERE b.ended = 0`, nil, func(rows pgx.Rows) error {
+			WHERE b.ended = 0`, nil, func(row tables.Row) error {
 			var batch, model string
 			var lines int
-			err := rows.Scan(&batch, &model, &lines)
-			if batch = plain(batch); left[batch] == nil {
+			err := row.Scan(&batch, &model, &lines)
+			if left[batch] == nil {
 				left[batch] = map[string]int{}
 			}
-			left[batch][plain(model)] = lines
+			left[batch][model] = lines
 			return err
 		})
 	})

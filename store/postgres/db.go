@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Options configures Open.
@@ -35,7 +36,7 @@ type DB struct {
 	system  string // identifies the server and its standbys
 	cluster string
 
-	unposted unposted
+	unposted tables.Unposted
 
 	// Of notifications.
 	listener *pgxpool.Config // leads to the server itself
@@ -134,7 +135,7 @@ func (db *DB) clock() *int64 {
 	if db.now == nil {
 		return nil
 	}
-	now := micros(db.now())
+	now := tables.Micros(db.now())
 	return &now
 }
 

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // leaseSeen is the query of the lease of the owner @node, @incarnation: true while it lasts, no row
@@ -107,10 +106,10 @@ func (db *DB) LiveOwners(
 		live = nil
 		s.rows(`SELECT node, incarnation FROM owners
 			WHERE node = ANY (@nodes::text[]) AND lease_until > `+serverNow, all,
-			func(rows pgx.Rows) error {
+			func(row tables.Row) error {
 				var o store.Owner
-				err := rows.Scan(&o.Node, &o.Incarnation)
-				if o.Node = plain(o.Node); slices.Contains(owners, o) {
+				err := row.Scan(&o.Node, &o.Incarnation)
+				if slices.Contains(owners, o) {
 					live = append(live, o)
 				}
 				return err
@@ -119,12 +118,7 @@ func (db *DB) LiveOwners(
 	if err != nil {
 		return nil, fmt.Errorf("list live owners: %w", err)
 	}
-	for _, o := range owners {
-		if db.unposted.has(o) && !slices.Contains(live, o) {
-			live = append(live, o)
-		}
-	}
-	return live, nil
+	return db.unposted.AddLive(live, owners), nil
 }
 
 // fencedUnlessOne returns ErrFenced unless a compare-and-set has changed one row.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/segments"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Segments is the register of journal segments in the database.
@@ -114,11 +114,11 @@ func (s *steps) ranges(ranges *[]segments.Range, chunks []store.ChunkID) {
 			JOIN journals AS j ON j.batch = c.batch AND j.idx = c.idx
 			JOIN segment_ranges AS r ON r.journal = j.id JOIN segments AS g ON g.id = r.segment
 		ORDER BY c.n, r.at`,
-		chunkArguments(chunks), func(rows pgx.Rows) error {
+		chunkArguments(chunks), func(row tables.Row) error {
 			var found segments.Range
 			var key string
 			var n int
-			err := rows.Scan(&n, &key, &found.Offset, &found.Length, &found.At)
+			err := row.Scan(&n, &key, &found.Offset, &found.Length, &found.At)
 			if err == nil {
 				found.Chunk = chunks[n-1]
 				found.Key, err = parseKey(key)
@@ -131,7 +131,7 @@ func (s *steps) ranges(ranges *[]segments.Range, chunks []store.ChunkID) {
 func parseKey(name string) (segments.Key, error) {
 	key, err := segments.ParseKey(name)
 	if err != nil {
-		return key, fmt.Errorf("%w: %w", errDocument, err)
+		return key, fmt.Errorf("%w: %w", tables.ErrDocument, err)
 	}
 	return key, nil
 }
@@ -181,10 +181,10 @@ func (r Segments) Register(
 	err = r.db.write(ctx, func(s *steps) {
 		at = map[int]int64{}
 		s.admit(seg.Key, all)
-		s.rows(registerQuery, all, func(rows pgx.Rows) error {
+		s.rows(registerQuery, all, func(row tables.Row) error {
 			var n int
 			var position int64
-			err := rows.Scan(&n, &position)
+			err := row.Scan(&n, &position)
 			at[n-1] = position
 			return err
 		})
@@ -227,10 +227,10 @@ func swept(err error) error {
 func (r Segments) Batches(ctx context.Context) (batches []string, err error) {
 	err = r.db.read(ctx, func(s *steps) {
 		batches = nil
-		s.rows("SELECT DISTINCT batch FROM journals", nil, func(rows pgx.Rows) error {
+		s.rows("SELECT DISTINCT batch FROM journals", nil, func(row tables.Row) error {
 			var batch string
-			err := rows.Scan(&batch)
-			batches = append(batches, plain(batch))
+			err := row.Scan(&batch)
+			batches = append(batches, batch)
 			return err
 		})
 	})
@@ -313,9 +313,9 @@ func (r Segments) Replace(
 		done = nil
 		s.admit(put.Key, all)
 		s.do("SELECT 1 FROM segments WHERE key = ANY (@old::text[]) ORDER BY id FOR UPDATE", all)
-		s.rows(replaceQuery, all, func(rows pgx.Rows) error {
+		s.rows(replaceQuery, all, func(row tables.Row) error {
 			var n int
-			err := rows.Scan(&n)
+			err := row.Scan(&n)
 			if err == nil {
 				counts := put.Ranges[n-1]
 				counts.Key = put.Key
@@ -372,10 +372,10 @@ func keyNames(keys []segments.Key) []string {
 }
 
 // collectKeys scans rows of one key each.
-func collectKeys(keys *[]segments.Key) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
+func collectKeys(keys *[]segments.Key) func(tables.Row) error {
+	return func(row tables.Row) error {
 		var name string
-		if err := rows.Scan(&name); err != nil {
+		if err := row.Scan(&name); err != nil {
 			return err
 		}
 		key, err := parseKey(name)
