@@ -15,7 +15,7 @@ import (
 
 // finishTogether is how long a complete chunk waits for others, so that a fast pool does not need a
 // transaction for each. Nothing waits for the first of them: a batch ends with its last chunk.
-const finishTogether = 2 * time.Second
+const finishTogether = 3 * time.Second
 
 // finisher marks complete chunks done in the store, several in one step. It is safe for concurrent
 // use.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -31,9 +30,44 @@ type cluster struct {
 }
 
 // databaseSettings are those of a server that survives a power cut, with the memory of a small one.
+// Without autovacuum all transactions of a database are those of daemons.
 var databaseSettings = []string{"fsync = on", "full_page_writes = on", "shared_buffers = '128MB'",
-	"max_wal_size = '4GB'", "track_functions = 'none'",
-	"shared_preload_libraries = 'pg_stat_statements'", "stats_fetch_consistency = 'none'"}
+	"max_wal_size = '4GB'", "autovacuum = off", "stats_fetch_consistency = 'none'"}
+
+// benchCluster compares daemons on the cluster store with daemons on the embedded one, which send
+// the same lines to the same upstream, and measures what the cluster store asks its servers.
+func benchCluster(ctx context.Context, l *environment) (figures []figure, err error) {
+	c, err := l.startCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	path, err := l.writeBatchFile("cluster.jsonl", l.sizes.dispatchLines, dispatchLineBytes)
+	if err != nil {
+		return nil, err
+	}
+	pair := storePair{cluster: c, path: path,
+		lines: l.sizes.dispatchLines * l.sizes.sharedBatches}
+	for _, measure := range []func(context.Context) ([]figure, error){pair.compare, c.count,
+		c.large, c.starts, c.small} {
+		more, err := measure(ctx)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, more...)
+	}
+	return figures, nil
+}
+
+// starts measures the time from the creation of batches to their first lines.
+func (c *cluster) starts(ctx context.Context) ([]figure, error) {
+	return startFigures(ctx, c.environment, " on the cluster store", 150, c.settings()...)
+}
+
+// small measures many small batches.
+func (c *cluster) small(ctx context.Context) ([]figure, error) {
+	return smallFigures(ctx, c.environment, " on the cluster store", c.settings()...)
+}
 
 // startCluster starts the servers, with an empty database and an empty bucket.
 func (l *environment) startCluster(ctx context.Context) (_ *cluster, err error) {
@@ -70,11 +104,8 @@ func (l *environment) startCluster(ctx context.Context) (_ *cluster, err error) 
 		return nil, err
 	}
 	c.opened.Add("connection", func() error { return c.records.Close(context.Background()) })
-	for _, statement := range []string{"CREATE DATABASE tidefill",
-		"CREATE EXTENSION pg_stat_statements"} {
-		if _, err := c.records.Exec(ctx, statement); err != nil {
-			return nil, fmt.Errorf("%s: %w", statement, err)
-		}
+	if _, err := c.records.Exec(ctx, "CREATE DATABASE tidefill"); err != nil {
+		return nil, fmt.Errorf("create the database: %w", err)
 	}
 	return c, nil
 }
@@ -108,28 +139,6 @@ func (c *cluster) transactions(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// logStatements reports which statements were run most since the last call.
-func (c *cluster) logStatements(ctx context.Context, span time.Duration) error {
-	rows, err := c.records.Query(ctx, `SELECT calls, mean_exec_time,
-			left(regexp_replace(query, '\s+', ' ', 'g'), 130)
-		FROM pg_stat_statements AS s JOIN pg_database AS d ON d.oid = s.dbid
-		WHERE d.datname = $1 ORDER BY calls DESC LIMIT 60`, c.database)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var calls int64
-		var mean float64
-		var query string
-		if err := rows.Scan(&calls, &mean, &query); err != nil {
-			return err
-		}
-		c.logf("  %5d %6.1f/s %7.3f ms  %s", calls, float64(calls)/span.Seconds(), mean, query)
-	}
-	return rows.Err()
-}
-
 // requests counts the requests to the bucket so far, by operation.
 func (c *cluster) requests() (map[string]int, error) {
 	f, err := os.Open(c.accessLog)
@@ -156,5 +165,5 @@ func operation(row string) string {
 	if len(fields) < 4 {
 		return "unknown"
 	}
-	return fields[3]
+	return strings.TrimPrefix(fields[3], "s3_")
 }

@@ -3,36 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 )
 
 // clusterConcurrency is the number of lines in flight of the benchmarks of the cluster.
 const clusterConcurrency = 100
-
-// benchCluster compares daemons on the cluster store with daemons on the embedded one, which send
-// the same lines to the same upstream, and counts what the cluster store asks its servers.
-func benchCluster(ctx context.Context, l *environment) ([]figure, error) {
-	c, err := l.startCluster(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	path, err := l.writeBatchFile("cluster.jsonl", l.sizes.dispatchLines, dispatchLineBytes)
-	if err != nil {
-		return nil, err
-	}
-	pair := storePair{cluster: c, path: path,
-		lines: l.sizes.dispatchLines * l.sizes.sharedBatches}
-	figures, err := pair.compare(ctx)
-	if err != nil {
-		return nil, err
-	}
-	counted, err := pair.count(ctx)
-	return append(figures, counted...), err
-}
 
 // storePair measures batches of one file on both stores.
 type storePair struct {
@@ -54,12 +29,7 @@ type backend struct {
 func (p *storePair) begin(
 	ctx context.Context, name string, up *upstream, settings ...string,
 ) (*backend, error) {
-	data, err := p.newDir(name)
-	if err != nil {
-		return nil, err
-	}
-	d, err := p.startDaemon(ctx, data, up.url, append(settings, "flowcontrol.policy=fixed",
-		fmt.Sprintf("flowcontrol.fixed.per_runner=%d", clusterConcurrency))...)
+	d, err := p.startBusy(ctx, name, up, settings...)
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +42,18 @@ func (p *storePair) begin(
 		return nil, err
 	}
 	return b, nil
+}
+
+// startBusy starts a daemon that has clusterConcurrency lines in flight.
+func (l *environment) startBusy(
+	ctx context.Context, name string, up *upstream, settings ...string,
+) (*daemon, error) {
+	data, err := l.newDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return l.startDaemon(ctx, data, up.url, append(settings, "flowcontrol.policy=fixed",
+		fmt.Sprintf("flowcontrol.fixed.per_runner=%d", clusterConcurrency))...)
 }
 
 // compare measures both stores in turns.
@@ -163,146 +145,4 @@ func (p *storePair) figures() []figure {
 		sides.compare("CPU of the daemon per line"+of, atMost(1.3), "µs",
 			func(m measurement) float64 { return microseconds(m.cpu) / float64(p.lines) }),
 	}
-}
-
-// count counts transactions and requests while lines run at a rate that the upstream sets.
-func (p *storePair) count(ctx context.Context) ([]figure, error) {
-	up, err := p.startSlowUpstream(ctx, p.sizes.sharedSlow)
-	if err != nil {
-		return nil, err
-	}
-	defer up.kill()
-	b, err := p.begin(ctx, "counted", up, p.settings()...)
-	if err != nil {
-		return nil, err
-	}
-	defer b.kill()
-	rate := figure{What: "PostgreSQL transactions of one pool", Unit: "/s", Goal: atMost(5)}
-	idle := figure{What: "PostgreSQL transactions of an idle daemon", Unit: "/s"}
-	perLines := figure{What: "Requests to the bucket for 1,000 lines"}
-	price := figure{What: "Price of the bucket's requests for 1,000,000 lines", Unit: "dollars"}
-	for i := range p.runs {
-		p.logf("transactions: run %d of %d", i+1, p.runs)
-		resting, err := p.idleTransactions(ctx)
-		if err != nil {
-			return nil, err
-		}
-		idle.Values = append(idle.Values, resting)
-		before, err := p.requests()
-		if err != nil {
-			return nil, err
-		}
-		if err := up.clear(ctx); err != nil {
-			return nil, err
-		}
-		if err := p.submit(ctx, b); err != nil {
-			return nil, err
-		}
-		n, err := p.transactionsPerSecond(ctx, resting, func() error {
-			if err := up.awaitCount(ctx, int64(p.lines)); err != nil {
-				return err
-			}
-			return pause(ctx, settleFiles)
-		})
-		if err != nil {
-			return nil, err
-		}
-		if err := b.awaitNone(ctx); err != nil {
-			return nil, err
-		}
-		seen, err := up.ledger(ctx)
-		if err != nil {
-			return nil, err
-		}
-		after, err := p.requests()
-		if err != nil {
-			return nil, err
-		}
-		rate.Values = append(rate.Values, n)
-		rate.Detail = fmt.Sprintf("%.0f lines/s", seen.perSecond())
-		requests, dollars, detail := priced(before, after)
-		perLines.Values = append(perLines.Values, float64(requests)*1000/float64(p.lines))
-		perLines.Detail = detail
-		price.Values = append(price.Values, dollars*1_000_000/float64(p.lines))
-		price.Detail = "at 0.005 dollars for 1,000 writes and 0.0004 for 1,000 reads"
-	}
-	return []figure{rate, idle, perLines, price}, nil
-}
-
-// idleTransactions returns the rate of transactions while nothing runs.
-func (p *storePair) idleTransactions(ctx context.Context) (float64, error) {
-	if err := pause(ctx, settleStatistics); err != nil {
-		return 0, err
-	}
-	before, err := p.transactions(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if err := pause(ctx, settleStatistics); err != nil {
-		return 0, err
-	}
-	after, err := p.transactions(ctx)
-	return float64(after-before) / settleStatistics.Seconds(), err
-}
-
-// settleFiles is above the time for the result files of the last batch. Polls for its end would be
-// counted with the work.
-const settleFiles = 3 * time.Second
-
-// settleStatistics is above the time after which a server has noted the transactions of each
-// connection.
-const settleStatistics = 11 * time.Second
-
-// transactionsPerSecond returns the rate of transactions during some work. Those of an idle daemon
-// are known, to leave out the ones that come while the server's statistics settle.
-func (p *storePair) transactionsPerSecond(
-	ctx context.Context, idle float64, work func() error,
-) (float64, error) {
-	before, err := p.transactions(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := p.records.Exec(ctx, "SELECT pg_stat_statements_reset()"); err != nil {
-		return 0, err
-	}
-	begun := time.Now()
-	if err := work(); err != nil {
-		return 0, err
-	}
-	span := time.Since(begun)
-	if err := p.logStatements(ctx, span); err != nil {
-		return 0, err
-	}
-	if err := pause(ctx, settleStatistics); err != nil {
-		return 0, err
-	}
-	after, err := p.transactions(ctx)
-	return (float64(after-before) - idle*settleStatistics.Seconds()) / span.Seconds(), err
-}
-
-// Prices of Amazon S3 Standard in us-east-1, in dollars for each request.
-const (
-	priceOfWrite = 0.005 / 1000 // PUT, POST, COPY and LIST
-	priceOfRead  = 0.0004 / 1000
-)
-
-// priced returns how many requests came between two counts, and their price. Deletions are free.
-func priced(before, after map[string]int) (requests int, dollars float64, detail string) {
-	var parts []string
-	for _, operation := range slices.Sorted(maps.Keys(after)) {
-		n := after[operation] - before[operation]
-		if n == 0 {
-			continue
-		}
-		requests += n
-		switch {
-		case strings.Contains(operation, "Delete"), strings.Contains(operation, "Abort"):
-		case strings.Contains(operation, "GetObject"), strings.Contains(operation, "HeadObject"):
-			dollars += float64(n) * priceOfRead
-		default:
-			dollars += float64(n) * priceOfWrite
-		}
-		parts = append(parts, fmt.Sprintf("%d %s", n, operation))
-	}
-	return requests, dollars, strings.Join(parts, ", ")
 }

@@ -45,12 +45,10 @@ type sizes struct {
 	fleetInFlight  int           // of these
 	fleetSpan      time.Duration // how long the daemon is observed
 	// of the cluster
-	sharedBatches  int // of dispatchLines, one after the other
-	sharedSlow     time.Duration
-	sharedLarge    []int // lines of large batches
-	sharedEnded    int
-	sharedListings int
-	sharedPools    int
+	sharedBatches int // of dispatchLines, one after the other
+	sharedSlow    time.Duration
+	sharedSteady  int   // lines
+	sharedLarge   []int // lines of large batches
 }
 
 // lineBytes is the length of the lines of large files: 50,000 of them are 200 MB.
@@ -78,10 +76,8 @@ var fullSizes = sizes{
 	fleetSpan:      10 * time.Second,
 	sharedBatches:  4,
 	sharedSlow:     10 * time.Millisecond,
-	sharedLarge:    []int{100_000, 400_000},
-	sharedEnded:    1_000_000,
-	sharedListings: 100,
-	sharedPools:    12,
+	sharedSteady:   250_000,
+	sharedLarge:    []int{125_000, 1_000_000},
 }
 
 func newEnvironment(ctx context.Context, parent string, stderr io.Writer) (*environment, error) {

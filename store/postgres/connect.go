@@ -18,7 +18,7 @@ const (
 	// connectTimeout limits one attempt to connect to one host.
 	connectTimeout = 5 * time.Second
 	// checkIdle is how long a connection may be idle and still be used without a check.
-	checkIdle = 5 * time.Second
+	checkIdle = 10 * time.Second
 	// A connection is replaced after about this time, so that load spreads again after a failover.
 	lifetime = 30 * time.Minute
 	// idleTime is the time after which an unused connection is closed.
