@@ -32,7 +32,7 @@ func TestCollectorLeavesRoomForTheStore(t *testing.T) {
 	cfg.Store.Settings[cluster.Name] = withBucket
 	keeps := withBucket.Objects.WriteBytes + withBucket.Objects.ReadBytes
 	if got := limitOf(cfg); got < embedded+keeps+64<<20 {
-		t.Errorf("with a bucket the limit is %d, want %d, %d for its buffers and 64 MiB for a cache",
-			got, embedded, keeps)
+		t.Errorf("with a bucket the limit is %d, want %d, %d for its buffers and 64 MiB for a "+
+			"cache", got, embedded, keeps)
 	}
 }

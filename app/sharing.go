@@ -122,7 +122,7 @@ func (a *App) wake(ctx context.Context) error {
 // lookForLeaders has it looked at soon who leads, if this process stands by. Many changes share a
 // look, and one comes after the last of them.
 func (a *App) lookForLeaders() {
-	if !a.dispatcher.StandsBy() || !a.sharing.looking.CompareAndSwap(false, true) {
+	if !a.dispatcher.SharesWithOthers() || !a.sharing.looking.CompareAndSwap(false, true) {
 		return
 	}
 	time.AfterFunc(max(0, lookEvery-time.Since(time.Unix(0, a.sharing.looked.Load()))), func() {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// claimsLast is how long the chunks of one claim are meant to last, so that a fast pool does not
-	// need a transaction for each. They take no memory until they are read.
+	// claimsLast is how long the chunks of one claim are meant to last, so that a fast pool does
+	// not need a transaction for each. They take no memory until they are read.
 	claimsLast = 4 * time.Second
 	// mostClaimed limits the chunks of one claim.
 	mostClaimed = 64

@@ -84,6 +84,7 @@ func (d *Dispatcher) newSession(
 		inbox.put(unservedModels{names})
 	}
 	lease.demanded = with.runs.models
+	lease.scaled = func() map[string]string { return d.settings.Load().ScaledModels }
 	lease.maxModels = func() int { return d.settings.Load().MaxModels }
 	s.reconciler.newDemand = lease.leading.newDemand
 	lease.notify = func(ev plan.Event) { inbox.put(ev) }
@@ -99,7 +100,8 @@ func (d *Dispatcher) newSession(
 func (d *Dispatcher) newReconciler(with shared) *reconciler {
 	rc := &reconciler{
 		metadata: d.deps.Metadata, journals: d.deps.Journals, expiry: d.deps.Expiry,
-		pollWait: d.pollWait, retryWait: with.cfg.PollEvery, wake: make(chan struct{}, 1), queue: newQueue[string](),
+		pollWait: d.pollWait, retryWait: with.cfg.PollEvery, wake: make(chan struct{}, 1),
+		queue:     newQueue[string](),
 		remaining: &remaining{store: d.deps.Metadata}, catalog: d.catalog,
 		owner: with.owner, log: with.log, notify: with.notify, runs: with.runs,
 		shown: d.shown, tasks: with.tasks, metrics: d.metrics,

@@ -62,9 +62,9 @@ type Claims interface {
 	// has unregistered. ErrNoSpace: there is no space for results.
 	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, held []int) ([]Chunk,
 		error)
-	// FinishChunks marks claimed chunks done and stores their Tallies, all in one step. The owner may
-	// repeat it when it got no answer. ErrFenced: one of the claims is not the newest, and no chunk
-	// has changed.
+	// FinishChunks marks claimed chunks done and stores their Tallies, all in one step. The owner
+	// may repeat it when it got no answer. ErrFenced: one of the claims is not the newest, and no
+	// chunk has changed.
 	FinishChunks(ctx context.Context, o Owner, chunks ...Chunk) error
 	// ReleaseChunk frees a claimed chunk. ErrFenced: the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error

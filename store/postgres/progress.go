@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store/tables"
 )
 
-// PostEvery returns the least time between two posts of a process, since each is a transaction. With
-// Redis they come as often as they change.
+// PostEvery returns the least time between two posts of a process, since each is a transaction.
+// With Redis they come as often as they change.
 func (db *DB) PostEvery() time.Duration { return 2 * time.Second }
 
 // PostProgress implements [store.ProgressBoard].

@@ -53,8 +53,8 @@ type Registry interface {
 
 	// Fence sets the epochs of chunks and returns the ranges of their journals, in the order of the
 	// fences and by At. From then on Register leaves out parts of lower epochs. A chunk that is not
-	// known becomes known, with an empty journal. The same epoch may be set again. ErrFenced: one of
-	// the chunks has a higher epoch; nothing changes.
+	// known becomes known, with an empty journal. The same epoch may be set again. ErrFenced: one
+	// of the chunks has a higher epoch; nothing changes.
 	Fence(ctx context.Context, fences ...Fence) ([]Range, error)
 	// Register makes a segment exist. Of its parts, those count whose epoch is the one of their
 	// chunk: each is appended to the journal of its chunk. The others are left out, those of
@@ -65,8 +65,8 @@ type Registry interface {
 	// the caller, who got no answer to an earlier call, registers the same records again under
 	// another key, since readers take the first record of a line.
 	Register(ctx context.Context, s Segment) (Registered, error)
-	// Ranges returns the ranges of the chunks' journals, in the order of the chunks and by At. Those
-	// that are empty or not known have none.
+	// Ranges returns the ranges of the chunks' journals, in the order of the chunks and by At.
+	// Those that are empty or not known have none.
 	Ranges(ctx context.Context, chunks ...store.ChunkID) ([]Range, error)
 	// Batches lists the batches that have known chunks, in any order.
 	Batches(ctx context.Context) ([]string, error)
