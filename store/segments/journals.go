@@ -196,18 +196,8 @@ func (r *reader) records(
 	ctx context.Context, each func(store.Record, store.Location) error,
 ) error {
 	s := frame.NewScanner(r.at(ctx), 0, r.size())
-	var v frame.Validity
-	for s.Next() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if !v.Accept(s.Frame) {
-			continue
-		}
-		at := store.Location{Offset: s.From + frame.EmptySize, Length: uint32(s.Result)}
-		if err := each(s.Frame.Record, at); err != nil {
-			return err
-		}
+	if err := s.Records(ctx, each); err != nil && s.Err == nil {
+		return err // of each
 	}
 	if s.Damaged > 0 {
 		r.js.damaged.Add(s.Damaged)
