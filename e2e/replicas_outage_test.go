@@ -16,7 +16,7 @@ import (
 // While PostgreSQL is away users get 503 with the time to come back, soon and in OpenAI's form, the
 // leader sends nothing once its lease has ended, and those who look see why. Everything goes on by
 // itself when it is back, and every line has one result.
-func TestUsersAreToldOfAnOutage(t *testing.T) {
+func TestUsersLearnOfAnOutage(t *testing.T) {
 	for name, away := range map[string]func(*testing.T, *postgres.Server) (back func()){
 		"killed": func(t *testing.T, server *postgres.Server) func() {
 			server.Kill(t)
@@ -54,7 +54,7 @@ func TestUsersAreToldOfAnOutage(t *testing.T) {
 
 // While the bucket is away no more lines start once their results take all memory, files are
 // refused with 503, and nothing of an upload stays. Batches go on when it is back.
-func TestUsersAreToldOfAnOutageOfTheBucket(t *testing.T) {
+func TestUsersLearnOfAnOutageOfTheBucket(t *testing.T) {
 	objects := s3.Start(t)
 	tr := begin(t, "the bucket is away")
 	r := startReplicas(t, tr, append(clusterStore(t, postgres.Start(t)), bucket(t, objects)...)...)
