@@ -79,10 +79,26 @@ func Copy(ctx context.Context, from, to Side, o Options) (Summary, error) {
 }
 
 func (c *copier) copy(ctx context.Context) error {
-	owners, err := c.refuseRunning(ctx)
+	owners, err := c.refuseRunning(ctx, false)
 	if err != nil {
 		return err
 	}
+	ctx, release, err := c.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := c.copyAll(ctx, owners); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		return err
+	}
+	return nil
+}
+
+// copyAll copies what the stores have, while no other process uses them.
+func (c *copier) copyAll(ctx context.Context, owners []store.KnownOwner) error {
 	source, done, err := c.begin(ctx)
 	if err != nil || done {
 		return err
@@ -93,7 +109,7 @@ func (c *copier) copy(ctx context.Context) error {
 			return err
 		}
 	}
-	after, err := c.refuseRunning(ctx)
+	after, err := c.refuseRunning(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -103,8 +119,11 @@ func (c *copier) copy(ctx context.Context) error {
 	return c.finish(ctx, source)
 }
 
-// refuseRunning returns the owners that both stores know, none of which is alive.
-func (c *copier) refuseRunning(ctx context.Context) (owners []store.KnownOwner, err error) {
+// refuseRunning returns the owners that both stores know, none of which is alive, but for this copy
+// once it holds the stores.
+func (c *copier) refuseRunning(
+	ctx context.Context, holds bool,
+) (owners []store.KnownOwner, err error) {
 	for _, side := range []Side{c.from, c.to} {
 		known, err := side.Backend.Records.KnownOwners(ctx)
 		if err != nil {
@@ -119,13 +138,20 @@ func (c *copier) refuseRunning(ctx context.Context) (owners []store.KnownOwner, 
 				side.Name, others[0])
 		}
 		for _, o := range known {
+			if o.Node == copyNode {
+				if o.Leased && !holds {
+					return nil, fmt.Errorf("%s: another copy works with it, or was killed less "+
+						"than %v ago; wait for its end, and copy again", side.Name, holdFor)
+				}
+				continue
+			}
+			owners = append(owners, o)
 			if o.Leased {
 				return nil, fmt.Errorf("%s: the lease of node %s lasts: it runs, or was killed "+
 					"less than dispatch.tuning.lease_ttl ago; stop all processes of both stores, "+
 					"and try again", side.Name, o.Node)
 			}
 		}
-		owners = append(owners, known...)
 	}
 	return owners, nil
 }

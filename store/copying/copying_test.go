@@ -457,3 +457,48 @@ func (u *usedBlobs) Create(ctx context.Context, key string) (store.BlobWriter, e
 	}
 	return u.Blobs.Create(ctx, key)
 }
+
+// A second copy that works with one of the stores is refused while the first one works, and begins
+// when that has ended.
+func TestOneCopyAtATime(t *testing.T) {
+	from, other := newEmbedded(t), newEmbedded(t)
+	other.options.Node = "copy-2"
+	to, _ := newCluster(t)
+	tried := false
+	again := func() error {
+		second := to // another process
+		second.options.Directory, second.options.Node = t.TempDir(), "copy-2"
+		var err error
+		other.open(t, func(a *store.Backend) {
+			second.open(t, func(b *store.Backend) {
+				_, err = copying.Copy(t.Context(), side("other", a), side("target", b),
+					copying.Options{})
+			})
+		})
+		return err
+	}
+	from.open(t, func(a *store.Backend) {
+		to.open(t, func(b *store.Backend) {
+			_, err := copying.Copy(t.Context(), side("source", a), side("target", b),
+				copying.Options{Progress: func(copying.Summary) {
+					if tried {
+						return
+					}
+					tried = true
+					if err := again(); err == nil || !strings.Contains(err.Error(),
+						"target: another copy works with it") {
+						t.Errorf("a second copy: got %v, want a refusal", err)
+					}
+				}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	if !tried {
+		t.Fatal("the first copy reported no progress")
+	}
+	if err := again(); err != nil && strings.Contains(err.Error(), "another copy") {
+		t.Errorf("after the end of the first copy: %v", err)
+	}
+}
