@@ -179,9 +179,13 @@ func testRoundTrips(t *testing.T, statements string) {
 		if strings.Contains(test.name, " and ") {
 			most = 2
 		}
-		// The first runs prepare the statements, on each connection.
+		// The first runs prepare the statements, on each connection. On a busy machine each of the
+		// others may coincide with the notification of the one before, until they are apart.
 		least := int64(1 << 60)
-		for range runs {
+		for i := 0; i < runs || least > most && i < 4*runs; i++ {
+			if i >= runs {
+				time.Sleep(100 * time.Millisecond)
+			}
 			before := proxy.trips.Load()
 			if err := test.run(); err != nil {
 				t.Fatalf("%s: %v", test.name, err)
