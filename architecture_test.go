@@ -53,6 +53,7 @@ var mayImport = map[string][]string{
 	"internal/testservers": {},
 	"store/live":           {"store"},
 	"store/redis":          {"store"},
+	"store/tables":         {"store", "internal/batchfile"},
 	"dispatch/plan":        {"scheduler", "flowcontrol", "costmodel"},
 	"dispatch/openai":      {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision":    {"dispatch/plan", "flowcontrol"},

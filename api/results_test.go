@@ -106,7 +106,7 @@ func (w *work) finish(lines ...int) {
 
 func (w *work) finishChunk(i int) {
 	w.t.Helper()
-	if err := w.meta.FinishChunk(w.t.Context(), w.owner, w.chunks[i]); err != nil {
+	if err := w.meta.FinishChunks(w.t.Context(), w.owner, w.chunks[i]); err != nil {
 		w.t.Fatal(err)
 	}
 }

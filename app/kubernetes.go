@@ -220,7 +220,7 @@ func (k *kubernetes) holdLease(ctx context.Context, l *leased) error {
 	tick := time.NewTicker(leaseEvery)
 	defer tick.Stop()
 	for {
-		if !l.StandsBy() {
+		if !l.StandsByForScaling() {
 			if err := k.lead(ctx, l, tick.C); err != nil {
 				return err
 			}
@@ -251,7 +251,7 @@ func (k *kubernetes) lead(ctx context.Context, l *leased, tick <-chan time.Time)
 		case err := <-ended:
 			return err
 		case <-tick:
-			if l.StandsBy() {
+			if l.StandsByForScaling() {
 				cancel()
 			}
 		}

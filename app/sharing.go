@@ -95,10 +95,12 @@ func (a *App) wake(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := waker.WakeOnChange(ctx, func() {
 			failing = false
+			a.dispatcher.NotifyOfChanges(true)
 			a.dispatcher.Poll()
 			a.api.Wake()
 			a.lookForLeaders()
 		})
+		a.dispatcher.NotifyOfChanges(false)
 		if errors.Is(err, errors.ErrUnsupported) {
 			a.log.WarnContext(ctx, "changes of other processes are noticed by polling alone",
 				"error", err)
@@ -120,7 +122,7 @@ func (a *App) wake(ctx context.Context) error {
 // lookForLeaders has it looked at soon who leads, if this process stands by. Many changes share a
 // look, and one comes after the last of them.
 func (a *App) lookForLeaders() {
-	if !a.dispatcher.StandsBy() || !a.sharing.looking.CompareAndSwap(false, true) {
+	if !a.dispatcher.SharesWithOthers() || !a.sharing.looking.CompareAndSwap(false, true) {
 		return
 	}
 	time.AfterFunc(max(0, lookEvery-time.Since(time.Unix(0, a.sharing.looked.Load()))), func() {

@@ -40,6 +40,15 @@ func (s Store) Validate() error {
 	return errors.Join(faults...)
 }
 
+// MemoryBytes returns the most that the selected backend keeps in memory beyond what the embedded
+// one does.
+func (s Store) MemoryBytes() int64 {
+	if holder, ok := s.Settings[s.Backend].(store.MemoryHolder); ok {
+		return holder.MemoryBytes()
+	}
+	return 0
+}
+
 // isDefault reports whether a backend has its default settings.
 func isDefault(name string, settings store.BackendConfig) bool {
 	backend, err := store.FindBackend(name)

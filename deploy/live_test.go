@@ -27,6 +27,9 @@ import (
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
+// embedded is the reason of metrics that only the cluster store has.
+const embedded = "the store is embedded"
+
 // withoutData lists metrics that a healthy daemon has no series of, with the reason.
 var withoutData = map[string]string{
 	"tidefill_pool_warning":                           "nothing is wrong with the configuration",
@@ -44,21 +47,21 @@ var withoutData = map[string]string{
 	"tidefill_kubernetes_pod_memory_bytes":            "no pool is in Kubernetes",
 	"tidefill_kubernetes_state_age_seconds":           "no pool is in Kubernetes",
 	"tidefill_kubernetes_watch_restarts_total":        "no pool is in Kubernetes",
-	"tidefill_bucket_request_seconds":                 "the store is embedded",
-	"tidefill_postgres_connection_wait_seconds_total": "the store is embedded",
-	"tidefill_postgres_connections":                   "the store is embedded",
-	"tidefill_postgres_connections_in_use":            "the store is embedded",
-	"tidefill_postgres_connections_limit":             "the store is embedded",
-	"tidefill_postgres_connections_opened_total":      "the store is embedded",
-	"tidefill_postgres_failovers_total":               "the store is embedded",
-	"tidefill_postgres_transaction_seconds":           "the store is embedded",
-	"tidefill_postgres_unavailable_total":             "the store is embedded",
-	"tidefill_segment_bytes_total":                    "the store is embedded",
-	"tidefill_segment_commit_seconds":                 "the store is embedded",
-	"tidefill_segment_records_total":                  "the store is embedded",
-	"tidefill_redis_call_seconds":                     "the store is embedded",
-	"tidefill_redis_failures_total":                   "the store is embedded",
-	"tidefill_redis_up":                               "the store is embedded",
+	"tidefill_bucket_request_seconds":                 embedded,
+	"tidefill_postgres_connection_wait_seconds_total": embedded,
+	"tidefill_postgres_connections":                   embedded,
+	"tidefill_postgres_connections_in_use":            embedded,
+	"tidefill_postgres_connections_limit":             embedded,
+	"tidefill_postgres_connections_opened_total":      embedded,
+	"tidefill_postgres_failovers_total":               embedded,
+	"tidefill_postgres_transaction_seconds":           embedded,
+	"tidefill_postgres_unavailable_total":             embedded,
+	"tidefill_segment_bytes_total":                    embedded,
+	"tidefill_segment_commit_seconds":                 embedded,
+	"tidefill_segment_records_total":                  embedded,
+	"tidefill_redis_call_seconds":                     embedded,
+	"tidefill_redis_failures_total":                   embedded,
+	"tidefill_redis_up":                               embedded,
 	"tidefill_scaler_request_seconds":                 "KEDA does not ask",
 	"tidefill_webhook_deliveries_total":               "no webhook is configured",
 	"tidefill_webhook_pending_events":                 "no webhook is configured",

@@ -15,7 +15,7 @@ import (
 // retryEvery is the time between two tries of what the store or another process prevents.
 const retryEvery = time.Second
 
-// claimer claims chunks for the loop and reads their lines, and finishes chunks or gives them back.
+// claimer claims chunks for the loop and reads their lines, and gives chunks back.
 type claimer struct {
 	leaseTTL time.Duration
 	metadata Metadata
@@ -28,7 +28,8 @@ type claimer struct {
 	runs     *runs
 	tasks    *tasks
 	memory   *memory
-	lose     context.CancelCauseFunc // ends the session
+	finisher *finisher
+	paces    claimPaces
 	results  chunkResults
 	batches  batchControl
 	loads    *queue[*plan.JobKey] // one item for each claim that the planner wants
@@ -115,46 +116,9 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines,
 				Done: none.Done, More: true}, chunk: c}, nil
 		}
-		// A crash came between the last result and FinishChunk.
-		cl.finishLater(c)
+		// A crash came between the last result and FinishChunks.
+		cl.finisher.add(c)
 	}
-}
-
-// claim claims a chunk of a model that this process leads. The chunk counts as held until it is
-// finished or abandoned. If the store's answer gets lost, the chunk is claimed but not held, and
-// the next claim returns it.
-func (cl *claimer) claim(
-	ctx context.Context, r *run, model string,
-) (c store.Chunk, ok bool, err error) {
-	release, leads := cl.leading.hold(model)
-	if !leads {
-		return c, false, nil
-	}
-	defer release()
-	r.claiming.Lock()
-	defer r.claiming.Unlock()
-	claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.id, model, 1, r.heldIndexes())
-	if err != nil || len(claimed) == 0 {
-		return c, false, err
-	}
-	r.mu.Lock()
-	r.reading[claimed[0].Index] = model
-	r.mu.Unlock()
-	return claimed[0], true, nil
-}
-
-// abandon gives back a chunk that was claimed and not taken.
-func (cl *claimer) abandon(r *run, c store.Chunk) {
-	r.mu.Lock()
-	delete(r.reading, c.Index)
-	stopped := r.stopped
-	r.mu.Unlock()
-	cl.tasks.start(func(ctx context.Context) {
-		cl.putBack(ctx, c)
-		if stopped { // the reconciler waits for this
-			cl.batches.enqueue(r.id)
-		}
-	})
 }
 
 // nothingToClaim distinguishes a job that is done from one whose chunks are all claimed.

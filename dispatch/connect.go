@@ -51,7 +51,13 @@ func (d *Dispatcher) newSession(
 		notify: inbox.put, log: lease.log}
 	recorder := d.newRecorder(with)
 	s.claimer = d.newClaimer(with, lease.leading, recorder, s.reconciler)
-	recorder.finishChunk, recorder.stopIfOver = s.claimer.finishLater, s.reconciler.stopIfOver
+	s.finisher = d.newFinisher(with, s.reconciler)
+	s.claimer.finisher = s.finisher
+	recorder.finishChunk, recorder.stopIfOver = s.finisher.add, s.reconciler.stopIfOver
+	s.reconciler.stopped = func(r *run) {
+		s.claimer.abandonAhead(r, func(string) bool { return true })
+		s.finisher.hurry()
+	}
 	s.transport = d.newTransport(with, recorder)
 	s.loop = newLoop(planner, inbox, with.memory, d.deps.Watcher)
 	s.loop.decisions = decision.NewRecorder(d.decisions, planner)
@@ -64,12 +70,21 @@ func (d *Dispatcher) newSession(
 		s.progress.post(now, planner)
 		learning.post(now, planner)
 	}, cfg.ProgressEvery
-	s.loop.beforeDrain = learning.end
+	s.loop.beforeDrain = func(now time.Time, planner *plan.Planner) {
+		s.progress.hurry()
+		learning.end(now, planner)
+	}
 	lease.recall = learning.recall
 	lease.lose = lose
 	lease.recount, lease.held = s.reconciler.recount, with.runs.heldModels
-	lease.giveBack = func(names map[string]bool) { inbox.put(unservedModels{names}) }
+	lease.giveBack = func(names map[string]bool) {
+		with.runs.each(func(r *run) {
+			s.claimer.abandonAhead(r, func(model string) bool { return names[modelName(model)] })
+		})
+		inbox.put(unservedModels{names})
+	}
 	lease.demanded = with.runs.models
+	lease.scaled = func() map[string]string { return d.settings.Load().ScaledModels }
 	lease.maxModels = func() int { return d.settings.Load().MaxModels }
 	s.reconciler.newDemand = lease.leading.newDemand
 	lease.notify = func(ev plan.Event) { inbox.put(ev) }
@@ -85,7 +100,8 @@ func (d *Dispatcher) newSession(
 func (d *Dispatcher) newReconciler(with shared) *reconciler {
 	rc := &reconciler{
 		metadata: d.deps.Metadata, journals: d.deps.Journals, expiry: d.deps.Expiry,
-		pollEvery: with.cfg.PollEvery, wake: make(chan struct{}, 1), queue: newQueue[string](),
+		pollWait: d.pollWait, retryWait: with.cfg.PollEvery, wake: make(chan struct{}, 1),
+		queue:     newQueue[string](),
 		remaining: &remaining{store: d.deps.Metadata}, catalog: d.catalog,
 		owner: with.owner, log: with.log, notify: with.notify, runs: with.runs,
 		shown: d.shown, tasks: with.tasks, metrics: d.metrics,
@@ -109,8 +125,15 @@ func (d *Dispatcher) newClaimer(
 		leaseTTL: with.cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
 		journals: d.deps.Journals, loads: newQueue[*plan.JobKey](),
 		leading: leading, results: results, batches: batches,
-		owner: with.owner, log: with.log, notify: with.notify, lose: with.lose, runs: with.runs,
+		owner: with.owner, log: with.log, notify: with.notify, runs: with.runs,
 		tasks: with.tasks, memory: with.memory,
+	}
+}
+
+func (d *Dispatcher) newFinisher(with shared, rc *reconciler) *finisher {
+	return &finisher{
+		metadata: d.deps.Metadata, owner: with.owner, log: with.log, notify: with.notify,
+		lose: with.lose, tasks: with.tasks, enqueue: rc.enqueue, hurried: make(chan struct{}, 1),
 	}
 }
 
@@ -130,6 +153,9 @@ func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
 	}
 	if board, forgets := d.deps.Progress.(forgetful); forgets {
 		p.againEvery = board.PostAgainEvery()
+	}
+	if board, slow := d.deps.Progress.(unhurried); slow {
+		p.writeEvery = board.PostEvery()
 	}
 	return p
 }

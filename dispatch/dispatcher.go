@@ -69,6 +69,7 @@ type Dispatcher struct {
 	forecasts forecasts
 
 	watchNow  chan struct{} // capacity 1: Watch asks now
+	notified  atomic.Bool   // changes of other processes are notified at present
 	unwatched bool          // owned by Watch: it could not ask
 }
 
@@ -183,6 +184,19 @@ func (d *Dispatcher) UnservedModels(
 
 // Decisions returns what flow control saw and decided in the last hour.
 func (d *Dispatcher) Decisions() *decision.History { return d.decisions }
+
+// StandsByForScaling reports whether another process leads the runners of the pools that are
+// scaled.
+func (d *Dispatcher) StandsByForScaling() bool {
+	s := d.current.Load()
+	return s != nil && s.lease.leading.standsByFor(d.settings.Load().ScaledModels)
+}
+
+// SharesWithOthers reports whether other processes lead something that this one could.
+func (d *Dispatcher) SharesWithOthers() bool {
+	s := d.current.Load()
+	return s != nil && s.lease.leading.sharesWithOthers()
+}
 
 // StandsBy reports whether other processes lead all that this one could, so that it decides
 // nothing.

@@ -7,12 +7,15 @@
 // A [Dispatcher] registers with the store and works until it loses the registration: a session
 // (session.go). A session connects these parts, each of which owns its state:
 //
-//   - lease renews the registration, and acquires the leadership of runners and models, so that
-//     processes that share a store never fill the same runner twice;
+//   - lease renews the registration, and acquires the leadership of this process's share of the
+//     groups of runners and models (groups.go, team.go), so that processes that share a store never
+//     fill the same runner twice;
 //   - reconciler brings batches from state to state. It reads the stored batch and does the next
 //     thing that its state requires, so it can stop anywhere and do it again. Its first step,
 //     cutting into chunks, is the admitter's; its last, writing the result files, the finalizer's;
-//   - claimer claims chunks, reads their lines, and finishes chunks or gives them back;
+//   - claimer claims chunks, several at a time for a fast pool (claimahead.go), reads their lines,
+//     and gives chunks back (release.go);
+//   - finisher marks complete chunks done, several in one step;
 //   - loop is the one goroutine that owns the planner. All others send messages to its inbox;
 //   - transport sends lines to runners, with a pool of goroutines;
 //   - recorder writes results to the chunks' journals, and counts them once they are durable;
@@ -30,7 +33,7 @@
 //	recorder.recordAnswer      appends the answer to the chunk's journal            recorder.go
 //	loop.finished              reports to the planner; records a failure            loop.go
 //	recorder.committed         counts the result when it is durable                 recorder.go
-//	claimer.finish             marks the chunk done after its last result           finish.go
+//	finisher.finish            marks the chunk done after its last result           finisher.go
 //	finalizer.finalize         calls gather, which finds all results, and           finalize.go
 //	resultFiles.write          writes them to the output file in input order        resultfiles.go
 //

@@ -19,9 +19,9 @@ func newFeed() *feed {
 	f.readUntil(time.Now())
 	f.GaugeFunc = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidefill_change_feed_lag_seconds",
-		Help: "Age from which on every change of batches was read by this process; changes of " +
-			"other processes may be noticed so much later. About dispatch.tuning.poll_every is " +
-			"normal.",
+		Help: "Time since this process began its last complete read of changed batches: changes " +
+			"by other processes are noticed at most so much later. It stays below a few times " +
+			"dispatch.tuning.poll_every unless the store is away or slow.",
 	}, func() float64 { return time.Since(*f.read.Load()).Seconds() })
 	return f
 }

@@ -11,6 +11,7 @@ import (
 
 // results holds the places of all results of a batch.
 type results struct {
+	journals store.JournalReader
 	at       []place       // by line number
 	lost     []store.Chunk // chunks without a result of some line
 	usage    batchfile.Usage
@@ -35,9 +36,12 @@ func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, erro
 		return nil, err
 	}
 	found := &results{at: make([]place, b.Counts.Total)}
+	if found.journals, err = fz.settled(ctx, chunks); err != nil {
+		return nil, err
+	}
 	for _, c := range chunks {
 		missing := c.Count
-		err := fz.journals.Read(ctx, c.ChunkID,
+		err := found.journals.Read(ctx, c.ChunkID,
 			func(rec store.Record, at store.Location) error {
 				if int(rec.Line) >= len(found.at) {
 					return fmt.Errorf("journal of chunk %d has a result of line %d of %d", c.Index,
@@ -61,6 +65,21 @@ func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, erro
 		}
 	}
 	return found, nil
+}
+
+// settled returns the journals of chunks to which nothing is added any more.
+func (fz *finalizer) settled(
+	ctx context.Context, chunks []store.Chunk,
+) (store.JournalReader, error) {
+	journals, can := fz.journals.(store.SettledJournals)
+	if !can {
+		return fz.journals, nil
+	}
+	ids := make([]store.ChunkID, len(chunks))
+	for i, c := range chunks {
+		ids[i] = c.ChunkID
+	}
+	return journals.Settled(ctx, ids)
 }
 
 // fence claims the chunks left of a batch that ends early and opens their journals, which then

@@ -51,11 +51,11 @@ func (f *frozen) Renew(ctx context.Context, o store.Owner, ttl time.Duration) er
 	return f.Metadata.Renew(ctx, o, ttl)
 }
 
-func (f *frozen) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
+func (f *frozen) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
 	if err := f.wait(ctx); err != nil {
 		return err
 	}
-	return f.Metadata.FinishChunk(ctx, o, c)
+	return f.Metadata.FinishChunks(ctx, o, chunks...)
 }
 
 func slowly(pause time.Duration) http.HandlerFunc {

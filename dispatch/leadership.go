@@ -16,9 +16,9 @@ import (
 // its chunks, and only the leader of a runner sends it lines, so the limits of batches and runners
 // hold over all processes that share a store.
 //
-// A process leads all that its runners serve, or nothing: of processes with the same runners
-// one leads, and the others stand by. Processes whose runners overlap in part lead what no other
-// has led for a while.
+// What belongs together is led together, see [groupsOf]. Processes with the same runners share the
+// groups evenly; if there are fewer groups than processes, the others stand by. Processes whose
+// runners overlap in part lead what no other has led for a while.
 type leadership struct {
 	// claims is locked for reading while a chunk is claimed, for writing while models are resigned.
 	claims sync.RWMutex
@@ -30,6 +30,7 @@ type leadership struct {
 	unlisted map[*runner]bool     // runners without a list, to which assign gives models
 	engines  map[*runner]string   // as their lists identify them
 	led      map[string]bool      // names of runners and models
+	yielding []group              // led until their lines have ended, for other processes
 	epoch    int64                // highest that was granted
 	up       map[string]announced // by planned runner, as announced to the planner
 	planned  map[*runner][]string // runners that stand for an upstream, as announced
@@ -66,13 +67,18 @@ const firstAnswers = time.Second
 func runnerName(u *runner) string {
 	base, err := url.Parse(u.Base())
 	if err != nil {
-		return "runner/" + u.name
+		return runnerPrefix + u.name
 	}
 	base.User = nil
-	return "runner/" + base.String()
+	return runnerPrefix + base.String()
 }
 
-func modelName(model string) string { return "model/" + model }
+func modelName(model string) string { return modelPrefix + model }
+
+const (
+	runnerPrefix = "runner/"
+	modelPrefix  = "model/"
+)
 
 // configure replaces the runners that are configured, by name. It returns the events that inform
 // the planner of those that are gone.
@@ -152,21 +158,14 @@ func (l *leadership) poke() {
 	}
 }
 
-// wanted lists the names of the runners and their models, sorted; none until all have been asked.
-func (l *leadership) wanted(now time.Time) []string {
+// wanted lists the groups of the runners and their models; none until all have been asked.
+func (l *leadership) wanted(now time.Time, scaled map[string]string) []group {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.asked) < len(l.runners) && now.Sub(l.started) < firstAnswers {
 		return nil
 	}
-	names := map[string]bool{}
-	for u, models := range l.seen {
-		names[runnerName(u)] = true
-		for _, m := range models {
-			names[modelName(m)] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
+	return groupsOf(l.seen, scaled)
 }
 
 // names lists the names that are led.
@@ -188,7 +187,18 @@ func (l *leadership) hold(model string) (release func(), ok bool) {
 }
 
 // leadsModel reports whether this process may claim chunks of the model.
-func (l *leadership) leadsModel(model string) bool { return !l.lacks(modelName(model)) }
+func (l *leadership) leadsModel(model string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.uses(modelName(model))
+}
+
+// uses reports whether lines may start by what this process leads. mu is held.
+func (l *leadership) uses(name string) bool {
+	return l.led[name] && !slices.ContainsFunc(l.yielding, func(g group) bool {
+		return slices.Contains(g, name)
+	})
+}
 
 // leadsAny reports whether this process leads a model of the run's batch.
 func (l *leadership) leadsAny(r *run) bool {
@@ -208,13 +218,6 @@ func (l *leadership) leadsAll(r *run) bool {
 	return !slices.ContainsFunc(models, func(m store.ModelLines) bool {
 		return !l.leadsModel(m.Model)
 	})
-}
-
-// standsBy reports whether other processes lead all that this one could.
-func (l *leadership) standsBy() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.led) == 0 && len(l.others) > 0
 }
 
 // gain adds names to those that are led, and reports whether any is new.
@@ -237,48 +240,6 @@ func (l *leadership) leadsSince() (epoch int64, leads bool) {
 	return l.epoch, len(l.led) > 0
 }
 
-// refused notes the other leaders of wanted names, and returns the names that can be led without
-// those: the ones that this process leads or that had no leader for the given time. It returns none
-// if no runner among them serves one of the models.
-func (l *leadership) refused(
-	now time.Time, wanted []string, others map[string]string, patience time.Duration,
-) (alone []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.others = others
-	can := map[string]bool{}
-	for _, name := range wanted {
-		if others[name] != "" {
-			delete(l.free, name)
-			continue
-		}
-		if _, known := l.free[name]; !known {
-			l.free[name] = now
-		}
-		can[name] = l.led[name] || now.Sub(l.free[name]) >= patience
-	}
-	for u, models := range l.seen {
-		if can[runnerName(u)] && slices.ContainsFunc(models, func(m string) bool {
-			return can[modelName(m)]
-		}) {
-			for _, name := range wanted {
-				if can[name] {
-					alone = append(alone, name)
-				}
-			}
-			return alone
-		}
-	}
-	return nil
-}
-
-// granted notes that no other process leads a wanted name.
-func (l *leadership) granted() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.others = nil
-}
-
 // announce returns the events that inform the planner of changes in what is led, and of engines
 // behind gateways that come and go.
 func (l *leadership) announce(now time.Time) (events []plan.Event) {
@@ -286,9 +247,9 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 	defer l.mu.Unlock()
 	for u, models := range l.seen {
 		var usable []string
-		if l.led[runnerName(u)] {
+		if l.uses(runnerName(u)) {
 			for _, m := range models {
-				if l.led[modelName(m)] {
+				if l.uses(modelName(m)) {
 					usable = append(usable, m)
 				}
 			}
@@ -341,4 +302,7 @@ func (l *leadership) lose(names []string) {
 	for _, name := range names {
 		delete(l.led, name)
 	}
+	l.yielding = slices.DeleteFunc(l.yielding, func(g group) bool {
+		return !slices.ContainsFunc(g, func(name string) bool { return l.led[name] })
+	})
 }

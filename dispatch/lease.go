@@ -24,6 +24,7 @@ type lease struct {
 	leading *leadership
 	// renewed is when the store last granted the lease; the clock is monotonic.
 	renewed atomic.Pointer[time.Time]
+	team    team // only leadUntil uses it
 
 	notify  func(plan.Event)                      // sends to the loop
 	recount func(ctx context.Context) error       // corrects the counts of lines left
@@ -33,6 +34,7 @@ type lease struct {
 	giveBack func(names map[string]bool)
 	// demanded returns the models of all batches. Runners without a list get at most maxModels.
 	demanded  func() map[string]bool
+	scaled    func() map[string]string // the models whose replicas are decided about
 	maxModels func() int
 	lose      context.CancelCauseFunc // ends the session
 }
@@ -142,45 +144,78 @@ func (l *lease) leadUntil(ctx context.Context) {
 
 func (l *lease) lead(ctx context.Context) error {
 	l.leading.assign(l.demanded(), l.maxModels())
-	wanted := l.leading.wanted(time.Now())
-	if slices.ContainsFunc(wanted, l.leading.lacks) {
-		if err := l.acquire(ctx, wanted); err != nil {
+	now := time.Now()
+	groups := l.leading.wanted(now, l.scaled())
+	if err := l.team.join(ctx, l.store, l.owner, groups, now); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(groups, l.leading.lacksPart) {
+		if err := l.acquire(ctx, now, groups); err != nil {
 			return err
 		}
 	}
-	for _, event := range l.leading.announce(time.Now()) {
+	if err := l.yieldSurplus(ctx, now, groups); err != nil {
+		return err
+	}
+	for _, event := range l.leading.announce(now) {
 		l.notify(event)
 	}
-	return l.resign(ctx, wanted)
+	return l.resign(ctx, groups)
 }
 
-// acquire leads all that is wanted or, if other processes lead some of it, what can be led alone.
-func (l *lease) acquire(ctx context.Context, wanted []string) error {
-	epoch, others, err := l.store.Lead(ctx, l.owner, wanted)
+// acquire leads this process's share of the groups and, of those that other processes lead in part,
+// what can be led alone.
+func (l *lease) acquire(ctx context.Context, now time.Time, groups []group) error {
+	others, err := l.store.Leaders(ctx, slices.Concat(groups...))
 	if err != nil {
 		return err
 	}
-	if len(others) == 0 {
-		l.leading.granted()
-		return l.takeOver(ctx, epoch, wanted)
-	}
-	if !l.leading.standsBy() && len(l.leading.names()) == 0 {
+	maps.DeleteFunc(others, func(_, node string) bool { return node == l.owner.Node })
+	stoodBy := l.leading.standsBy()
+	// Two lease times give a leader that restarts the time to lead again.
+	free, alone := l.leading.see(now, groups, others, 2*l.ttl)
+	if !stoodBy && l.leading.standsBy() {
 		l.log.InfoContext(ctx, "standing by: another dispatcher leads",
 			"leaders", slices.Compact(slices.Sorted(maps.Values(others))))
 	}
-	// Two lease times give a leader that restarts the time to lead again.
-	alone := l.leading.refused(time.Now(), wanted, others, 2*l.ttl)
-	if len(alone) == 0 || !slices.ContainsFunc(alone, l.leading.lacks) {
-		return nil
-	}
-	epoch, others, err = l.store.Lead(ctx, l.owner, alone)
-	if err != nil || len(others) > 0 {
+	taken, err := l.take(ctx, now, groups, free)
+	if err != nil {
 		return err
 	}
-	l.log.WarnContext(ctx, "leading only some of what the upstreams serve, another dispatcher "+
-		"leads the rest: give dispatchers that share a store the same upstreams, or upstreams "+
-		"that serve different models", "names", alone)
-	return l.takeOver(ctx, epoch, alone)
+	if err := l.leadGroups(ctx, taken); err != nil {
+		return err
+	}
+	for _, g := range alone {
+		epoch, others, err := l.store.Lead(ctx, l.owner, g)
+		if err != nil || len(others) > 0 {
+			return err
+		}
+		l.log.WarnContext(ctx, "leading only some of what the upstreams serve, another dispatcher "+
+			"leads the rest: give dispatchers that share a store the same upstreams, or "+
+			"upstreams that serve different models", "names", g)
+		if err := l.takeOver(ctx, epoch, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leadGroups leads groups, except those that another process has begun to lead meanwhile.
+func (l *lease) leadGroups(ctx context.Context, groups []group) error {
+	for len(groups) > 0 {
+		names := slices.Concat(groups...)
+		epoch, others, err := l.store.Lead(ctx, l.owner, names)
+		if err != nil {
+			return err
+		}
+		if len(others) == 0 {
+			return l.takeOver(ctx, epoch, names)
+		}
+		groups = slices.DeleteFunc(groups, func(g group) bool {
+			return slices.ContainsFunc(g, func(name string) bool { return others[name] != "" })
+		})
+	}
+	return nil
 }
 
 // takeOver begins to lead. The lines left of each batch are counted again, since another process
@@ -196,16 +231,18 @@ func (l *lease) takeOver(ctx context.Context, epoch int64, names []string) error
 	return nil
 }
 
-// resign gives up models that no runner serves any more, unless this process still has chunks of
-// them, which are given back for the next time.
-func (l *lease) resign(ctx context.Context, wanted []string) error {
+// resign gives up what no runner serves any more, and the groups that other processes are to lead.
+// What this process still has chunks of stays: they are given back for the next time.
+func (l *lease) resign(ctx context.Context, groups []group) error {
+	wanted := slices.Concat(groups...)
+	yields := l.leading.yields()
 	var unwanted []string
 	for _, name := range l.leading.names() {
-		if _, found := slices.BinarySearch(wanted, name); !found {
+		if !slices.Contains(wanted, name) {
 			unwanted = append(unwanted, name)
 		}
 	}
-	if len(unwanted) == 0 {
+	if len(unwanted)+len(yields) == 0 {
 		return nil
 	}
 	l.leading.claims.Lock()
@@ -215,7 +252,20 @@ func (l *lease) resign(ctx context.Context, wanted []string) error {
 		left[name] = held[name]
 		return held[name]
 	})
+	// As a whole, or the next leader would get runners without their models.
+	for _, g := range yields {
+		if heldOf(g, held) == 0 {
+			unwanted = append(unwanted, g...)
+			continue
+		}
+		for _, name := range g {
+			left[name] = held[name]
+		}
+	}
 	l.giveBack(left)
+	if len(unwanted) == 0 {
+		return nil
+	}
 	l.leading.lose(unwanted) // first, or confirm could find that another process leads them
 	if err := l.store.Resign(ctx, l.owner, unwanted); err != nil {
 		l.leading.gain(0, unwanted) // for the next try

@@ -23,13 +23,13 @@ type faulty struct {
 	claimAfter             func() error // like claim, but the claim has been made
 }
 
-func (f *faulty) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
+func (f *faulty) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
 	if f.finish != nil {
 		if err := f.finish(); err != nil {
 			return err
 		}
 	}
-	return f.Metadata.FinishChunk(ctx, o, c)
+	return f.Metadata.FinishChunks(ctx, o, chunks...)
 }
 
 func (f *faulty) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error {

@@ -35,6 +35,8 @@ type progress struct {
 	onPosted  func(batches []string)                       // nil: nobody
 	// againEvery is how often posts are repeated that have not changed; 0: never
 	againEvery time.Duration
+	// writeEvery is the least time between two posts to the store
+	writeEvery time.Duration
 
 	// Owned by the loop.
 	warnings    poolWarnings
@@ -43,12 +45,19 @@ type progress struct {
 	terms       [][]flowcontrol.Term // as explained at explainedAt, in the order of pools
 	explainedAt time.Time
 	againAt     time.Time // when all posts are repeated next
+	writeAt     time.Time // when something is posted next
 }
 
 // forgetful is a board that loses posts which are not repeated.
 type forgetful interface {
 	// PostAgainEvery returns how often posts are to be repeated.
 	PostAgainEvery() time.Duration
+}
+
+// unhurried is a board on which each post costs a server something.
+type unhurried interface {
+	// PostEvery returns the least time between two posts.
+	PostEvery() time.Duration
 }
 
 // explainEvery is the interval at which allowances are explained for metrics. It is longer than
@@ -76,9 +85,10 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	p.metrics.status.setPools(pools, p.terms)
 	p.warnings.log(p.log, pools)
 	p.takeovers.log(p.log, pools)
-	if !p.posting.CompareAndSwap(false, true) {
-		return // the store is slow; the next post covers this one
+	if now.Before(p.writeAt) || !p.posting.CompareAndSwap(false, true) {
+		return // the next post covers this one
 	}
+	p.writeAt = now.Add(p.writeEvery)
 	var changed []changedProgress
 	batches, noRunner := batchCounts{}, p.catalog.waiting()
 	p.unranked.count = 0
@@ -110,6 +120,9 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 		p.write(ctx, changed)
 	})
 }
+
+// hurry has all further posts written at once, since the last ones come. The loop calls it.
+func (p *progress) hurry() { p.writeEvery, p.writeAt = 0, time.Time{} }
 
 // write posts progress to the store.
 func (p *progress) write(ctx context.Context, changed []changedProgress) {

@@ -19,8 +19,9 @@ type reconciler struct {
 	metadata    Metadata
 	journals    Journals
 	owner       store.Owner
-	expiry      func() time.Time // the time by which batches expire
-	pollEvery   time.Duration
+	expiry      func() time.Time     // the time by which batches expire
+	pollWait    func() time.Duration // until the next poll
+	retryWait   time.Duration        // until the next poll after one that failed
 	wake        chan struct{}        // capacity 1: poll now
 	cancelGrace func() time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	log         *slog.Logger
@@ -28,6 +29,7 @@ type reconciler struct {
 
 	notify    func(message any) // sends to the loop
 	newDemand func()            // reports a batch, whose models may be new
+	stopped   func(r *run)      // no more lines of the run start
 	runs      *runs
 	shown     *shownBatches
 	tasks     *tasks
@@ -58,7 +60,9 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 		if errors.Is(err, store.ErrBadCursor) {
 			cursor = ""
 		}
+		wait := rc.pollWait()
 		if err != nil {
+			wait = rc.retryWait
 			if ctx.Err() == nil {
 				rc.log.WarnContext(ctx, "could not poll for changed batches", "error", err)
 			}
@@ -79,7 +83,7 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 		case <-ctx.Done():
 			return
 		case <-rc.wake:
-		case <-time.After(rc.pollEvery):
+		case <-time.After(wait):
 		}
 	}
 }
@@ -214,6 +218,7 @@ func (rc *reconciler) quiet(r *run, grace time.Duration) bool {
 	switch {
 	case first:
 		rc.notify(stopRun{run: r, grace: grace})
+		rc.stopped(r)
 	case grace == 0:
 		r.evict() // the grace that it had is taken back
 	}

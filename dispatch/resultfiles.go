@@ -79,7 +79,7 @@ func (w *resultFiles) journal(ctx context.Context, chunk int) (store.Results, er
 	if len(w.open) == mostOpen {
 		w.close()
 	}
-	opened, err := w.end.fz.journals.Results(ctx, store.ChunkID{Batch: w.end.batch.ID,
+	opened, err := w.end.found.journals.Results(ctx, store.ChunkID{Batch: w.end.batch.ID,
 		Index: chunk})
 	if err != nil {
 		return nil, err

@@ -40,8 +40,9 @@ type run struct {
 	// results in journals of chunks that other processes left, until the chunks are claimed; kept
 	// only for limits
 	behind    map[int]store.Tally
-	modelOf   map[int]string // by chunk; nil: not read yet
-	reading   map[int]string // models of the chunks that are claimed and being read
+	modelOf   map[int]string           // by chunk; nil: not read yet
+	reading   map[int]string           // models of claimed chunks that are not read yet
+	ahead     map[string][]store.Chunk // by model; those of them that nobody reads yet
 	chunks    map[int]*chunk
 	live      store.Tally // durable results of held chunks
 	unwritten store.Tally // results that aren't durable yet; kept only for limits
@@ -59,7 +60,8 @@ type run struct {
 // newRun returns a run of the batch whose requests end with ctx.
 func newRun(ctx context.Context, b store.Batch) *run {
 	r := &run{id: b.ID, tenant: b.Tenant, limited: hasLimits(&b.Options), batch: b,
-		chunks: map[int]*chunk{}, reading: map[int]string{}, givenBack: map[int]store.Chunk{},
+		chunks: map[int]*chunk{}, reading: map[int]string{},
+		ahead: map[string][]store.Chunk{}, givenBack: map[int]store.Chunk{},
 		unsaved: map[*chunk]bool{}}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	r.first.wanted = !b.StartBy.IsZero() && b.FirstSentAt.IsZero()

@@ -15,11 +15,11 @@ const scalingName = "scaling"
 var errNotRegistered = errors.New("the dispatcher is not registered with the store yet")
 
 // LeadScaling reports whether this process decides how many replicas pools have. Of the processes
-// that share a store one does, for as long as its registration lasts. One that stands by leaves it
-// to the leader of the runners, which knows most of what they do.
+// that share a store one does, for as long as its registration lasts. It is the
+// leader of their runners, which knows what they do.
 func (d *Dispatcher) LeadScaling(ctx context.Context) (bool, error) {
 	s := d.current.Load()
-	if s == nil || s.lease.leading.standsBy() {
+	if s == nil || d.StandsByForScaling() {
 		return false, nil
 	}
 	_, others, err := d.deps.Metadata.Lead(ctx, s.lease.owner, []string{scalingName})

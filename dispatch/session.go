@@ -27,6 +27,7 @@ type session struct {
 	runs       *runs
 	reconciler *reconciler
 	claimer    *claimer
+	finisher   *finisher
 	transport  *transport
 	loop       *loop
 	progress   *progress
@@ -124,6 +125,7 @@ func (s *session) settle() {
 		})
 	}
 	flushing.Wait()
+	s.finisher.end()
 	s.tasks.wait()
 	s.runs.each(func(r *run) {
 		for _, c := range r.heldChunks() {

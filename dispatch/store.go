@@ -61,6 +61,7 @@ type Owners interface {
 	Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error)
 	Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
 	Unregister(ctx context.Context, o store.Owner) error
+	Join(ctx context.Context, o store.Owner, team string) (members int, err error)
 	LiveOwners(ctx context.Context, owners []store.Owner) ([]store.Owner, error)
 }
 
@@ -74,7 +75,7 @@ type Claims interface {
 	AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error
 	ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int,
 		held []int) ([]store.Chunk, error)
-	FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error
+	FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error
 	ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error
 	ReopenChunk(ctx context.Context, c store.Chunk) error
 	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
@@ -122,9 +123,7 @@ type Journals interface {
 	Durability() store.Durability
 	Open(ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
 		committed func(store.Commit)) (store.Journal, error)
-	Read(ctx context.Context, id store.ChunkID,
-		each func(store.Record, store.Location) error) error
-	Results(ctx context.Context, id store.ChunkID) (store.Results, error)
+	store.JournalReader
 	Batches(ctx context.Context) ([]string, error)
 	Remove(ctx context.Context, batch string) error
 }

@@ -16,6 +16,22 @@ func (d *Dispatcher) Poll() {
 	wake(d.watchNow)
 }
 
+// wokenPolls is how many times longer polls are apart while changes are notified: they make up for
+// notifications that were lost.
+const wokenPolls = 4
+
+// NotifyOfChanges says whether Poll is called at each change of another process at present.
+func (d *Dispatcher) NotifyOfChanges(are bool) { d.notified.Store(are) }
+
+// pollWait returns the time until the store is asked for changed batches again.
+func (d *Dispatcher) pollWait() time.Duration {
+	every := d.settings.Load().PollEvery
+	if d.notified.Load() {
+		return wokenPolls * every
+	}
+	return every
+}
+
 // LookForLeaders has it looked at soon whether this process can lead more, because another one may
 // have given up its leadership.
 func (d *Dispatcher) LookForLeaders() {
@@ -71,7 +87,7 @@ func (d *Dispatcher) Watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-d.watchNow:
-		case <-time.After(d.settings.Load().PollEvery):
+		case <-time.After(d.pollWait()):
 		}
 	}
 	return nil

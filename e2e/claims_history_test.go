@@ -188,7 +188,10 @@ func (c *claimant) claim(ctx context.Context, t *testing.T, batch string) {
 func (c *claimant) end(ctx context.Context, t *testing.T) {
 	i := c.random.IntN(len(c.held))
 	chunk := c.held[i]
-	what, send := "finish", c.store.FinishChunk
+	what := "finish"
+	send := func(ctx context.Context, o store.Owner, chunk store.Chunk) error {
+		return c.store.FinishChunks(ctx, o, chunk)
+	}
 	if c.random.IntN(3) == 0 {
 		what, send = "release", c.store.ReleaseChunk
 	}
@@ -355,10 +358,10 @@ type brokenFence struct {
 	finish func(store.Chunk)
 }
 
-func (b brokenFence) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
-	err := b.claimStore.FinishChunk(ctx, o, c)
+func (b brokenFence) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
+	err := b.claimStore.FinishChunks(ctx, o, chunks...)
 	if errors.Is(err, store.ErrFenced) {
-		b.finish(c)
+		b.finish(chunks[0])
 		return nil
 	}
 	return err

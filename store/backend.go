@@ -62,6 +62,12 @@ type BackendConfig interface {
 	Validate() error
 }
 
+// MemoryHolder is a BackendConfig whose backend keeps more in memory than the embedded one does.
+type MemoryHolder interface {
+	// MemoryBytes returns the most that caches and buffers of the backend take.
+	MemoryBytes() int64
+}
+
 // OpenOptions configures the opening of a backend.
 type OpenOptions struct {
 	// Config is the backend's own configuration, of the type of BackendFactory.Default.

@@ -19,7 +19,7 @@ type Chunk struct {
 	First, Count int // positions in the batch's order, not line numbers
 	Epoch        int64
 	Done         bool
-	Tally        Tally // sum of the records in its journal, set by FinishChunk; zero before
+	Tally        Tally // sum of the records in its journal, set by FinishChunks; zero before
 }
 
 // Tally sums up the results in a chunk's journal, so that counting does not read the journals of
@@ -62,9 +62,10 @@ type Claims interface {
 	// has unregistered. ErrNoSpace: there is no space for results.
 	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, held []int) ([]Chunk,
 		error)
-	// FinishChunk marks the claimed chunk done and stores its Tally, in one step. The owner may
-	// repeat it when it got no answer. ErrFenced: the claim is not the newest.
-	FinishChunk(ctx context.Context, o Owner, c Chunk) error
+	// FinishChunks marks claimed chunks done and stores their Tallies, all in one step. The owner
+	// may repeat it when it got no answer. ErrFenced: one of the claims is not the newest, and no
+	// chunk has changed.
+	FinishChunks(ctx context.Context, o Owner, chunks ...Chunk) error
 	// ReleaseChunk frees a claimed chunk. ErrFenced: the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error
 	// ReopenChunk frees a done chunk and clears its Tally, because its journal has lost results

@@ -55,6 +55,16 @@ type Durability struct {
 	Bytes int64
 }
 
+// JournalReader reads the results of chunks.
+type JournalReader interface {
+	// Read calls each for every valid record of the chunk's journal, at most once per line, for the
+	// earliest. A chunk without a journal has none.
+	Read(ctx context.Context, id ChunkID, each func(Record, Location) error) error
+	// Results opens a chunk's journal for reading results at the locations that Read returned.
+	// ErrNotFound: there is no journal.
+	Results(ctx context.Context, id ChunkID) (Results, error)
+}
+
 // Journals holds the results of chunks.
 type Journals interface {
 	// Durability returns the same value until the journals are closed.
@@ -66,16 +76,25 @@ type Journals interface {
 	// durable, never concurrently with itself. ErrFenced: the journal was opened at a higher epoch.
 	Open(ctx context.Context, id ChunkID, epoch int64, replay func(Record),
 		committed func(Commit)) (Journal, error)
-	// Read calls each for every valid record of the chunk's journal, at most once per line, for the
-	// earliest. A chunk without a journal has none.
-	Read(ctx context.Context, id ChunkID, each func(Record, Location) error) error
-	// Results opens a chunk's journal for reading results at the locations that Read returned.
-	// ErrNotFound: there is no journal.
-	Results(ctx context.Context, id ChunkID) (Results, error)
+	JournalReader
 	// Batches lists the batches that have journals, for a sweeper.
 	Batches(ctx context.Context) ([]string, error)
 	// Remove deletes all journals of a batch.
 	Remove(ctx context.Context, batch string) error
+}
+
+// JournalPreparer is implemented by Journals whose Open takes a round trip to a server.
+type JournalPreparer interface {
+	// Prepare does that for several claimed chunks at once, so that the next Open of each at its
+	// epoch is faster. If it fails, Open is as slow as without it.
+	Prepare(ctx context.Context, chunks []Chunk) error
+}
+
+// SettledJournals is implemented by Journals whose Read and Results take a round trip to a server.
+type SettledJournals interface {
+	// Settled does that for several chunks at once. Nobody appends to their journals any more: what
+	// was added later may be missed.
+	Settled(ctx context.Context, chunks []ChunkID) (JournalReader, error)
 }
 
 // Results reads results by location. It reads close ones together, so the order of the journal is

@@ -31,6 +31,7 @@ func TestEveryBenchmark(t *testing.T) {
 		idle: 10 * time.Millisecond, simulated: 3 * time.Minute, fleetLines: 1000,
 		fleetInFlight: 50,
 		fleetSpan:     100 * time.Millisecond,
+		sharedBatches: 1, sharedSteady: 2000, sharedLarge: []int{20, 40},
 	}
 	for _, b := range benchmarks {
 		t.Run(b.name, func(t *testing.T) {

@@ -44,6 +44,11 @@ type sizes struct {
 	fleetLines     int
 	fleetInFlight  int           // of these
 	fleetSpan      time.Duration // how long the daemon is observed
+	// of the cluster
+	sharedBatches int // of dispatchLines, one after the other
+	sharedSlow    time.Duration
+	sharedSteady  int   // lines
+	sharedLarge   []int // lines of large batches
 }
 
 // lineBytes is the length of the lines of large files: 50,000 of them are 200 MB.
@@ -69,6 +74,10 @@ var fullSizes = sizes{
 	fleetLines:     20_000,
 	fleetInFlight:  1000,
 	fleetSpan:      10 * time.Second,
+	sharedBatches:  4,
+	sharedSlow:     10 * time.Millisecond,
+	sharedSteady:   250_000,
+	sharedLarge:    []int{125_000, 1_000_000},
 }
 
 func newEnvironment(ctx context.Context, parent string, stderr io.Writer) (*environment, error) {

@@ -45,6 +45,7 @@ var benchmarks = []benchmark{
 	{"scrape", 2 * time.Minute, benchScrape},
 	{"fleet", 15 * time.Minute, benchFleet},
 	{"simulate", 15 * time.Minute, benchSimulate},
+	{"cluster", 10 * time.Minute, benchCluster},
 }
 
 func main() {

@@ -31,7 +31,11 @@ const roleVariable = "TIDEFILL_BENCH_ROLE"
 func runRole(role string) error {
 	switch role {
 	case "stub":
-		return serveUntilParentEnds(&stub{})
+		delay, err := time.ParseDuration(os.Args[1])
+		if err != nil {
+			return err
+		}
+		return serveUntilParentEnds(&stub{delay: delay})
 	case "hostile":
 		return serveUntilParentEnds(hostile{})
 	case "sink":

@@ -9,17 +9,24 @@ import (
 // benchSmall measures many small batches, each with a file of its own, with the default
 // configuration.
 func benchSmall(ctx context.Context, l *environment) ([]figure, error) {
+	return smallFigures(ctx, l, "")
+}
+
+// smallFigures measures daemons with the settings.
+func smallFigures(
+	ctx context.Context, l *environment, on string, settings ...string,
+) ([]figure, error) {
 	up, err := l.startUpstream(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer up.kill()
-	what := fmt.Sprintf("%d batches of %d lines, first create to last completed",
-		l.sizes.smallBatches, l.sizes.smallLines)
+	what := fmt.Sprintf("%d batches of %d lines, first create to last completed%s",
+		l.sizes.smallBatches, l.sizes.smallLines, on)
 	f := figure{What: what, Unit: "s", Goal: atMost(5)}
 	for i := range l.runs {
 		l.logf("small batches: run %d of %d", i+1, l.runs)
-		took, err := smallBatches(ctx, l, up)
+		took, err := smallBatches(ctx, l, up, settings)
 		if err != nil {
 			return nil, err
 		}
@@ -28,12 +35,15 @@ func benchSmall(ctx context.Context, l *environment) ([]figure, error) {
 	return []figure{f}, nil
 }
 
-func smallBatches(ctx context.Context, l *environment, up *upstream) (time.Duration, error) {
+func smallBatches(
+	ctx context.Context, l *environment, up *upstream, settings []string,
+) (time.Duration, error) {
 	data, err := l.newDir("small")
 	if err != nil {
 		return 0, err
 	}
-	d, err := l.startDaemon(ctx, data, up.url, "flowcontrol.policy=fixed")
+	d, err := l.startDaemon(ctx, data, up.url,
+		append([]string{"flowcontrol.policy=fixed"}, settings...)...)
 	if err != nil {
 		return 0, err
 	}

@@ -20,8 +20,9 @@ const answerBody = `{"id":"chatcmpl-8f1c2a6e0b7d4f3aa1f0c9d2","object":"chat.com
 	`"choices":[{"index":0,"message":{"role":"assistant","content":"The quick brown fox jumps over the lazy dog, and that is all there is to say."},` +
 	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":86,"completion_tokens":21,"total_tokens":107}}`
 
-// stub is an upstream that answers at once and records the times of requests.
+// stub is an upstream that answers at once, or after a delay, and records the times of requests.
 type stub struct {
+	delay       time.Duration // of each answer
 	count       atomic.Int64
 	first, last atomic.Int64 // Unix nanoseconds; 0: none
 }
@@ -47,6 +48,9 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.first.CompareAndSwap(0, time.Now().UnixNano())
 		io.Copy(io.Discard, r.Body)
+		if s.delay > 0 {
+			time.Sleep(s.delay)
+		}
 		io.WriteString(w, answerBody)
 		s.last.Store(time.Now().UnixNano())
 		s.count.Add(1)
@@ -91,7 +95,14 @@ type upstream struct {
 }
 
 func (l *environment) startUpstream(ctx context.Context) (*upstream, error) {
-	p, err := l.startRole(ctx, "stub")
+	return l.startSlowUpstream(ctx, 0)
+}
+
+// startSlowUpstream starts an upstream whose answers take a while.
+func (l *environment) startSlowUpstream(
+	ctx context.Context, delay time.Duration,
+) (*upstream, error) {
+	p, err := l.startRole(ctx, "stub", delay.String())
 	if err != nil {
 		return nil, fmt.Errorf("start upstream: %w", err)
 	}

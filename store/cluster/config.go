@@ -8,6 +8,7 @@ import (
 	"github.com/tidefill/tidefill/store/postgres"
 	"github.com/tidefill/tidefill/store/redis"
 	"github.com/tidefill/tidefill/store/s3"
+	"github.com/tidefill/tidefill/store/segments"
 )
 
 // Config configures the backend cluster, which stores records in PostgreSQL, and files and results
@@ -32,6 +33,15 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{Metadata: postgres.DefaultConfig(), Objects: s3.DefaultConfig(),
 		Live: redis.DefaultConfig(), ReserveBytes: 64 << 20}
+}
+
+// MemoryBytes returns the most that caches and buffers for a bucket take. Without a limit of the
+// collector above them, it would run all the time.
+func (c Config) MemoryBytes() int64 {
+	if c.Objects.Bucket == "" {
+		return 0
+	}
+	return c.Objects.WriteBytes + c.Objects.ReadBytes + segments.DefaultMemory
 }
 
 // Validate reports every value that is missing or out of range.

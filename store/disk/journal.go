@@ -27,7 +27,7 @@ type journal struct {
 	forget    func() // removes the journal from the open ones
 
 	mu       sync.Mutex
-	active   pending
+	active   frame.Pending
 	final    error // reason why nothing can be appended any more; nil: it can
 	queued   bool  // the committer has the journal in a list, or commits it
 	appended int64 // records since Open
@@ -38,35 +38,13 @@ type journal struct {
 	io             sync.Mutex
 	file           file
 	size           int64 // of the file, as last checked
-	writing        pending
+	writing        frame.Pending
 	lastRefusal    string // as reported last; empty after a success
 	fencedReported bool
 	closed         bool
 }
 
 var _ store.Journal = (*journal)(nil)
-
-// pending holds encoded frames and their sum.
-type pending struct {
-	frames []byte
-	sum    store.Commit
-}
-
-func (p *pending) add(epoch int64, r *store.Record) {
-	p.frames = frame.Append(p.frames, frame.Record, epoch, r)
-	p.count(r, frame.ResultSize(r))
-}
-
-func (p *pending) count(r *store.Record, result int64) {
-	p.sum.Records++
-	p.sum.Bytes += result
-	if r.Failed {
-		p.sum.Failed++
-	} else {
-		p.sum.Completed++
-	}
-	p.sum.Usage.Add(r.Usage)
-}
 
 // flush is a caller that waits for the first target records.
 type flush struct {
@@ -84,12 +62,12 @@ func (j *journal) Append(_ context.Context, r store.Record) error {
 		defer j.mu.Unlock()
 		return j.wrap("append to", j.final)
 	}
-	if j.active.frames == nil {
-		j.active.frames = j.commits.takeBuffer()
+	if j.active.Frames == nil {
+		j.active.Frames = j.commits.takeBuffer()
 	}
-	before := len(j.active.frames)
-	j.active.add(j.epoch, &r)
-	grown := len(j.active.frames) - before
+	before := len(j.active.Frames)
+	j.active.Add(j.epoch, &r)
+	grown := len(j.active.Frames) - before
 	j.appended++
 	j.enqueue()
 	j.mu.Unlock()
@@ -175,13 +153,13 @@ func (j *journal) commit() (refused bool) {
 		return false
 	}
 	target, err := j.collect()
-	if err == nil && len(j.writing.frames) > 0 {
+	if err == nil && len(j.writing.Frames) > 0 {
 		err = j.write()
 	}
 	switch {
 	case err == nil:
 		j.lastRefusal = ""
-		if sum := j.writing.sum; sum.Records > 0 {
+		if sum := j.writing.Sum; sum.Records > 0 {
 			j.recycle()
 			j.succeed(target)
 			j.committed(sum)
@@ -218,16 +196,16 @@ func (j *journal) enqueueAgain() {
 func (j *journal) collect() (target int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.writing.frames) == 0 {
-		j.writing, j.active = j.active, pending{}
+	if len(j.writing.Frames) == 0 {
+		j.writing, j.active = j.active, frame.Pending{}
 	} else {
-		j.writing.frames = append(j.writing.frames, j.active.frames...)
-		j.writing.sum.Records += j.active.sum.Records
-		j.writing.sum.Completed += j.active.sum.Completed
-		j.writing.sum.Failed += j.active.sum.Failed
-		j.writing.sum.Bytes += j.active.sum.Bytes
-		j.writing.sum.Usage.Add(j.active.sum.Usage)
-		j.active = pending{frames: j.active.frames[:0]}
+		j.writing.Frames = append(j.writing.Frames, j.active.Frames...)
+		j.writing.Sum.Records += j.active.Sum.Records
+		j.writing.Sum.Completed += j.active.Sum.Completed
+		j.writing.Sum.Failed += j.active.Sum.Failed
+		j.writing.Sum.Bytes += j.active.Sum.Bytes
+		j.writing.Sum.Usage.Add(j.active.Sum.Usage)
+		j.active = frame.Pending{Frames: j.active.Frames[:0]}
 	}
 	return j.appended, j.final
 }
@@ -236,10 +214,10 @@ func (j *journal) collect() (target int64, err error) {
 // not.
 func (j *journal) write() error {
 	if err := errors.Join(j.presence.check(),
-		j.reserve.check(int64(len(j.writing.frames)))); err != nil {
+		j.reserve.check(int64(len(j.writing.Frames)))); err != nil {
 		return err
 	}
-	n, err := j.file.Write(j.writing.frames)
+	n, err := j.file.Write(j.writing.Frames)
 	if n > 0 {
 		// Also after a short write: its complete frames count if they are durable, and are not
 		// written again.
@@ -248,12 +226,12 @@ func (j *journal) write() error {
 			return errors.Join(err, syncErr)
 		}
 	}
-	size, frames := completeFrames(j.writing.frames[:n])
+	size, frames := completeFrames(j.writing.Frames[:n])
 	if checkErr := j.check(int64(n), frames); checkErr != nil {
 		return errors.Join(err, checkErr)
 	}
-	j.writing.frames = j.writing.frames[:copy(j.writing.frames, j.writing.frames[size:])]
-	if err == nil && len(j.writing.frames) > 0 {
+	j.writing.Frames = j.writing.Frames[:copy(j.writing.Frames, j.writing.Frames[size:])]
+	if err == nil && len(j.writing.Frames) > 0 {
 		err = io.ErrShortWrite
 	}
 	return err
@@ -313,8 +291,8 @@ func completeFrames(b []byte) (size, frames int) {
 
 // recycle returns the buffer of the written frames.
 func (j *journal) recycle() {
-	j.commits.returnBuffer(j.writing.frames)
-	j.writing = pending{}
+	j.commits.returnBuffer(j.writing.Frames)
+	j.writing = frame.Pending{}
 }
 
 // succeed ends the waits for records that are durable now.
@@ -337,7 +315,7 @@ func (j *journal) proceed() (refused bool) {
 	j.mu.Lock()
 	fenced := j.final != nil
 	j.queued = false
-	if !fenced && len(j.active.frames) > 0 {
+	if !fenced && len(j.active.Frames) > 0 {
 		j.enqueue()
 		if len(j.waiting) > 0 {
 			j.commits.force()
@@ -357,7 +335,7 @@ func (j *journal) end(reason error) {
 	defer j.mu.Unlock()
 	j.final = reason
 	j.queued = false
-	j.active, j.writing = pending{}, pending{}
+	j.active, j.writing = frame.Pending{}, frame.Pending{}
 	j.resolve(func(flush) (error, bool) { return reason, true })
 }
 

@@ -256,18 +256,8 @@ func (js *Journals) read(
 		return err
 	}
 	s := frame.NewScanner(f, 0, size)
-	var v frame.Validity
-	for s.Next() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if !v.Accept(s.Frame) {
-			continue
-		}
-		at := store.Location{Offset: s.From + frame.EmptySize, Length: uint32(s.Result)}
-		if err := each(s.Frame.Record, at); err != nil {
-			return err
-		}
+	if err := s.Records(ctx, each); err != nil && s.Err == nil {
+		return err // of each
 	}
 	// the end of the file may be a frame that is being written
 	js.reportDamage(id, s.Damaged-(size-s.To))

@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -40,29 +39,26 @@ func (j *journal) appendFrom(
 	if err := j.reserve.check(size); err != nil { // before a part of it is written
 		return err
 	}
-	buf := make([]byte, largePiece)
-	head := frame.AppendHeader(nil, frame.Record, j.epoch, r, size)
-	sum, err := sumFrom(frame.Checksum(head), io.LimitReader(result(), size), buf)
+	head, err := frame.HeaderOf(j.epoch, r, size, result())
 	if err != nil {
 		return err
 	}
-	binary.LittleEndian.PutUint32(head[8:], sum)
 
 	j.io.Lock()
 	defer j.io.Unlock()
 	if err := j.usable(); err != nil {
 		return err
 	}
-	if err := j.writeLarge(head, io.LimitReader(result(), size), buf); err != nil {
+	if err := j.writeLarge(head, io.LimitReader(result(), size)); err != nil {
 		if errors.Is(err, store.ErrFenced) {
 			j.end(store.ErrFenced)
 			j.reportFenced()
 		}
 		return err
 	}
-	var one pending
-	one.count(r, 0) // the result was not passed to Append
-	j.committed(one.sum)
+	var one frame.Pending
+	one.Count(r) // the result was not passed to Append
+	j.committed(one.Sum)
 	return nil
 }
 
@@ -76,30 +72,16 @@ func (j *journal) usable() error {
 	return j.final
 }
 
-// sumFrom adds the bytes of a reader to a checksum.
-func sumFrom(sum uint32, from io.Reader, buf []byte) (uint32, error) {
-	for {
-		n, err := from.Read(buf)
-		sum = frame.Update(sum, buf[:n])
-		if err == io.EOF {
-			return sum, nil
-		}
-		if err != nil {
-			return 0, fmt.Errorf("read the result: %w", err)
-		}
-	}
-}
-
 // writeLarge writes a frame and makes it durable.
-func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
+func (j *journal) writeLarge(head []byte, result io.Reader) error {
 	written, sum, err := copyLarge(&pacedFile{file: j.file, reserve: j.reserve, written: j.size,
-		started: j.size}, head, result, buf)
+		started: j.size}, head, result, make([]byte, largePiece))
 	if err == nil {
 		err = j.file.Sync()
 	}
 	size, _ := frame.Size(head)
 	if err == nil && (written != size || sum != frame.StoredChecksum(head)) {
-		err = errChanged
+		err = frame.ErrChanged
 	}
 	if err != nil {
 		j.size += written
@@ -107,10 +89,6 @@ func (j *journal) writeLarge(head []byte, result io.Reader, buf []byte) error {
 	}
 	return j.check(written, 1)
 }
-
-// errChanged means that the second reader of a result had other bytes. The frame that was written
-// is damaged.
-var errChanged = errors.New("the result was different when it was read again")
 
 // copyLarge writes a frame and returns how much of it was written, and the checksum of that.
 func copyLarge(

@@ -71,8 +71,8 @@ func TestALargeRecordThatChangesIsRefused(t *testing.T) {
 			readings = readings[1:]
 			return strings.NewReader(now)
 		})
-		if !errors.Is(err, errChanged) {
-			t.Errorf("%s: got %v, want %v", name, err, errChanged)
+		if !errors.Is(err, frame.ErrChanged) {
+			t.Errorf("%s: got %v, want %v", name, err, frame.ErrChanged)
 		}
 	}
 	f.append(2)

@@ -6,52 +6,23 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // batchRow is a batch with its encoded columns.
-type batchRow struct {
-	store.Batch
-	read       int64 // the version that it was read at
-	ended      int64 // 0: not terminal
-	doc        []byte
-	parameters []byte // nil: none
-	tags       []int64
-}
+type batchRow struct{ tables.Batch }
 
-// encodeBatch truncates the times of b and encodes it.
 func (db *DB) encodeBatch(b store.Batch) (batchRow, error) {
-	truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt,
-		&b.ExpiredAt, &b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
-	row := batchRow{read: b.Version, tags: batchTags(b)}
-	b.Version++
-	if b.State.Terminal() {
-		at := b.EndedAt()
-		if at.IsZero() {
-			at = db.localNow()
-		}
-		row.ended = max(micros(at), 1)
-	}
-	var err error
-	if row.doc, err = encode(b); err != nil {
-		return row, err
-	}
-	if b.Parameters != nil {
-		if row.parameters, err = encode(b.Parameters); err != nil {
-			return row, err
-		}
-	}
-	row.Batch = b
-	return row, nil
+	row, err := tables.EncodeBatch(b, db.localNow())
+	return batchRow{row}, err
 }
 
 // arguments returns the arguments of statements that write the batch.
 func (r batchRow) arguments() args {
 	return args{"id": text(r.ID), "tenant": text(r.Tenant), "version": r.Version,
-		"read": r.read, "state": string(r.State), "created": micros(r.CreatedAt),
-		"due": microsOrNever(r.Deadline), "ended": r.ended, "doc": r.doc, "tags": r.tags}
+		"read": r.Read, "state": string(r.State), "created": tables.Micros(r.CreatedAt),
+		"due": tables.MicrosOrNever(r.Deadline), "ended": r.Ended, "doc": r.Doc, "tags": r.Tags}
 }
 
 // CreateBatch implements [store.Batches].
@@ -63,11 +34,11 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch, files ...store.Fil
 		made, err = encodeFiles(files...)
 	}
 	if err == nil {
-		expiry := micros(db.expiry())
+		expiry := tables.Micros(db.expiry())
 		err = db.write(ctx, func(s *steps) {
 			made.create(s)
 			s.createBatch(row)
-			if row.ended == 0 {
+			if row.Ended == 0 {
 				s.addInputReferences(b, expiry)
 			}
 		})
@@ -90,12 +61,12 @@ func (s *steps) createBatch(r batchRow) {
 
 // describeBatch adds the parameters and the tags of a batch that was inserted.
 func (s *steps) describeBatch(r batchRow, all args) {
-	if r.parameters != nil {
-		all["parameters"] = r.parameters
+	if r.Parameters != nil {
+		all["parameters"] = r.Parameters
 		s.do(`INSERT INTO batch_parameters (batch, doc)
 			SELECT seq, @parameters FROM batches WHERE id = @id`, all)
 	}
-	if len(r.tags) > 0 {
+	if len(r.Tags) > 0 {
 		s.do(`INSERT INTO batch_tags (seq, tag, state, created, due)
 			SELECT b.seq, tag, b.state, b.created, b.due
 			FROM batches AS b, unnest(@tags::bigint[]) AS tag WHERE b.id = @id`, all)
@@ -117,7 +88,7 @@ func (db *DB) Parameters(ctx context.Context, id string) (p store.Parameters, er
 	case !found:
 		err = store.ErrNotFound
 	case doc != nil:
-		p, err = decode[store.Parameters](doc)
+		p, err = tables.Decode[store.Parameters](doc)
 	}
 	if err != nil {
 		return store.Parameters{}, fmt.Errorf("load parameters of batch %s: %w", id, err)
@@ -148,7 +119,7 @@ func decodeBatch(doc []byte) (store.Batch, error) {
 	if doc == nil {
 		return store.Batch{}, store.ErrNotFound
 	}
-	return decode[store.Batch](doc)
+	return tables.Decode[store.Batch](doc)
 }
 
 // UpdateBatch implements [store.Batches].
@@ -161,7 +132,7 @@ func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, erro
 		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, db.explain(ctx, row, err))
 	}
 	db.changed()
-	return row.Batch, nil
+	return row.Batch.Batch, nil
 }
 
 // updateBatch writes the batch if its stored version is the one that was read, and not terminal.
@@ -180,7 +151,7 @@ func (s *steps) updateBatch(r batchRow) {
 			SET state = excluded.state, created = excluded.created, due = excluded.due
 			WHERE (t.state, t.created, t.due)
 				<> (excluded.state, excluded.created, excluded.due)`, all)
-	if r.ended != 0 {
+	if r.Ended != 0 {
 		s.do("DELETE FROM batch_blobs WHERE batch = @id", all)
 	}
 }
@@ -203,8 +174,8 @@ func (db *DB) explain(ctx context.Context, r batchRow, err error) error {
 	switch {
 	case version == 0:
 		return store.ErrNotFound
-	case version != r.read:
-		return fmt.Errorf("it is at version %d, not %d: %w", version, r.read, store.ErrConflict)
+	case version != r.Read:
+		return fmt.Errorf("it is at version %d, not %d: %w", version, r.Read, store.ErrConflict)
 	case store.State(state).Terminal():
 		return fmt.Errorf("it is %s: %w", state, store.ErrConflict)
 	}
@@ -248,7 +219,7 @@ func (db *DB) finishBatch(
 		}
 		made.create(s)
 	})
-	return row.Batch, db.explain(ctx, row, err)
+	return row.Batch.Batch, db.explain(ctx, row, err)
 }
 
 // DeleteBatch implements [store.Batches]. What belongs to the batch is deleted by foreign keys.
@@ -282,11 +253,11 @@ func (db *DB) StaleBatches(
 		batches = nil
 		s.rows(`SELECT id, tenant FROM batches WHERE ended > 0 AND ended < @before
 			ORDER BY ended LIMIT @limit`,
-			args{"before": micros(endedBefore), "limit": int64(limit)},
-			func(rows pgx.Rows) error {
+			args{"before": tables.Micros(endedBefore), "limit": int64(limit)},
+			func(row tables.Row) error {
 				var id, tenant string
-				err := rows.Scan(&id, &tenant)
-				batches = append(batches, store.Batch{ID: plain(id), Tenant: plain(tenant)})
+				err := row.Scan(&id, &tenant)
+				batches = append(batches, store.Batch{ID: id, Tenant: tenant})
 				return err
 			})
 	})

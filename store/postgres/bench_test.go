@@ -59,7 +59,7 @@ func benchmarkCalls(b *testing.B, db *postgres.DB) {
 			held = append(held, claimed[0].Index)
 		}
 	})
-	b.Run("FinishChunk", func(b *testing.B) {
+	b.Run("FinishChunks", func(b *testing.B) {
 		var claimed []store.Chunk
 		for b.Loop() {
 			if len(claimed) == 0 {
@@ -68,7 +68,7 @@ func benchmarkCalls(b *testing.B, db *postgres.DB) {
 				must(b, err)
 				b.StartTimer()
 			}
-			must(b, db.FinishChunk(ctx, o, claimed[0]))
+			must(b, db.FinishChunks(ctx, o, claimed[0]))
 			claimed = claimed[1:]
 		}
 	})
@@ -108,7 +108,7 @@ func benchmarkCalls(b *testing.B, db *postgres.DB) {
 		var parts []segments.Part
 		for i := range 20 {
 			chunk := store.ChunkID{Batch: id, Index: i}
-			_, err := register.Fence(ctx, chunk, 1)
+			_, err := register.Fence(ctx, segments.Fence{Chunk: chunk, Epoch: 1})
 			must(b, err)
 			parts = append(parts, segments.Part{Chunk: chunk, Epoch: 1, Offset: int64(i),
 				Length: 1})

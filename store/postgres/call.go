@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 const (
@@ -41,7 +42,7 @@ func (s *steps) affect(changed *int64, statement string, a args) {
 // row adds a query of at most one row. The destinations keep their values if there is none.
 func (s *steps) row(statement string, a args, dest ...any) {
 	s.batch.Queue(statement, a).QueryRow(func(row pgx.Row) error {
-		if err := row.Scan(dest...); !errors.Is(err, pgx.ErrNoRows) {
+		if err := (plainRow{row}).Scan(dest...); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		return nil
@@ -49,11 +50,11 @@ func (s *steps) row(statement string, a args, dest ...any) {
 }
 
 // rows adds a query. scan is called for every row of its result.
-func (s *steps) rows(statement string, a args, scan func(pgx.Rows) error) {
+func (s *steps) rows(statement string, a args, scan func(tables.Row) error) {
 	s.batch.Queue(statement, a).Query(func(rows pgx.Rows) error {
 		defer rows.Close()
 		for rows.Next() {
-			if err := scan(rows); err != nil {
+			if err := scan(plainRow{rows}); err != nil {
 				return err
 			}
 		}

@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // cursor is the position of a reader of changes: the server that it has read, its timeline, and
@@ -77,11 +76,11 @@ func (db *DB) liveBatches(ctx context.Context) (ids []string, reached cursor, er
 		s.rows(`WITH here AS MATERIALIZED (`+currentPosition+`)
 			SELECT here.timeline, here.snapshot, live.id FROM here LEFT JOIN
 				(SELECT id, timeline, changed FROM batches WHERE ended = 0) AS live ON true
-			ORDER BY live.timeline, live.changed`, nil, func(rows pgx.Rows) error {
+			ORDER BY live.timeline, live.changed`, nil, func(row tables.Row) error {
 			var id *string
-			err := rows.Scan(&reached.timeline, &seen, &id)
+			err := row.Scan(&reached.timeline, &seen, &id)
 			if id != nil {
-				ids = append(ids, plain(*id))
+				ids = append(ids, *id)
 			}
 			return err
 		})
@@ -122,14 +121,14 @@ func (db *DB) changedBatches(
 	err = db.read(ctx, func(s *steps) {
 		ids = nil
 		s.rows(changesQuery, args{"timeline": from.timeline, "read": from.read.String(),
-			"limit": int64(limit)}, func(rows pgx.Rows) error {
+			"limit": int64(limit)}, func(row tables.Row) error {
 			var id, changed *string
 			var timeline *int64
-			err := rows.Scan(&here.timeline, &seen, &id, &timeline, &changed)
+			err := row.Scan(&here.timeline, &seen, &id, &timeline, &changed)
 			if err != nil || id == nil {
 				return err
 			}
-			last = change{id: plain(*id), timeline: *timeline}
+			last = change{id: *id, timeline: *timeline}
 			ids = append(ids, last.id)
 			last.changed, err = strconv.ParseUint(*changed, 10, 64)
 			return err

@@ -1,15 +1,16 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // holderLeased is the condition that the holder of c has a lease that lasts. Rows are not changed
@@ -80,10 +81,10 @@ func (db *DB) ClaimChunks(
 	err = db.write(ctx, func(s *steps) {
 		claimed, known = nil, false
 		s.lock(lockClaims, batch)
-		s.rows(claimQuery, all, func(rows pgx.Rows) error {
+		s.rows(claimQuery, all, func(row tables.Row) error {
 			known = true
 			var index, first, count, epoch *int
-			err := rows.Scan(&index, &first, &count, &epoch)
+			err := row.Scan(&index, &first, &count, &epoch)
 			if err == nil && index != nil {
 				claimed = append(claimed, store.Chunk{
 					ChunkID: store.ChunkID{Batch: batch, Index: *index}, Model: model,
@@ -101,44 +102,59 @@ func (db *DB) ClaimChunks(
 	return claimed, nil
 }
 
-// FinishChunk implements [store.Claims].
-func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
-	usage, err := encode(c.Tally.Usage)
-	if err == nil {
-		err = db.endClaim(ctx, o, c, `SET done = true, completed = @completed, failed = @failed,
-			usage = @usage WHERE true`, args{"completed": int64(c.Tally.Completed),
-			"failed": int64(c.Tally.Failed), "usage": usage})
+// FinishChunks implements [store.Claims].
+func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
+	ends := make([]args, len(chunks))
+	for i, c := range byPlace(chunks) {
+		usage, err := tables.Encode(c.Tally.Usage)
+		if err != nil {
+			return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+		}
+		ends[i] = claimEnd(o, c)
+		ends[i]["completed"], ends[i]["failed"] = int64(c.Tally.Completed), int64(c.Tally.Failed)
+		ends[i]["usage"] = usage
 	}
+	err := db.write(ctx, func(s *steps) {
+		for _, end := range ends {
+			s.change(refusedFenced, "the claim is not the newest", `UPDATE chunks SET done = true,
+				completed = @completed, failed = @failed, usage = @usage WHERE `+isNewest, end)
+		}
+	})
 	if err != nil {
-		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+		return fmt.Errorf("finish %d chunks: %w", len(chunks), err)
 	}
 	return nil
 }
 
+// byPlace sorts chunks, so that transactions lock them in the same order.
+func byPlace(chunks []store.Chunk) []store.Chunk {
+	return slices.SortedFunc(slices.Values(chunks), func(a, b store.Chunk) int {
+		return cmp.Or(cmp.Compare(a.Batch, b.Batch), a.Index-b.Index)
+	})
+}
+
 // ReleaseChunk implements [store.Claims].
 func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
-	err := db.endClaim(ctx, o, c, "SET node = NULL, incarnation = NULL WHERE NOT done", args{})
+	end := claimEnd(o, c)
+	err := db.write(ctx, func(s *steps) {
+		s.change(refusedFenced, "the claim is not the newest", `UPDATE chunks
+			SET node = NULL, incarnation = NULL WHERE NOT done AND `+isNewest, end)
+	})
 	if err != nil {
 		return fmt.Errorf("release chunk %d of batch %s: %w", c.Index, c.Batch, err)
 	}
 	return nil
 }
 
-// endClaim ends a claim if it is the newest of its chunk, also after the end of its owner's lease.
-func (db *DB) endClaim(
-	ctx context.Context, o store.Owner, c store.Chunk, change string, values args,
-) error {
-	values["batch"], values["idx"], values["epoch"] = text(c.Batch), int64(c.Index), c.Epoch
-	values["node"], values["incarnation"] = text(o.Node), o.Incarnation
-	var changed int64
-	err := db.write(ctx, func(s *steps) {
-		s.affect(&changed, "UPDATE chunks "+change+`
-			AND batch = @batch AND idx = @idx AND epoch = @epoch
-			AND node = @node AND incarnation = @incarnation AND EXISTS
-				(SELECT 1 FROM owners AS o WHERE o.node = @node AND o.incarnation = @incarnation)`,
-			values)
-	})
-	return fencedUnlessOne(changed, err)
+// isNewest is the condition that a claim is the newest of its chunk. It holds also after the end of
+// its owner's lease. Its arguments are those of claimEnd.
+const isNewest = `batch = @batch AND idx = @idx AND epoch = @epoch
+	AND node = @node AND incarnation = @incarnation AND EXISTS
+		(SELECT 1 FROM owners AS o WHERE o.node = @node AND o.incarnation = @incarnation)`
+
+func claimEnd(o store.Owner, c store.Chunk) args {
+	return args{"batch": text(c.Batch), "idx": int64(c.Index), "epoch": c.Epoch,
+		"node": text(o.Node), "incarnation": o.Incarnation}
 }
 
 // ReopenChunk implements [store.Claims].
@@ -162,17 +178,9 @@ func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, err error) {
 	err = db.read(ctx, func(s *steps) {
 		chunks = nil
-		s.rows(`SELECT idx, model, first, count, epoch, done, completed, failed, usage
-			FROM chunks WHERE batch = @batch ORDER BY idx`, args{"batch": text(batch)},
-			func(rows pgx.Rows) error {
-				c := store.Chunk{ChunkID: store.ChunkID{Batch: batch}}
-				var usage []byte
-				err := rows.Scan(&c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
-					&c.Tally.Completed, &c.Tally.Failed, &usage)
-				c.Model = plain(c.Model)
-				if err == nil && c.Done {
-					c.Tally.Usage, err = decode[batchfile.Usage](usage)
-				}
+		s.rows("SELECT "+tables.ChunkColumns+" FROM chunks WHERE batch = @batch ORDER BY idx",
+			args{"batch": text(batch)}, func(row tables.Row) error {
+				c, err := tables.ScanChunk(row)
 				chunks = append(chunks, c)
 				return err
 			})
@@ -208,14 +216,14 @@ func (db *DB) LinesLeft(ctx context.Context) (left map[string]map[string]int, er
 		s.rows(`SELECT b.id, c.model, c.lines FROM batches AS b CROSS JOIN LATERAL
 				(SELECT model, coalesce(sum(count) FILTER (WHERE NOT done), 0)::bigint AS lines
 				FROM chunks WHERE batch = b.id GROUP BY model) AS c
-			WHERE b.ended = 0`, nil, func(rows pgx.Rows) error {
+			WHERE b.ended = 0`, nil, func(row tables.Row) error {
 			var batch, model string
 			var lines int
-			err := rows.Scan(&batch, &model, &lines)
-			if batch = plain(batch); left[batch] == nil {
+			err := row.Scan(&batch, &model, &lines)
+			if left[batch] == nil {
 				left[batch] = map[string]int{}
 			}
-			left[batch][plain(model)] = lines
+			left[batch][model] = lines
 			return err
 		})
 	})

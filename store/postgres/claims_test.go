@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -71,7 +72,9 @@ func TestClaimsOfManyProcesses(t *testing.T) {
 					if random.IntN(3) == 0 { // all leases end
 						clock.micros.Add(time.Second.Microseconds())
 					}
-					end := db.FinishChunk
+					end := func(ctx context.Context, o store.Owner, c store.Chunk) error {
+						return db.FinishChunks(ctx, o, c)
+					}
 					if random.IntN(3) == 0 {
 						end = db.ReleaseChunk
 					} else {

@@ -233,7 +233,8 @@ func TestTLS(t *testing.T) {
 	authority.WriteCA(ca)
 	other.WriteCA(strange)
 	s.ServeTLS(t, cert, key)
-	address := strings.Replace(s.URL(s.NewDatabase(t)), "sslmode=disable",
+	database := s.NewDatabase(t)
+	address := strings.Replace(s.URL(database), "sslmode=disable",
 		"sslmode=verify-full&sslrootcert=", 1)
 	// The server reads its configuration in its own time.
 	var db *postgres.DB
@@ -245,13 +246,28 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	must(t, err)
+	defer db.Close()
 	must(t, db.Ping(t.Context()))
-	must(t, db.Close())
 	if _, err := postgres.Open(t.Context(), config(t, address+strange),
 		postgres.Options{}); !errors.Is(err, store.ErrUnavailable) ||
 		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("open with another authority: %v", err)
 	}
+
+	// The server and the file get new certificates; new connections use them.
+	other.WritePair(cert, key)
+	s.ServeTLS(t, cert, key)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		s.Cut(t, database)
+		if err = db.Ping(t.Context()); err != nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Fatalf("connect to a server with a new certificate: %v", err)
+	}
+	other.WriteCA(ca)
+	must(t, db.Ping(t.Context()))
 }
 
 // A full disk refuses posts. This process returns them all the same, since users ask why nothing

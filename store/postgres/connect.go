@@ -17,6 +17,8 @@ import (
 const (
 	// connectTimeout limits one attempt to connect to one host.
 	connectTimeout = 5 * time.Second
+	// checkIdle is how long a connection may be idle and still be used without a check.
+	checkIdle = 10 * time.Second
 	// A connection is replaced after about this time, so that load spreads again after a failover.
 	lifetime = 30 * time.Minute
 	// idleTime is the time after which an unused connection is closed.
@@ -42,6 +44,10 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 	pool.MinConns = 0
 	pool.MaxConnLifetime, pool.MaxConnLifetimeJitter = lifetime, lifetime/5
 	pool.MaxConnIdleTime = idleTime
+	// A check is a transaction too.
+	pool.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
+		return p.IdleDuration > checkIdle
+	}
 	pool.PingTimeout = min(c.Timeout, connectTimeout)
 	if pool.ConnConfig.ConnectTimeout == 0 {
 		pool.ConnConfig.ConnectTimeout = min(c.Timeout, connectTimeout)
@@ -50,6 +56,7 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 		pool.ConnConfig.RuntimeParams["application_name"] = "tidefill"
 	}
 	pool.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
+		renewCertificates(pool.ConnString(), conn)
 		if c.PasswordEnv == "" && c.PasswordFile == "" {
 			return nil
 		}

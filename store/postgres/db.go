@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Options configures Open.
@@ -38,11 +39,11 @@ type DB struct {
 	// promoted is called when the timeline has changed, which readers of changes see
 	promoted func()
 	timeline atomic.Int64 // as last seen; 0: it was not yet
-	pool    *pgxpool.Pool
-	system  string // identifies the server and its standbys
-	cluster string
+	pool     *pgxpool.Pool
+	system   string // identifies the server and its standbys
+	cluster  string
 
-	unposted unposted
+	unposted tables.Unposted
 
 	// Of notifications.
 	listener *pgxpool.Config // leads to the server itself
@@ -125,7 +126,8 @@ func connect(ctx context.Context, c Config, o Options) (*DB, error) {
 		o.Promoted = func() {}
 	}
 	return &DB{now: o.Now, expiry: o.Expiry, timeout: c.Timeout, observe: o.Observe,
-		promoted: o.Promoted, pool: pool, listener: listener, origin: rand.Text(), due: make(chan struct{}, 1)}, nil
+		promoted: o.Promoted, pool: pool, listener: listener, origin: rand.Text(),
+		due: make(chan struct{}, 1)}, nil
 }
 
 // Close waits for running methods and closes the connections.
@@ -144,7 +146,7 @@ func (db *DB) clock() *int64 {
 	if db.now == nil {
 		return nil
 	}
-	now := micros(db.now())
+	now := tables.Micros(db.now())
 	return &now
 }
 

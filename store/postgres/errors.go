@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Codes of tidefill_require.
@@ -69,7 +70,7 @@ func refusedAtOnce(err error) bool {
 // isOurs reports whether an error comes from this package and not from the connection.
 func isOurs(err error) bool {
 	for _, ours := range []error{store.ErrNotFound, store.ErrConflict, store.ErrExists,
-		store.ErrFenced, store.ErrNoSpace, store.ErrBadCursor, errDocument} {
+		store.ErrFenced, store.ErrNoSpace, store.ErrBadCursor, tables.ErrDocument} {
 		if errors.Is(err, ours) {
 			return true
 		}

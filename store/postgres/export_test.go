@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // ClaimLock is the advisory lock of claims of a batch.
@@ -24,13 +26,13 @@ func ListingPlan(
 	t testing.TB, db *DB, order string, ascending bool, tags int,
 ) (plan string) {
 	t.Helper()
-	l := listing{tenant: "t", states: allStates, sort: "created", other: "due",
-		ascending: ascending, tags: make([]int64, tags), high: never}
+	l := listing{tables.Listing{Tenant: "t", States: tables.AllStates, Sort: "created",
+		Other: "due", Ascending: ascending, Tags: make([]int64, tags), High: tables.Never}}
 	if order == "due" {
-		l.sort, l.other = "due", "created"
+		l.Sort, l.Other = "due", "created"
 	}
 	limit := int64(20)
-	within := span{to: position{never - 1, never - 1}}
+	within := tables.Span{To: tables.Position{At: tables.Never - 1, Seq: tables.Never - 1}}
 	return planOf(t, db, l.query(), l.arguments(within, &limit))
 }
 

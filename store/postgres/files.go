@@ -3,12 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"math"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // CreateFile implements [store.Files].
@@ -31,34 +28,23 @@ type fileRows struct {
 	blobs, holders          []string // references: the file holders[i] refers to blobs[i]
 }
 
-// encodeFiles truncates the times of the files and encodes their summaries apart from their
-// documents.
+// encodeFiles returns the columns of the files.
 func encodeFiles(files ...store.File) (rows fileRows, err error) {
 	for _, f := range files {
-		truncate(&f.CreatedAt, &f.ExpiresAt)
-		var summary []byte
-		if f.Summary != nil {
-			if summary, err = encode(f.Summary); err != nil {
-				return rows, err
-			}
-			f.Summary = nil
-		}
-		doc, err := encode(f)
+		row, err := tables.EncodeFile(f)
 		if err != nil {
 			return rows, err
 		}
 		rows.ids = append(rows.ids, text(f.ID))
 		rows.tenants = append(rows.tenants, text(f.Tenant))
 		rows.purposes = append(rows.purposes, text(f.Purpose))
-		rows.created = append(rows.created, micros(f.CreatedAt))
-		rows.expires = append(rows.expires, microsOrNever(f.ExpiresAt))
+		rows.created = append(rows.created, tables.Micros(f.CreatedAt))
+		rows.expires = append(rows.expires, tables.MicrosOrNever(f.ExpiresAt))
 		rows.bytes = append(rows.bytes, f.Bytes)
-		rows.docs, rows.summaries = append(rows.docs, doc), append(rows.summaries, summary)
-		for _, key := range []string{f.BlobKey, f.IndexKey} {
-			if key != "" {
-				rows.blobs = append(rows.blobs, text(key))
-				rows.holders = append(rows.holders, text(f.ID))
-			}
+		rows.docs, rows.summaries = append(rows.docs, row.Doc), append(rows.summaries, row.Summary)
+		for _, key := range row.Blobs() {
+			rows.blobs = append(rows.blobs, text(key))
+			rows.holders = append(rows.holders, text(f.ID))
 		}
 	}
 	return rows, nil
@@ -105,8 +91,8 @@ func (db *DB) File(ctx context.Context, tenant, id string) (store.File, error) {
 		doc = nil
 		s.row(`SELECT doc, summary FROM files WHERE id = @id AND expires > @expiry
 			AND (@tenant::text = '' OR tenant = @tenant::text)`,
-			args{"id": text(id), "tenant": text(tenant), "expiry": micros(db.expiry())}, &doc,
-			&summary)
+			args{"id": text(id), "tenant": text(tenant), "expiry": tables.Micros(db.expiry())},
+			&doc, &summary)
 	})
 	var f store.File
 	if err == nil {
@@ -123,11 +109,7 @@ func decodeFile(doc, summary []byte) (store.File, error) {
 	if doc == nil {
 		return store.File{}, store.ErrNotFound
 	}
-	f, err := decode[store.File](doc)
-	if err == nil && summary != nil {
-		f.Summary, err = decode[*batchfile.Summary](summary)
-	}
-	return f, err
+	return tables.DecodeFile(doc, summary)
 }
 
 // ListFiles implements [store.Files].
@@ -144,20 +126,18 @@ func (db *DB) ListFiles(
 func (db *DB) listFiles(
 	ctx context.Context, tenant string, q store.FileQuery,
 ) (page store.Page[store.File], err error) {
-	all := args{"tenant": text(tenant), "purpose": text(q.Purpose), "expiry": micros(db.expiry()),
-		"limit": limitOrAll(q.Limit), "from_at": int64(math.MinInt64), "from_seq": int64(0),
-		"to_at": int64(math.MaxInt64), "to_seq": int64(math.MaxInt64)}
+	span := tables.AllTimes()
 	if q.After != "" || q.Next != "" {
 		after, err := db.fileCursor(ctx, tenant, q)
 		if err != nil {
 			return page, err
 		}
-		if q.Ascending {
-			all["from_at"], all["from_seq"] = after.at, after.seq
-		} else {
-			all["to_at"], all["to_seq"] = after.at, after.seq
-		}
+		span.SkipTo(after, q.Ascending)
 	}
+	all := args{"tenant": text(tenant), "purpose": text(q.Purpose),
+		"expiry": tables.Micros(db.expiry()), "limit": limitOrAll(q.Limit),
+		"from_at": span.From.At, "from_seq": span.From.Seq,
+		"to_at": span.To.At, "to_seq": span.To.Seq}
 	query := "SELECT doc, created, seq FROM files WHERE tenant = @tenant AND expires > @expiry"
 	if q.Purpose != "" {
 		query += " AND purpose = @purpose"
@@ -169,24 +149,24 @@ func (db *DB) listFiles(
 	} else {
 		query += " ORDER BY created DESC, seq DESC LIMIT @limit::bigint"
 	}
-	var last position
+	var last tables.Position
 	err = db.read(ctx, func(s *steps) {
 		page = store.Page[store.File]{}
-		s.rows(query, all, func(rows pgx.Rows) error {
+		s.rows(query, all, func(row tables.Row) error {
 			if page.More = q.Limit > 0 && len(page.Items) == q.Limit; page.More {
 				return nil
 			}
 			var doc []byte
-			if err := rows.Scan(&doc, &last.at, &last.seq); err != nil {
+			if err := row.Scan(&doc, &last.At, &last.Seq); err != nil {
 				return err
 			}
-			f, err := decode[store.File](doc)
+			f, err := tables.Decode[store.File](doc)
 			page.Items = append(page.Items, f)
 			return err
 		})
 	})
 	if page.More {
-		page.Next = fmt.Sprintf("%d.%d", last.at, last.seq)
+		page.Next = last.String()
 	}
 	return page, err
 }
@@ -194,21 +174,18 @@ func (db *DB) listFiles(
 // fileCursor returns the position after which a page of files starts.
 func (db *DB) fileCursor(
 	ctx context.Context, tenant string, q store.FileQuery,
-) (after position, err error) {
+) (after tables.Position, err error) {
 	if q.Next != "" {
-		if _, err := fmt.Sscanf(q.Next, "%d.%d", &after.at, &after.seq); err != nil {
-			return after, fmt.Errorf("next %q: %w", q.Next, store.ErrBadCursor)
-		}
-		return after, nil
+		return tables.ParsePosition(q.Next)
 	}
 	err = db.read(ctx, func(s *steps) {
-		after = position{}
+		after = tables.Position{}
 		s.row(`SELECT created, seq FROM files
 			WHERE id = @id AND tenant = @tenant AND expires > @expiry`,
-			args{"id": text(q.After), "tenant": text(tenant), "expiry": micros(db.expiry())},
-			&after.at, &after.seq)
+			args{"id": text(q.After), "tenant": text(tenant), "expiry": tables.Micros(db.expiry())},
+			&after.At, &after.Seq)
 	})
-	if err == nil && after.seq == 0 {
+	if err == nil && after.Seq == 0 {
 		err = fmt.Errorf("after %s: %w", q.After, store.ErrBadCursor)
 	}
 	return after, err
@@ -221,8 +198,8 @@ func (db *DB) DeleteFile(ctx context.Context, tenant, id string) (store.File, er
 		doc = nil
 		s.row(`DELETE FROM files WHERE id = @id AND tenant = @tenant AND expires > @expiry
 			RETURNING doc, summary`,
-			args{"id": text(id), "tenant": text(tenant), "expiry": micros(db.expiry())}, &doc,
-			&summary)
+			args{"id": text(id), "tenant": text(tenant), "expiry": tables.Micros(db.expiry())},
+			&doc, &summary)
 	})
 	var f store.File
 	if err == nil {
@@ -240,7 +217,7 @@ func (db *DB) ExpiredFiles(ctx context.Context, limit int) (files []store.File, 
 		files = nil
 		documents(s, &files, `SELECT doc FROM files WHERE expires <= @expiry AND expires < 9223372036854775807
 			ORDER BY expires LIMIT @limit`,
-			args{"expiry": micros(db.expiry()), "limit": int64(limit)})
+			args{"expiry": tables.Micros(db.expiry()), "limit": int64(limit)})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list expired files: %w", err)
@@ -261,12 +238,12 @@ func (db *DB) PurgeFile(ctx context.Context, id string) error {
 
 // documents appends the decoded only column of a query's rows.
 func documents[T any](s *steps, items *[]T, query string, a args) {
-	s.rows(query, a, func(rows pgx.Rows) error {
+	s.rows(query, a, func(row tables.Row) error {
 		var doc []byte
-		if err := rows.Scan(&doc); err != nil {
+		if err := row.Scan(&doc); err != nil {
 			return err
 		}
-		item, err := decode[T](doc)
+		item, err := tables.Decode[T](doc)
 		*items = append(*items, item)
 		return err
 	})

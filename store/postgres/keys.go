@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // sweptKeys is the number of expired keys that a new one removes. It is above one, so that their
@@ -25,7 +25,7 @@ func (db *DB) Remember(
 			VALUES (@tenant, @key, @value, `+serverNow+` + @ttl::bigint)
 			ON CONFLICT (tenant, key) DO UPDATE
 				SET value = excluded.value, expires = excluded.expires
-				WHERE k.expires <= `+serverNow+` RETURNING 1`, all, func(pgx.Rows) error {
+				WHERE k.expires <= `+serverNow+` RETURNING 1`, all, func(tables.Row) error {
 			fresh = true
 			return nil
 		})
@@ -38,7 +38,7 @@ func (db *DB) Remember(
 	if err != nil {
 		return "", false, fmt.Errorf("remember idempotency key: %w", err)
 	}
-	return plain(stored), fresh, nil
+	return stored, fresh, nil
 }
 
 // Forget implements [store.Keys].

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // leadQuery makes the owner the leader of @names if no other owner with a lease leads one of them,
@@ -69,10 +68,10 @@ func (db *DB) Leaders(
 	err = db.read(ctx, func(s *steps) {
 		leaders = map[string]string{}
 		s.rows("SELECT c.name, c.node FROM leads AS c WHERE c.name = ANY (@names::text[]) AND "+
-			holderLeased, all, func(rows pgx.Rows) error {
+			holderLeased, all, func(row tables.Row) error {
 			var name, node string
-			err := rows.Scan(&name, &node)
-			leaders[plain(name)] = plain(node)
+			err := row.Scan(&name, &node)
+			leaders[name] = node
 			return err
 		})
 	})

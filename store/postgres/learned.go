@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // SaveLearned implements [store.LearnedStates].
@@ -53,11 +52,10 @@ func (db *DB) Learned(ctx context.Context) (states []store.LearnedState, err err
 	err = db.read(ctx, func(s *steps) {
 		states = nil
 		s.rows(`SELECT pool, kind, data, `+serverNow+` - saved FROM learned
-			ORDER BY pool, kind`, all, func(rows pgx.Rows) error {
+			ORDER BY pool, kind`, all, func(row tables.Row) error {
 			var state store.LearnedState
 			var age int64
-			err := rows.Scan(&state.Pool, &state.Kind, &state.Data, &age)
-			state.Pool, state.Kind = plain(state.Pool), plain(state.Kind)
+			err := row.Scan(&state.Pool, &state.Kind, &state.Data, &age)
 			state.Age = time.Duration(age) * time.Microsecond
 			states = append(states, state)
 			return err

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Lock implements [store.Locks].
@@ -29,9 +28,9 @@ func (db *DB) Lock(
 				WHERE c.node = excluded.node AND c.incarnation = excluded.incarnation
 					OR NOT `+holderLeased+` RETURNING epoch)
 			SELECT coalesce(got.epoch, 0) FROM me LEFT JOIN got ON true`, all,
-			func(rows pgx.Rows) error {
+			func(row tables.Row) error {
 				known = true
-				return rows.Scan(&epoch)
+				return row.Scan(&epoch)
 			})
 	})
 	if err == nil && !known {

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // NoticeEndpoints implements [store.Portable].
@@ -15,10 +14,10 @@ func (db *DB) NoticeEndpoints(ctx context.Context) (endpoints []string, err erro
 	err = db.read(ctx, func(s *steps) {
 		endpoints = nil
 		s.rows("SELECT endpoint FROM notice_cursors ORDER BY endpoint", nil,
-			func(rows pgx.Rows) error {
+			func(row tables.Row) error {
 				var endpoint string
-				err := rows.Scan(&endpoint)
-				endpoints = append(endpoints, plain(endpoint))
+				err := row.Scan(&endpoint)
+				endpoints = append(endpoints, endpoint)
 				return err
 			})
 	})
@@ -33,10 +32,9 @@ func (db *DB) KnownOwners(ctx context.Context) (owners []store.KnownOwner, err e
 	err = db.read(ctx, func(s *steps) {
 		owners = nil
 		s.rows("SELECT node, incarnation, lease_until > "+serverNow+" FROM owners ORDER BY node",
-			args{"now": db.clock()}, func(rows pgx.Rows) error {
+			args{"now": db.clock()}, func(row tables.Row) error {
 				var o store.KnownOwner
-				err := rows.Scan(&o.Node, &o.Incarnation, &o.Leased)
-				o.Node = plain(o.Node)
+				err := row.Scan(&o.Node, &o.Incarnation, &o.Leased)
 				owners = append(owners, o)
 				return err
 			})
@@ -60,7 +58,6 @@ func (db *DB) Move(ctx context.Context) (m store.Move, err error) {
 	if err != nil {
 		return store.Move{}, fmt.Errorf("read the state of moves: %w", err)
 	}
-	m.Peer = plain(m.Peer)
 	if at != 0 {
 		m.At = time.UnixMicro(at).UTC()
 	}
@@ -70,7 +67,7 @@ func (db *DB) Move(ctx context.Context) (m store.Move, err error) {
 // SetMove implements [store.Portable].
 func (db *DB) SetMove(ctx context.Context, m store.Move) error {
 	all := args{"installation": m.Installation, "state": string(m.State), "peer": text(m.Peer),
-		"at": micros(m.At)}
+		"at": tables.Micros(m.At)}
 	err := db.write(ctx, func(s *steps) {
 		s.do("DELETE FROM moves", nil)
 		s.do("INSERT INTO moves VALUES (@installation, @state, @peer, @at)", all)

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // NoticeCursor implements [store.Notices].
@@ -20,7 +19,7 @@ func (db *DB) NoticeCursor(ctx context.Context, endpoint string) (store.Cursor, 
 	if err != nil {
 		return "", fmt.Errorf("read up to where endpoint %s has notices: %w", endpoint, err)
 	}
-	return store.Cursor(plain(cursor)), nil
+	return store.Cursor(cursor), nil
 }
 
 // AddNotices implements [store.Notices].
@@ -35,8 +34,8 @@ func (db *DB) AddNotices(
 	created, attempts, due := []int64{}, []int64{}, []*int64{}
 	for _, n := range last {
 		batches, ids = append(batches, text(n.Batch)), append(ids, text(n.ID))
-		events, created = append(events, text(n.Event)), append(created, micros(n.CreatedAt))
-		attempts, due = append(attempts, int64(n.Attempts)), append(due, microsOrNull(n.Due))
+		events, created = append(events, text(n.Event)), append(created, tables.Micros(n.CreatedAt))
+		attempts, due = append(attempts, int64(n.Attempts)), append(due, tables.MicrosOrNull(n.Due))
 	}
 	all := args{"endpoint": text(endpoint), "from": text(string(from)), "to": text(string(to)),
 		"batches": batches, "ids": ids, "events": events, "created": created,
@@ -73,7 +72,7 @@ func (db *DB) UpdateNotice(ctx context.Context, endpoint string, n store.Notice)
 	err := db.write(ctx, func(s *steps) {
 		s.affect(&changed, `UPDATE notices SET attempts = @attempts, due = @due
 			WHERE endpoint = @endpoint AND batch = @batch AND id = @id`,
-			args{"attempts": int64(n.Attempts), "due": microsOrNull(n.Due),
+			args{"attempts": int64(n.Attempts), "due": tables.MicrosOrNull(n.Due),
 				"endpoint": text(endpoint), "batch": text(n.Batch), "id": text(n.ID)})
 	})
 	if err == nil && changed == 0 {
@@ -108,7 +107,7 @@ func (db *DB) DueNotices(
 ) ([]store.Notice, error) {
 	notices, err := db.notices(ctx, `WHERE endpoint = @endpoint AND due IS NOT NULL
 		AND due <= @at ORDER BY due LIMIT @limit`,
-		args{"endpoint": text(endpoint), "at": micros(at), "limit": int64(limit)})
+		args{"endpoint": text(endpoint), "at": tables.Micros(at), "limit": int64(limit)})
 	if err != nil {
 		return nil, fmt.Errorf("read due notices of endpoint %s: %w", endpoint, err)
 	}
@@ -134,16 +133,8 @@ func (db *DB) notices(
 	err = db.read(ctx, func(s *steps) {
 		notices = nil
 		s.rows("SELECT id, batch, event, created, attempts, due FROM notices "+where, all,
-			func(rows pgx.Rows) error {
-				var n store.Notice
-				var created int64
-				var due *int64
-				err := rows.Scan(&n.ID, &n.Batch, &n.Event, &created, &n.Attempts, &due)
-				n.ID, n.Batch, n.Event = plain(n.ID), plain(n.Batch), plain(n.Event)
-				n.CreatedAt = time.UnixMicro(created).UTC()
-				if due != nil {
-					n.Due = time.UnixMicro(*due).UTC()
-				}
+			func(row tables.Row) error {
+				n, err := tables.ScanNotice(row)
 				notices = append(notices, n)
 				return err
 			})

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // leaseSeen is the query of the lease of the owner @node, @incarnation: true while it lasts, no row
@@ -29,7 +28,7 @@ func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (sto
 		s.row(`INSERT INTO owners AS o (node, incarnation, lease_until)
 			VALUES (@node, 1, `+serverNow+` + @ttl::bigint)
 			ON CONFLICT (node) DO UPDATE
-				SET incarnation = o.incarnation + 1, lease_until = excluded.lease_until
+				SET incarnation = o.incarnation + 1, lease_until = excluded.lease_until, team = ''
 			RETURNING incarnation`, all, &o.Incarnation)
 	})
 	if err != nil {
@@ -68,6 +67,27 @@ func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	return nil
 }
 
+// Join implements [store.Owners]. It writes only if the team is another one.
+func (db *DB) Join(ctx context.Context, o store.Owner, team string) (members int, err error) {
+	all := db.ownerArguments(o)
+	all["team"] = text(team)
+	known := false
+	err = db.write(ctx, func(s *steps) {
+		s.do(`UPDATE owners SET team = @team
+			WHERE node = @node AND incarnation = @incarnation AND team <> @team`, all)
+		s.row(`SELECT count(*) FILTER (WHERE lease_until > `+serverNow+`),
+				coalesce(bool_or(node = @node AND incarnation = @incarnation), false)
+			FROM owners WHERE team = @team`, all, &members, &known)
+	})
+	if err == nil && !known {
+		err = store.ErrFenced
+	}
+	if err != nil {
+		return 0, fmt.Errorf("add node %s to a team: %w", o.Node, err)
+	}
+	return members, nil
+}
+
 // LiveOwners implements [store.Owners]. An owner of this process whose posts a full disk refused is
 // among them: its lease may end, as the disk takes no renewal either, and users ask why nothing
 // moves.
@@ -86,10 +106,10 @@ func (db *DB) LiveOwners(
 		live = nil
 		s.rows(`SELECT node, incarnation FROM owners
 			WHERE node = ANY (@nodes::text[]) AND lease_until > `+serverNow, all,
-			func(rows pgx.Rows) error {
+			func(row tables.Row) error {
 				var o store.Owner
-				err := rows.Scan(&o.Node, &o.Incarnation)
-				if o.Node = plain(o.Node); slices.Contains(owners, o) {
+				err := row.Scan(&o.Node, &o.Incarnation)
+				if slices.Contains(owners, o) {
 					live = append(live, o)
 				}
 				return err
@@ -98,12 +118,7 @@ func (db *DB) LiveOwners(
 	if err != nil {
 		return nil, fmt.Errorf("list live owners: %w", err)
 	}
-	for _, o := range owners {
-		if db.unposted.has(o) && !slices.Contains(live, o) {
-			live = append(live, o)
-		}
-	}
-	return live, nil
+	return db.unposted.AddLive(live, owners), nil
 }
 
 // fencedUnlessOne returns ErrFenced unless a compare-and-set has changed one row.

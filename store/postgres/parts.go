@@ -5,17 +5,18 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // AddPart implements [store.UploadParts].
 func (db *DB) AddPart(ctx context.Context, p store.Part) error {
-	truncate(&p.CreatedAt)
-	doc, err := encode(p)
+	tables.Truncate(&p.CreatedAt)
+	doc, err := tables.Encode(p)
 	if err != nil {
 		return fmt.Errorf("add part %s: %w", p.ID, err)
 	}
 	all := args{"id": text(p.ID), "upload": text(p.UploadID), "bytes": p.Bytes, "doc": doc,
-		"expiry": micros(db.expiry())}
+		"expiry": tables.Micros(db.expiry())}
 	err = db.write(ctx, func(s *steps) {
 		// The lock of the row excludes the end of the upload, not other parts.
 		s.do("SELECT 1 FROM uploads WHERE id = @upload FOR SHARE", all)

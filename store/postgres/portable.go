@@ -4,18 +4,15 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // portable reads and writes rows of one kind.
 type portable struct {
 	query  string
-	scan   func(*DB, pgx.Rows) (store.Row, error)
+	scan   func(tables.Row) (store.Row, error)
 	remove string // the statement that removes the keys @names, @subs and @numbers
 	add    func(*DB, *steps, store.Row) error
 }
@@ -38,31 +35,30 @@ func named(table, name, sub string) string {
 }
 
 var portables = map[store.RowKind]portable{
-	store.FileRows: {"SELECT seq, doc, summary FROM files ORDER BY seq", scanFile,
+	store.FileRows: {"SELECT seq, doc, summary FROM files ORDER BY seq", tables.ExportFile,
 		numbered("files"), addFile},
 	store.UploadRows: {"SELECT seq, " + uploadColumns + " FROM uploads ORDER BY seq", scanUpload,
 		numbered("uploads"), addUpload},
-	store.PartRows: {"SELECT seq, doc FROM parts ORDER BY seq", scanPart, numbered("parts"),
-		addPart},
+	store.PartRows: {"SELECT seq, doc FROM parts ORDER BY seq", tables.ExportDocument[store.Part],
+		numbered("parts"), addPart},
 	store.BatchRows: {`SELECT b.seq, b.doc, b.ended, p.doc FROM batches AS b
-		LEFT JOIN batch_parameters AS p ON p.batch = b.seq ORDER BY b.seq`, scanBatch,
+		LEFT JOIN batch_parameters AS p ON p.batch = b.seq ORDER BY b.seq`, tables.ExportBatch,
 		numbered("batches"), addBatch},
-	store.ChunkRows: {`SELECT batch, idx, model, first, count, epoch, done, completed, failed, usage
-		FROM chunks ORDER BY ` + raw("batch") + `, idx`, scanChunk,
+	store.ChunkRows: {"SELECT " + tables.ChunkColumns + ` FROM chunks ORDER BY ` + raw("batch") + `, idx`, tables.ExportChunk,
 		`DELETE FROM chunks WHERE (batch, idx) IN
 			(SELECT * FROM unnest(@names::text[], @numbers::bigint[]))`, addChunk},
 	store.KeyRows: {`SELECT tenant, key, value, expires FROM idempotency_keys
-		ORDER BY ` + raw("tenant") + ", " + raw("key"), scanKey,
+		ORDER BY ` + raw("tenant") + ", " + raw("key"), tables.ExportKey,
 		named("idempotency_keys", "tenant", "key"), addKey},
 	store.LearnedRows: {`SELECT pool, kind, data, saved FROM learned
-		ORDER BY ` + raw("pool") + ", " + raw("kind"), scanLearned,
+		ORDER BY ` + raw("pool") + ", " + raw("kind"), tables.ExportLearned,
 		named("learned", "pool", "kind"), addLearned},
 	store.EpochRows: {`SELECT * FROM (SELECT '' AS name, last_value AS epoch FROM lead_epochs
 			WHERE is_called UNION ALL SELECT name, epoch FROM locks) AS epochs
-		ORDER BY ` + raw("name"), scanEpoch,
+		ORDER BY ` + raw("name"), tables.ExportEpoch,
 		"DELETE FROM locks WHERE name = ANY (@names::text[])", addEpoch},
-	store.NoticeRows: {`SELECT endpoint, batch, id, event, created, attempts, due FROM notices
-		ORDER BY ` + raw("endpoint") + ", " + raw("batch"), scanNotice,
+	store.NoticeRows: {`SELECT endpoint, id, batch, event, created, attempts, due FROM notices
+		ORDER BY ` + raw("endpoint") + ", " + raw("batch"), tables.ExportNotice,
 		named("notices", "endpoint", "batch"), addNotice},
 }
 
@@ -92,7 +88,7 @@ func (db *DB) exportRows(
 	}
 	defer rows.Close()
 	for rows.Next() {
-		row, err := p.scan(db, rows)
+		row, err := p.scan(plainRow{rows})
 		if err != nil {
 			return false, err
 		}
@@ -141,15 +137,6 @@ func (db *DB) ImportRows(
 	return nil
 }
 
-func scanFile(_ *DB, rows pgx.Rows) (row store.Row, err error) {
-	var doc, summary []byte
-	if err := rows.Scan(&row.Key.Number, &doc, &summary); err != nil {
-		return row, err
-	}
-	row.Value, err = decodeFile(doc, summary)
-	return row, err
-}
-
 func addFile(_ *DB, s *steps, row store.Row) error {
 	f := row.Value.(store.File)
 	r, err := encodeFiles(f)
@@ -170,45 +157,36 @@ func addFile(_ *DB, s *steps, row store.Row) error {
 	return nil
 }
 
-func scanUpload(_ *DB, rows pgx.Rows) (row store.Row, err error) {
+func scanUpload(from tables.Row) (row store.Row, err error) {
 	var r uploadRow
-	if err := rows.Scan(append([]any{&row.Key.Number}, r.columns()...)...); err != nil {
+	if err := from.Scan(append([]any{&row.Key.Number}, r.columns()...)...); err != nil {
 		return row, err
 	}
-	u, err := decode[store.Upload](r.doc)
-	u.State, u.FileID = store.UploadState(r.state), plain(r.file)
+	u, err := tables.Decode[store.Upload](r.doc)
+	u.State, u.FileID = store.UploadState(r.state), r.file
 	row.Value = u
 	return row, err
 }
 
 func addUpload(_ *DB, s *steps, row store.Row) error {
 	u := row.Value.(store.Upload)
-	truncate(&u.CreatedAt, &u.ExpiresAt)
-	doc, err := encode(u)
+	tables.Truncate(&u.CreatedAt, &u.ExpiresAt)
+	doc, err := tables.Encode(u)
 	if err == nil {
 		s.do(`INSERT INTO uploads (seq, id, tenant, state, file, expires, doc)
 			OVERRIDING SYSTEM VALUE
 			VALUES (@seq, @id, @tenant, @state, @file, @expires, @doc)`,
 			args{"seq": row.Key.Number, "id": text(u.ID), "tenant": text(u.Tenant),
 				"state": string(u.State), "file": text(u.FileID),
-				"expires": microsOrNever(u.ExpiresAt), "doc": doc})
+				"expires": tables.MicrosOrNever(u.ExpiresAt), "doc": doc})
 	}
 	return err
 }
 
-func scanPart(_ *DB, rows pgx.Rows) (row store.Row, err error) {
-	var doc []byte
-	if err := rows.Scan(&row.Key.Number, &doc); err != nil {
-		return row, err
-	}
-	row.Value, err = decode[store.Part](doc)
-	return row, err
-}
-
 func addPart(_ *DB, s *steps, row store.Row) error {
 	p := row.Value.(store.Part)
-	truncate(&p.CreatedAt)
-	doc, err := encode(p)
+	tables.Truncate(&p.CreatedAt)
+	doc, err := tables.Encode(p)
 	if err == nil {
 		s.do(`INSERT INTO parts (seq, id, upload, tenant, bytes, doc) OVERRIDING SYSTEM VALUE
 			SELECT @seq::bigint, @id::text, id, tenant, @bytes::bigint, @doc::bytea FROM uploads
@@ -219,37 +197,13 @@ func addPart(_ *DB, s *steps, row store.Row) error {
 	return err
 }
 
-func scanBatch(_ *DB, rows pgx.Rows) (row store.Row, err error) {
-	var doc, parameters []byte
-	var ended int64
-	if err := rows.Scan(&row.Key.Number, &doc, &ended, &parameters); err != nil {
-		return row, err
-	}
-	var b store.StoredBatch
-	if b.Batch, err = decodeBatch(doc); err != nil {
-		return row, err
-	}
-	if parameters != nil {
-		b.Parameters, err = decode[*store.Parameters](parameters)
-	}
-	if ended != 0 {
-		b.Ended = time.UnixMicro(ended).UTC()
-	}
-	row.Value = b
-	return row, err
-}
-
 func addBatch(db *DB, s *steps, row store.Row) error {
 	b := row.Value.(store.StoredBatch)
-	b.Batch.Parameters = b.Parameters
-	b.Version-- // which encodeBatch counts up
-	r, err := db.encodeBatch(b.Batch)
+	encoded, err := tables.EncodeStoredBatch(b)
 	if err != nil {
 		return err
 	}
-	if r.ended != 0 {
-		r.ended = max(micros(b.Ended), 1)
-	}
+	r := batchRow{encoded}
 	all := r.arguments()
 	all["seq"] = row.Key.Number
 	s.do(`INSERT INTO batches
@@ -258,42 +212,20 @@ func addBatch(db *DB, s *steps, row store.Row) error {
 		VALUES (@seq, @id, @tenant, @version, @state, @created, @due, @ended, tidefill_timeline(),
 			pg_current_xact_id(), @doc)`, all)
 	s.describeBatch(r, all)
-	if r.ended == 0 {
-		var blobs []string
-		for _, in := range b.Inputs {
-			for _, key := range []string{in.BlobKey, in.IndexKey} {
-				if key != "" {
-					blobs = append(blobs, text(key))
-				}
-			}
-		}
+	if r.Ended == 0 {
 		s.do(`INSERT INTO batch_blobs (blob, batch)
 			SELECT DISTINCT blob, @id::text FROM unnest(@blobs::text[]) AS blob`,
-			args{"id": text(b.ID), "blobs": append([]string{}, blobs...)})
+			args{"id": text(b.ID), "blobs": texts(tables.InputBlobs(b.Batch))})
 	}
 	return nil
 }
 
-func scanChunk(_ *DB, rows pgx.Rows) (row store.Row, err error) {
-	var c store.Chunk
-	var usage []byte
-	if err := rows.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
-		&c.Tally.Completed, &c.Tally.Failed, &usage); err != nil {
-		return row, err
-	}
-	c.Batch, c.Model = plain(c.Batch), plain(c.Model)
-	if c.Done {
-		c.Tally.Usage, err = decode[batchfile.Usage](usage)
-	}
-	return store.Row{Key: store.RowKey{Name: c.Batch, Number: int64(c.Index)}, Value: c}, err
-}
-
 func addChunk(_ *DB, s *steps, row store.Row) error {
 	c := row.Value.(store.Chunk)
-	usage, err := encode(c.Tally.Usage)
+	usage, err := tables.Encode(c.Tally.Usage)
 	if err == nil {
 		s.do(`INSERT INTO chunks
-			(batch, idx, model, first, count, epoch, done, completed, failed, usage)
+			(`+tables.ChunkColumns+`)
 			VALUES (@batch, @idx, @model, @first, @count, @epoch, @done, @completed, @failed,
 				@usage)`,
 			args{"batch": text(c.Batch), "idx": int64(c.Index), "model": text(c.Model),
@@ -304,48 +236,21 @@ func addChunk(_ *DB, s *steps, row store.Row) error {
 	return err
 }
 
-func scanKey(_ *DB, rows pgx.Rows) (row store.Row, err error) {
-	var k store.StoredKey
-	var expires int64
-	err = rows.Scan(&row.Key.Name, &row.Key.Sub, &k.Value, &expires)
-	row.Key.Name, row.Key.Sub = plain(row.Key.Name), plain(row.Key.Sub)
-	k.Value, k.ExpiresAt = plain(k.Value), time.UnixMicro(expires).UTC()
-	row.Value = k
-	return row, err
-}
-
 func addKey(_ *DB, s *steps, row store.Row) error {
 	k := row.Value.(store.StoredKey)
 	s.do(`INSERT INTO idempotency_keys (tenant, key, value, expires)
 		VALUES (@tenant, @key, @value, @expires)`,
 		args{"tenant": text(row.Key.Name), "key": text(row.Key.Sub), "value": text(k.Value),
-			"expires": micros(k.ExpiresAt)})
+			"expires": tables.Micros(k.ExpiresAt)})
 	return nil
-}
-
-func scanLearned(_ *DB, rows pgx.Rows) (row store.Row, err error) {
-	var l store.StoredLearned
-	var saved int64
-	err = rows.Scan(&row.Key.Name, &row.Key.Sub, &l.Data, &saved)
-	row.Key.Name, row.Key.Sub = plain(row.Key.Name), plain(row.Key.Sub)
-	l.Data, l.SavedAt = append([]byte{}, l.Data...), time.UnixMicro(saved).UTC()
-	row.Value = l
-	return row, err
 }
 
 func addLearned(_ *DB, s *steps, row store.Row) error {
 	l := row.Value.(store.StoredLearned)
 	s.do("INSERT INTO learned (pool, kind, data, saved) VALUES (@pool, @kind, @data, @saved)",
 		args{"pool": text(row.Key.Name), "kind": text(row.Key.Sub), "data": l.Data,
-			"saved": micros(l.SavedAt)})
+			"saved": tables.Micros(l.SavedAt)})
 	return nil
-}
-
-func scanEpoch(_ *DB, rows pgx.Rows) (row store.Row, err error) {
-	var epoch int64
-	err = rows.Scan(&row.Key.Name, &epoch)
-	row.Key.Name, row.Value = plain(row.Key.Name), epoch
-	return row, err
 }
 
 func addEpoch(_ *DB, s *steps, row store.Row) error {
@@ -358,27 +263,12 @@ func addEpoch(_ *DB, s *steps, row store.Row) error {
 	return nil
 }
 
-func scanNotice(_ *DB, rows pgx.Rows) (row store.Row, err error) {
-	var n store.Notice
-	var created int64
-	var due *int64
-	err = rows.Scan(&row.Key.Name, &n.Batch, &n.ID, &n.Event, &created, &n.Attempts, &due)
-	row.Key.Name, n.Batch = plain(row.Key.Name), plain(n.Batch)
-	n.ID, n.Event = plain(n.ID), plain(n.Event)
-	n.CreatedAt = time.UnixMicro(created).UTC()
-	if due != nil {
-		n.Due = time.UnixMicro(*due).UTC()
-	}
-	row.Key.Sub, row.Value = n.Batch, n
-	return row, err
-}
-
 func addNotice(_ *DB, s *steps, row store.Row) error {
 	n := row.Value.(store.Notice)
 	s.do(`INSERT INTO notices (endpoint, batch, id, event, created, attempts, due)
 		VALUES (@endpoint, @batch, @id, @event, @created, @attempts, @due)`,
 		args{"endpoint": text(row.Key.Name), "batch": text(n.Batch), "id": text(n.ID),
-			"event": text(n.Event), "created": micros(n.CreatedAt), "attempts": int64(n.Attempts),
-			"due": microsOrNull(n.Due)})
+			"event": text(n.Event), "created": tables.Micros(n.CreatedAt),
+			"attempts": int64(n.Attempts), "due": tables.MicrosOrNull(n.Due)})
 	return nil
 }

@@ -3,13 +3,15 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-
-	"github.com/jackc/pgx/v5"
+	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
+
+// PostEvery returns the least time between two posts of a process, since each is a transaction.
+// With Redis they come as often as they change.
+func (db *DB) PostEvery() time.Duration { return time.Second }
 
 // PostProgress implements [store.ProgressBoard].
 func (db *DB) PostProgress(
@@ -18,19 +20,14 @@ func (db *DB) PostProgress(
 	if len(posts) == 0 {
 		return nil
 	}
-	batches, docs := make([]string, 0, len(posts)), make([][]byte, 0, len(posts))
-	for batch, p := range posts {
-		truncate(&p.UpdatedAt)
-		doc, err := encode(p)
-		if err != nil {
-			return fmt.Errorf("post progress of batch %s: %w", batch, err)
-		}
-		batches, docs = append(batches, text(batch)), append(docs, doc)
+	batches, docs, err := tables.EncodePosts(posts)
+	if err != nil {
+		return err
 	}
-	all := args{"node": text(o.Node), "incarnation": o.Incarnation, "batches": batches,
+	all := args{"node": text(o.Node), "incarnation": o.Incarnation, "batches": texts(batches),
 		"docs": docs}
 	known := false
-	err := db.writeUnlessDeleted(ctx, func(s *steps) {
+	err = db.writeUnlessDeleted(ctx, func(s *steps) {
 		s.row(`WITH me AS MATERIALIZED (SELECT 1 FROM owners
 				WHERE node = @node AND incarnation = @incarnation),
 			posted AS (INSERT INTO progress AS old (batch, node, incarnation, doc)
@@ -45,7 +42,7 @@ func (db *DB) PostProgress(
 	if err == nil && !known {
 		err = store.ErrFenced
 	}
-	db.unposted.note(o, posts, err)
+	db.unposted.Note(o, posts, err)
 	if err != nil {
 		return fmt.Errorf("post progress of node %s: %w", o.Node, err)
 	}
@@ -56,47 +53,14 @@ func (db *DB) PostProgress(
 func (db *DB) ProgressPosts(
 	ctx context.Context, batches []string,
 ) (map[string][]store.ProgressPost, error) {
-	var posts map[string]map[string]store.ProgressPost // by batch and node
+	var posts tables.Posts
 	err := db.read(ctx, func(s *steps) {
-		posts = map[string]map[string]store.ProgressPost{}
+		posts = tables.Posts{}
 		s.rows(`SELECT batch, node, incarnation, doc FROM progress
-			WHERE batch = ANY (@batches::text[])`, args{"batches": texts(batches)},
-			func(rows pgx.Rows) error {
-				var batch string
-				var owner store.Owner
-				var doc []byte
-				if err := rows.Scan(&batch, &owner.Node, &owner.Incarnation, &doc); err != nil {
-					return err
-				}
-				post, err := decode[store.ProgressPost](doc)
-				owner.Node = plain(owner.Node)
-				post.Owner = owner
-				put(posts, plain(batch), post)
-				return err
-			})
+			WHERE batch = ANY (@batches::text[])`, args{"batches": texts(batches)}, posts.Scan)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read progress: %w", err)
 	}
-	for _, batch := range batches {
-		for _, post := range db.unposted.of(batch) {
-			put(posts, batch, post)
-		}
-	}
-	ordered := make(map[string][]store.ProgressPost, len(posts))
-	for batch, byNode := range posts {
-		for _, node := range slices.Sorted(maps.Keys(byNode)) {
-			ordered[batch] = append(ordered[batch], byNode[node])
-		}
-	}
-	return ordered, nil
-}
-
-func put(
-	posts map[string]map[string]store.ProgressPost, batch string, post store.ProgressPost,
-) {
-	if posts[batch] == nil {
-		posts[batch] = map[string]store.ProgressPost{}
-	}
-	posts[batch][post.Owner.Node] = post
+	return posts.With(&db.unposted, batches), nil
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // oldDropsPerCall is the maximum number of expired rows of dropped_blobs that one call of DropBlobs
@@ -42,10 +41,10 @@ func (db *DB) DropBlobs(
 				SELECT blob, `+serverNow+` FROM unused ON CONFLICT (blob) DO NOTHING)
 			SELECT blob FROM unused`,
 			args{"blobs": blobs, "expired": text(expired), "now": now},
-			func(rows pgx.Rows) error {
+			func(row tables.Row) error {
 				var blob string
-				err := rows.Scan(&blob)
-				dropped = append(dropped, plain(blob))
+				err := row.Scan(&blob)
+				dropped = append(dropped, blob)
 				return err
 			})
 		s.do(`DELETE FROM dropped_blobs WHERE blob IN (SELECT blob FROM dropped_blobs
@@ -62,18 +61,14 @@ func (db *DB) DropBlobs(
 // addInputReferences records that the batch refers to the blobs of its inputs. The transaction ends
 // with ErrNotFound if an input file does not exist, is expired, or has a dropped blob.
 func (s *steps) addInputReferences(b store.Batch, expiry int64) {
-	var files, first, blobs []string
+	var files, first []string
 	for _, in := range b.Inputs {
 		files, first = append(files, text(in.FileID)), append(first, text(in.BlobKey))
-		for _, key := range []string{in.BlobKey, in.IndexKey} {
-			if key != "" {
-				blobs = append(blobs, text(key))
-			}
-		}
 	}
 	if len(files) == 0 {
 		return
 	}
+	blobs := texts(tables.InputBlobs(b))
 	s.share(lockBlob, blobs...)
 	const gone = "an input file does not exist"
 	s.require(refusedNotFound, gone, notDropped, args{"blobs": blobs})

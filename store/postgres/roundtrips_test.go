@@ -108,7 +108,8 @@ func testRoundTrips(t *testing.T, statements string) {
 	register := db.Segments()
 	process, stamp, err := register.Enroll(ctx)
 	must(t, err)
-	_, err = register.Fence(ctx, store.ChunkID{Batch: "b"}, 1)
+	_, err = register.Fence(ctx,
+		segments.Fence{Chunk: store.ChunkID{Batch: "b"}, Epoch: 1})
 	must(t, err)
 	_, cursor, err := db.ChangedBatches(ctx, "", 10)
 	must(t, err)
@@ -120,12 +121,12 @@ func testRoundTrips(t *testing.T, statements string) {
 		name string
 		run  func() error
 	}{
-		{"ClaimChunks and FinishChunk", func() error { // two calls
+		{"ClaimChunks and FinishChunks", func() error { // two calls
 			claimed, err := db.ClaimChunks(ctx, o, "b", "m", 1, held)
 			if err != nil || len(claimed) != 1 {
 				return fmt.Errorf("claimed %v, %w", claimed, err)
 			}
-			return db.FinishChunk(ctx, o, claimed[0])
+			return db.FinishChunks(ctx, o, claimed[0])
 		}},
 		{"PostProgress", func() error {
 			return db.PostProgress(ctx, o, map[string]store.ProgressPost{"b": {}})
@@ -178,9 +179,13 @@ func testRoundTrips(t *testing.T, statements string) {
 		if strings.Contains(test.name, " and ") {
 			most = 2
 		}
-		// The first runs prepare the statements, on each connection.
+		// The first runs prepare the statements, on each connection. On a busy machine each of the
+		// others may coincide with the notification of the one before, until they are apart.
 		least := int64(1 << 60)
-		for range runs {
+		for i := 0; i < runs || least > most && i < 4*runs; i++ {
+			if i >= runs {
+				time.Sleep(100 * time.Millisecond)
+			}
 			before := proxy.trips.Load()
 			if err := test.run(); err != nil {
 				t.Fatalf("%s: %v", test.name, err)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/segments"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Segments is the register of journal segments in the database.
@@ -53,48 +53,74 @@ func (r Segments) Now(ctx context.Context) (now segments.Stamp, err error) {
 
 // Fence implements [segments.Registry].
 func (r Segments) Fence(
-	ctx context.Context, chunk store.ChunkID, epoch int64,
+	ctx context.Context, fences ...segments.Fence,
 ) (ranges []segments.Range, err error) {
+	chunks, epochs := make([]store.ChunkID, len(fences)), make([]int64, len(fences))
+	for i, f := range fences {
+		chunks[i], epochs[i] = f.Chunk, f.Epoch
+	}
+	all := chunkArguments(chunks)
+	all["epochs"] = epochs
 	err = r.db.write(ctx, func(s *steps) {
 		ranges = nil
-		s.change(refusedFenced, "its journal has a higher epoch",
-			`INSERT INTO journals AS j (batch, idx, epoch, bytes) VALUES (@batch, @idx, @epoch, 0)
-			ON CONFLICT (batch, idx) DO UPDATE SET epoch = excluded.epoch
-				WHERE j.epoch <= excluded.epoch`,
-			args{"batch": text(chunk.Batch), "idx": int64(chunk.Index), "epoch": epoch})
-		s.ranges(&ranges, chunk)
+		s.do(fenceQuery, withRefusal(all, refusedFenced, "its journal has a higher epoch"))
+		s.ranges(&ranges, chunks)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("fence chunk %d of batch %s: %w", chunk.Index, chunk.Batch, err)
+		return nil, fmt.Errorf("fence %s: %w", listed(chunks), err)
 	}
 	return ranges, nil
+}
+
+// fenceQuery sets the epochs of all chunks, or fails.
+const fenceQuery = `WITH fenced AS (INSERT INTO journals AS j (batch, idx, epoch, bytes)
+		SELECT batch, idx, epoch, 0 FROM unnest(@batches::text[], @indexes::bigint[],
+			@epochs::bigint[]) AS f (batch, idx, epoch) ORDER BY batch, idx
+		ON CONFLICT (batch, idx) DO UPDATE SET epoch = excluded.epoch
+			WHERE j.epoch <= excluded.epoch RETURNING 1)
+	SELECT tidefill_require((SELECT count(*) FROM fenced) = cardinality(@indexes::bigint[]),
+		@require_code::text, @require_message::text)`
+
+// listed names chunks in an error.
+func listed(chunks []store.ChunkID) string {
+	if len(chunks) == 0 {
+		return "no chunk"
+	}
+	first := fmt.Sprintf("chunk %d of batch %s", chunks[0].Index, chunks[0].Batch)
+	if len(chunks) == 1 {
+		return first
+	}
+	return fmt.Sprintf("%s and %d more", first, len(chunks)-1)
 }
 
 // Ranges implements [segments.Registry].
 func (r Segments) Ranges(
-	ctx context.Context, chunk store.ChunkID,
+	ctx context.Context, chunks ...store.ChunkID,
 ) (ranges []segments.Range, err error) {
 	err = r.db.read(ctx, func(s *steps) {
 		ranges = nil
-		s.ranges(&ranges, chunk)
+		s.ranges(&ranges, chunks)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the ranges of chunk %d of batch %s: %w", chunk.Index,
-			chunk.Batch, err)
+		return nil, fmt.Errorf("read the ranges of %s: %w", listed(chunks), err)
 	}
 	return ranges, nil
 }
 
-// ranges reads the ranges of a chunk.
-func (s *steps) ranges(ranges *[]segments.Range, chunk store.ChunkID) {
-	s.rows(`SELECT g.key, r.place, r.length, r.at FROM journals AS j
-		JOIN segment_ranges AS r ON r.journal = j.id JOIN segments AS g ON g.id = r.segment
-		WHERE j.batch = @batch AND j.idx = @idx ORDER BY r.at`,
-		args{"batch": text(chunk.Batch), "idx": int64(chunk.Index)}, func(rows pgx.Rows) error {
-			found := segments.Range{Chunk: chunk}
+// ranges reads the ranges of chunks.
+func (s *steps) ranges(ranges *[]segments.Range, chunks []store.ChunkID) {
+	s.rows(`SELECT c.n, g.key, r.place, r.length, r.at FROM
+			unnest(@batches::text[], @indexes::bigint[]) WITH ORDINALITY AS c (batch, idx, n)
+			JOIN journals AS j ON j.batch = c.batch AND j.idx = c.idx
+			JOIN segment_ranges AS r ON r.journal = j.id JOIN segments AS g ON g.id = r.segment
+		ORDER BY c.n, r.at`,
+		chunkArguments(chunks), func(row tables.Row) error {
+			var found segments.Range
 			var key string
-			err := rows.Scan(&key, &found.Offset, &found.Length, &found.At)
+			var n int
+			err := row.Scan(&n, &key, &found.Offset, &found.Length, &found.At)
 			if err == nil {
+				found.Chunk = chunks[n-1]
 				found.Key, err = parseKey(key)
 			}
 			*ranges = append(*ranges, found)
@@ -105,7 +131,7 @@ func (s *steps) ranges(ranges *[]segments.Range, chunk store.ChunkID) {
 func parseKey(name string) (segments.Key, error) {
 	key, err := segments.ParseKey(name)
 	if err != nil {
-		return key, fmt.Errorf("%w: %w", errDocument, err)
+		return key, fmt.Errorf("%w: %w", tables.ErrDocument, err)
 	}
 	return key, nil
 }
@@ -155,10 +181,10 @@ func (r Segments) Register(
 	err = r.db.write(ctx, func(s *steps) {
 		at = map[int]int64{}
 		s.admit(seg.Key, all)
-		s.rows(registerQuery, all, func(rows pgx.Rows) error {
+		s.rows(registerQuery, all, func(row tables.Row) error {
 			var n int
 			var position int64
-			err := rows.Scan(&n, &position)
+			err := row.Scan(&n, &position)
 			at[n-1] = position
 			return err
 		})
@@ -201,10 +227,10 @@ func swept(err error) error {
 func (r Segments) Batches(ctx context.Context) (batches []string, err error) {
 	err = r.db.read(ctx, func(s *steps) {
 		batches = nil
-		s.rows("SELECT DISTINCT batch FROM journals", nil, func(rows pgx.Rows) error {
+		s.rows("SELECT DISTINCT batch FROM journals", nil, func(row tables.Row) error {
 			var batch string
-			err := rows.Scan(&batch)
-			batches = append(batches, plain(batch))
+			err := row.Scan(&batch)
+			batches = append(batches, batch)
 			return err
 		})
 	})
@@ -287,9 +313,9 @@ func (r Segments) Replace(
 		done = nil
 		s.admit(put.Key, all)
 		s.do("SELECT 1 FROM segments WHERE key = ANY (@old::text[]) ORDER BY id FOR UPDATE", all)
-		s.rows(replaceQuery, all, func(rows pgx.Rows) error {
+		s.rows(replaceQuery, all, func(row tables.Row) error {
 			var n int
-			err := rows.Scan(&n)
+			err := row.Scan(&n)
 			if err == nil {
 				counts := put.Ranges[n-1]
 				counts.Key = put.Key
@@ -346,10 +372,10 @@ func keyNames(keys []segments.Key) []string {
 }
 
 // collectKeys scans rows of one key each.
-func collectKeys(keys *[]segments.Key) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
+func collectKeys(keys *[]segments.Key) func(tables.Row) error {
+	return func(row tables.Row) error {
 		var name string
-		if err := rows.Scan(&name); err != nil {
+		if err := row.Scan(&name); err != nil {
 			return err
 		}
 		key, err := parseKey(name)

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // SumDone implements [store.Tallies].
@@ -32,11 +31,11 @@ func (db *DB) SumDone(
 			FROM chunks AS c LEFT JOIN unnest(@asked::text[], @indexes::bigint[]) AS a (batch, idx)
 				ON a.batch = c.batch AND a.idx = c.idx
 			WHERE c.done AND c.batch = ANY (@batches::text[]) GROUP BY c.batch`, all,
-			func(rows pgx.Rows) error {
+			func(row tables.Row) error {
 				var batch string
 				var sum store.DoneChunks
-				err := rows.Scan(&batch, &sum.Completed, &sum.Failed, &sum.Done)
-				sums[plain(batch)] = sum
+				err := row.Scan(&batch, &sum.Completed, &sum.Failed, &sum.Done)
+				sums[batch] = sum
 				return err
 			})
 	})

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // encoded begins text that is stored in hexadecimal digits.
@@ -20,10 +22,10 @@ func text(s string) string {
 }
 
 // texts is text for lists. The result is not nil: it stands for an empty array, not for NULL.
-func texts(list []string) []string {
+func texts[S ~string](list []S) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = text(s)
+		out[i] = text(string(s))
 	}
 	return out
 }
@@ -39,4 +41,25 @@ func plain(s string) string {
 		return s // written by hand
 	}
 	return string(b)
+}
+
+// plainRow is a row whose strings were encoded by text.
+type plainRow struct{ tables.Row }
+
+// Scan implements [tables.Row].
+func (r plainRow) Scan(dest ...any) error {
+	if err := r.Row.Scan(dest...); err != nil {
+		return err
+	}
+	for _, d := range dest {
+		switch d := d.(type) {
+		case *string:
+			*d = plain(*d)
+		case **string:
+			if *d != nil {
+				**d = plain(**d)
+			}
+		}
+	}
+	return nil
 }

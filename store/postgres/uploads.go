@@ -5,21 +5,21 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // CreateUpload implements [store.Uploads].
 func (db *DB) CreateUpload(ctx context.Context, u store.Upload) error {
-	truncate(&u.CreatedAt, &u.ExpiresAt)
-	doc, err := encode(u)
+	tables.Truncate(&u.CreatedAt, &u.ExpiresAt)
+	doc, err := tables.Encode(u)
 	if err == nil {
 		err = db.write(ctx, func(s *steps) {
 			s.do(`INSERT INTO uploads (id, tenant, state, file, expires, doc)
 				VALUES (@id, @tenant, @state, @file, @expires, @doc)`,
 				args{"id": text(u.ID), "tenant": text(u.Tenant), "state": string(u.State),
-					"file": text(u.FileID), "expires": microsOrNever(u.ExpiresAt), "doc": doc})
+					"file": text(u.FileID), "expires": tables.MicrosOrNever(u.ExpiresAt),
+					"doc": doc})
 		})
 	}
 	if err != nil {
@@ -45,13 +45,9 @@ func (db *DB) decodeUpload(r uploadRow) (store.Upload, error) {
 	if r.doc == nil {
 		return store.Upload{}, store.ErrNotFound
 	}
-	u, err := decode[store.Upload](r.doc)
-	u.State, u.FileID = store.UploadState(r.state), plain(r.file)
-	if u.State == store.UploadPending && !u.ExpiresAt.IsZero() &&
-		!u.ExpiresAt.After(db.expiry()) {
-		u.State = store.UploadExpired
-	}
-	return u, err
+	u, err := tables.Decode[store.Upload](r.doc)
+	u.State, u.FileID = store.UploadState(r.state), r.file
+	return tables.AtExpiry(u, db.expiry()), err
 }
 
 // Upload implements [store.Uploads].
@@ -78,7 +74,7 @@ func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error
 	err = db.read(ctx, func(s *steps) {
 		s.row(`SELECT count(*) FROM uploads
 			WHERE state = 'pending' AND tenant = @tenant AND expires > @expiry`,
-			args{"tenant": text(tenant), "expiry": micros(db.expiry())}, &n)
+			args{"tenant": text(tenant), "expiry": tables.Micros(db.expiry())}, &n)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("count pending uploads: %w", err)
@@ -116,7 +112,7 @@ func (db *DB) endUpload(
 ) (store.Upload, error) {
 	var row uploadRow
 	all := args{"id": text(id), "tenant": text(tenant), "state": string(to), "file": text(fileID),
-		"expiry": micros(db.expiry())}
+		"expiry": tables.Micros(db.expiry())}
 	err := db.write(ctx, func(s *steps) {
 		row = uploadRow{}
 		s.require(refusedNotFound, "there is none",
@@ -139,10 +135,10 @@ func (db *DB) StaleUploads(ctx context.Context, limit int) (uploads []store.Uplo
 		s.rows("SELECT "+uploadColumns+` FROM uploads AS u
 			WHERE EXISTS (SELECT 1 FROM parts WHERE upload = u.id)
 			AND (state <> 'pending' OR expires <= @expiry) ORDER BY seq LIMIT @limit`,
-			args{"expiry": micros(db.expiry()), "limit": int64(limit)},
-			func(rows pgx.Rows) error {
+			args{"expiry": tables.Micros(db.expiry()), "limit": int64(limit)},
+			func(from tables.Row) error {
 				var row uploadRow
-				if err := rows.Scan(row.columns()...); err != nil {
+				if err := from.Scan(row.columns()...); err != nil {
 					return err
 				}
 				u, err := db.decodeUpload(row)
@@ -165,7 +161,7 @@ func (db *DB) PurgeUploads(
 		s.affect(&purged, `DELETE FROM uploads WHERE seq IN (SELECT seq FROM uploads AS u
 			WHERE expires < @before AND NOT EXISTS (SELECT 1 FROM parts WHERE upload = u.id)
 			ORDER BY expires LIMIT @limit FOR UPDATE SKIP LOCKED)`,
-			args{"before": micros(expiredBefore), "limit": int64(limit)})
+			args{"before": tables.Micros(expiredBefore), "limit": int64(limit)})
 	})
 	if err != nil {
 		return 0, fmt.Errorf("purge uploads that expired before %s: %w",

@@ -50,7 +50,7 @@ func (b *Bucket) ReadAt(ctx context.Context, name string, p []byte, offset int64
 	if len(p) == 0 {
 		return nil
 	}
-	g, err := b.get(ctx, b.segmentKey(name), "", offset, int64(len(p)))
+	g, err := b.getInto(ctx, p, b.segmentKey(name), "", offset, int64(len(p)))
 	if err == nil && len(g.body) < len(p) {
 		err = fmt.Errorf("%w: the object is shorter than %d bytes", store.ErrNotFound,
 			offset+int64(len(p)))
@@ -58,7 +58,6 @@ func (b *Bucket) ReadAt(ctx context.Context, name string, p []byte, offset int64
 	if err != nil {
 		return fmt.Errorf("read segment %s: %w", name, err)
 	}
-	copy(p, g.body)
 	return nil
 }
 

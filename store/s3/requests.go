@@ -188,15 +188,22 @@ type got struct {
 func (b *Bucket) get(
 	ctx context.Context, key, etag string, offset, length int64,
 ) (g got, err error) {
+	return b.getInto(ctx, nil, key, etag, offset, length)
+}
+
+// getInto is get into a buffer of length bytes; nil: a new one.
+func (b *Bucket) getInto(
+	ctx context.Context, buffer []byte, key, etag string, offset, length int64,
+) (g got, err error) {
 	err = b.try(ctx, "get", b.cfg.StallAfter, func(ctx context.Context, moved func()) error {
-		g, err = b.getOnce(ctx, moved, key, etag, offset, length)
+		g, err = b.getOnce(ctx, moved, buffer, key, etag, offset, length)
 		return err
 	})
 	return g, err
 }
 
 func (b *Bucket) getOnce(
-	ctx context.Context, moved func(), key, etag string, offset, length int64,
+	ctx context.Context, moved func(), buffer []byte, key, etag string, offset, length int64,
 ) (g got, err error) {
 	opts := minio.GetObjectOptions{}
 	opts.Set("X-Amz-Checksum-Mode", "ENABLED")
@@ -224,7 +231,10 @@ func (b *Bucket) getOnce(
 	if err != nil {
 		return g, err
 	}
-	g.body = make([]byte, want)
+	if g.body = buffer; int64(len(buffer)) < want {
+		g.body = make([]byte, want)
+	}
+	g.body = g.body[:want]
 	if _, err := io.ReadFull(&moving{body, moved}, g.body); err != nil {
 		return g, fmt.Errorf("read %d bytes: %w", want, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/frame"
 )
 
 // committer writes and registers segments, one at a time.
@@ -43,7 +44,7 @@ type segment struct {
 // part holds the records of one journal in a segment.
 type part struct {
 	journal *journal
-	pending pending
+	pending frame.Pending
 	target  int64 // number of the journal's records up to here
 }
 
@@ -179,10 +180,10 @@ func (c *committer) compose() *segment {
 			return s
 		case final != nil:
 			ended = append(ended, j)
-		case p.sum.Records > 0:
+		case p.Sum.Records > 0:
 			s.parts = append(s.parts, part{j, p, target})
-			s.bytes += len(p.frames)
-			s.records += p.sum.Records
+			s.bytes += len(p.Frames)
+			s.records += p.Sum.Records
 		}
 	}
 	c.notify(ended)
@@ -214,9 +215,9 @@ func (s *segment) dropClosed(js *Journals) {
 	kept := s.parts[:0]
 	for _, p := range s.parts {
 		if final := p.journal.usable(); final != nil {
-			s.bytes -= len(p.pending.frames)
-			s.records -= p.pending.sum.Records
-			js.queue.free(int64(len(p.pending.frames)))
+			s.bytes -= len(p.pending.Frames)
+			s.records -= p.pending.Sum.Records
+			js.queue.free(int64(len(p.pending.Frames)))
 			if errors.Is(final, store.ErrFenced) {
 				p.journal.fenced()
 			}
@@ -287,7 +288,7 @@ func (c *committer) attempt(ctx context.Context, s *segment) (done Registered, e
 func (s *segment) content() io.Reader {
 	readers := make([]io.Reader, len(s.parts))
 	for i, p := range s.parts {
-		readers[i] = bytes.NewReader(p.pending.frames)
+		readers[i] = bytes.NewReader(p.pending.Frames)
 	}
 	return io.MultiReader(readers...)
 }
@@ -297,7 +298,7 @@ func (s *segment) describe() Segment {
 	d := Segment{Key: s.key, Bytes: int64(s.bytes), Parts: make([]Part, len(s.parts))}
 	offset := int64(0)
 	for i, p := range s.parts {
-		length := int64(len(p.pending.frames))
+		length := int64(len(p.pending.Frames))
 		d.Parts[i] = Part{Chunk: p.journal.id, Epoch: p.journal.epoch, Offset: offset,
 			Length: length}
 		offset += length
@@ -332,11 +333,11 @@ func (c *committer) finish(s *segment, done Registered) {
 		fenced[id] = true
 	}
 	for _, p := range s.parts {
-		c.js.queue.free(int64(len(p.pending.frames)))
+		c.js.queue.free(int64(len(p.pending.Frames)))
 		if fenced[p.journal.id] {
 			p.journal.fenced()
 		} else {
-			p.journal.succeed(p.target, p.pending.sum)
+			p.journal.succeed(p.target, p.pending.Sum)
 		}
 	}
 	c.js.compacts.written(s.key, int64(s.bytes), done.Ranges)

@@ -15,7 +15,7 @@ import (
 var fast = segments.Options{
 	CommitAfter: 20 * time.Millisecond, CommitFewAfter: 40 * time.Millisecond,
 	CommitGap: 5 * time.Millisecond, RetryAfter: 50 * time.Millisecond, CompactCount: 3,
-	SweepAge: 500 * time.Millisecond, DeleteAfter: time.Nanosecond,
+	SweepAge: 3 * time.Second, DeleteAfter: time.Nanosecond,
 	DeleteEvery: 7 * time.Millisecond, SweepEvery: 11 * time.Millisecond,
 }
 

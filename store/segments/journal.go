@@ -17,10 +17,10 @@ type journal struct {
 	committed func(store.Commit)
 
 	mu       sync.Mutex
-	active   pending // records that no segment has
-	final    error   // reason why nothing can be appended any more; nil: it can
-	queued   bool    // the committer has the journal in its list
-	appended int64   // records since Open
+	active   frame.Pending // records that no segment has
+	final    error         // reason why nothing can be appended any more; nil: it can
+	queued   bool          // the committer has the journal in its list
+	appended int64         // records since Open
 	durable  int64
 	waiting  []flush
 
@@ -32,28 +32,6 @@ type journal struct {
 }
 
 var _ store.Journal = (*journal)(nil)
-
-// pending holds encoded records and their sum.
-type pending struct {
-	frames []byte
-	sum    store.Commit
-}
-
-func (p *pending) add(epoch int64, r *store.Record) {
-	p.frames = frame.Append(p.frames, frame.Record, epoch, r)
-	p.sum.Bytes += frame.ResultSize(r)
-	p.count(r)
-}
-
-func (p *pending) count(r *store.Record) {
-	p.sum.Records++
-	if r.Failed {
-		p.sum.Failed++
-	} else {
-		p.sum.Completed++
-	}
-	p.sum.Usage.Add(r.Usage)
-}
 
 // flush is a caller that waits for the first target records.
 type flush struct {
@@ -94,7 +72,7 @@ func (j *journal) append(ctx context.Context, r *store.Record) error {
 		j.js.queue.free(size)
 		return err
 	}
-	j.active.add(j.epoch, r)
+	j.active.Add(j.epoch, r)
 	j.appended++
 	j.enqueue()
 	j.mu.Unlock()
@@ -174,17 +152,17 @@ func (j *journal) fence() {
 
 // collect returns the records that no segment has, and the number of records up to there. It
 // returns none if they have more than room bytes, and reports that as more.
-func (j *journal) collect(room int) (p pending, target int64, more bool, final error) {
+func (j *journal) collect(room int) (p frame.Pending, target int64, more bool, final error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.final == nil && len(j.active.frames) > room {
-		return pending{}, 0, true, nil
+	if j.final == nil && len(j.active.Frames) > room {
+		return frame.Pending{}, 0, true, nil
 	}
 	j.queued = false
-	p, j.active = j.active, pending{}
+	p, j.active = j.active, frame.Pending{}
 	if j.final != nil {
-		j.js.queue.free(int64(len(p.frames)))
-		p = pending{}
+		j.js.queue.free(int64(len(p.Frames)))
+		p = frame.Pending{}
 	}
 	return p, j.appended, false, j.final
 }
@@ -235,8 +213,8 @@ func (j *journal) end(reason error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.final = reason
-	j.js.queue.free(int64(len(j.active.frames)))
-	j.active = pending{}
+	j.js.queue.free(int64(len(j.active.Frames)))
+	j.active = frame.Pending{}
 	j.resolve(func(flush) (error, bool) { return reason, true })
 }
 

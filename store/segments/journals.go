@@ -22,6 +22,7 @@ type Journals struct {
 	commits  *committer
 	compacts *compactor
 	cache    *cache
+	prepared prepared
 	large    chan struct{} // a token for each large record that is being written
 	damaged  atomic.Int64
 
@@ -32,7 +33,11 @@ type Journals struct {
 	running sync.WaitGroup
 }
 
-var _ store.Journals = (*Journals)(nil)
+var (
+	_ store.Journals        = (*Journals)(nil)
+	_ store.JournalPreparer = (*Journals)(nil)
+	_ store.SettledJournals = (*Journals)(nil)
+)
 
 // parallelLarge limits the large records that are written at the same time.
 const parallelLarge = 2
@@ -116,16 +121,20 @@ func (js *Journals) openAt(
 	if err := errors.Join(ctx.Err(), checkBatch(id.Batch)); err != nil {
 		return nil, err
 	}
-	ranges, err := js.registry.Fence(ctx, id, epoch)
-	if err != nil {
-		return nil, err
+	fence := Fence{id, epoch}
+	ranges, ok := js.prepared.take(fence)
+	if !ok {
+		var err error
+		if ranges, err = js.registry.Fence(ctx, fence); err != nil {
+			return nil, err
+		}
 	}
 	j := &journal{js: js, id: id, epoch: epoch, committed: committed}
 	if err := js.enter(j); err != nil {
 		return nil, err
 	}
 	r := &reader{js: js, id: id, ranges: ranges}
-	err = r.records(ctx, func(rec store.Record, _ store.Location) error {
+	err := r.records(ctx, func(rec store.Record, _ store.Location) error {
 		replay(rec)
 		return nil
 	})
@@ -167,11 +176,17 @@ func (js *Journals) Read(
 	ctx context.Context, id store.ChunkID, each func(store.Record, store.Location) error,
 ) error {
 	r, err := js.reader(ctx, id)
-	if err == nil {
-		err = r.records(ctx, each)
-	}
 	if err != nil {
 		return fmt.Errorf("read journal %d of batch %s: %w", id.Index, id.Batch, err)
+	}
+	return r.read(ctx, each)
+}
+
+func (r *reader) read(
+	ctx context.Context, each func(store.Record, store.Location) error,
+) error {
+	if err := r.records(ctx, each); err != nil {
+		return fmt.Errorf("read journal %d of batch %s: %w", r.id.Index, r.id.Batch, err)
 	}
 	return nil
 }
@@ -181,18 +196,8 @@ func (r *reader) records(
 	ctx context.Context, each func(store.Record, store.Location) error,
 ) error {
 	s := frame.NewScanner(r.at(ctx), 0, r.size())
-	var v frame.Validity
-	for s.Next() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if !v.Accept(s.Frame) {
-			continue
-		}
-		at := store.Location{Offset: s.From + frame.EmptySize, Length: uint32(s.Result)}
-		if err := each(s.Frame.Record, at); err != nil {
-			return err
-		}
+	if err := s.Records(ctx, each); err != nil && s.Err == nil {
+		return err // of each
 	}
 	if s.Damaged > 0 {
 		r.js.damaged.Add(s.Damaged)

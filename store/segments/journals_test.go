@@ -392,7 +392,8 @@ func TestFewRequests(t *testing.T) {
 	}
 	closing.Wait()
 	puts, _ := objects.counts()
-	if puts < 3 || puts > 20 {
+	// 17 MB are more than a segment has. How many there are depends on how fast they are written.
+	if puts < 2 || puts > 20 {
 		t.Errorf("wrote 20,000 lines with %d requests", puts)
 	}
 	read := 0

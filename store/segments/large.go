@@ -3,18 +3,13 @@ package segments
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/frame"
 )
-
-// errChanged means that a later reader of a result had other bytes.
-var errChanged = errors.New("the result was different when it was read again")
 
 // AppendFrom implements [store.Journal]. The record has a segment of its own, which the caller's
 // goroutine writes beside the group commit.
@@ -39,12 +34,10 @@ func (j *journal) appendFrom(
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	head := frame.AppendHeader(nil, frame.Record, j.epoch, r, size)
-	sum := &summing{sum: frame.Checksum(head)}
-	if n, err := io.Copy(sum, io.LimitReader(result(), size)); err != nil || n != size {
-		return fmt.Errorf("read the result: %d of %d bytes: %w", n, size, cmpErr(err))
+	head, err := frame.HeaderOf(j.epoch, r, size, result())
+	if err != nil {
+		return err
 	}
-	binary.LittleEndian.PutUint32(head[8:], sum.sum)
 	if err := j.usable(); err != nil {
 		return err
 	}
@@ -56,18 +49,10 @@ func (j *journal) appendFrom(
 		j.fenced()
 		return store.ErrFenced
 	}
-	var one pending
-	one.count(r) // the result was not passed to Append, so it is not in Bytes
-	j.succeed(0, one.sum)
+	var one frame.Pending
+	one.Count(r) // the result was not passed to Append, so it is not in Bytes
+	j.succeed(0, one.Sum)
 	return nil
-}
-
-// cmpErr returns what ended a copy too early.
-func cmpErr(err error) error {
-	if err == nil {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // writeLarge writes a record and registers it.
@@ -77,16 +62,16 @@ func (js *Journals) writeLarge(
 	length := int64(len(head)) + size
 	for range keyTries {
 		key := js.keys.next()
-		sum := &summing{}
+		var sum frame.Sum
 		start := time.Now()
 		err = js.objects.Put(ctx, key.String(), length, func() io.Reader {
-			sum.sum = frame.Checksum(head)
+			sum = frame.Sum(frame.Checksum(head))
 			return io.MultiReader(bytes.NewReader(head),
-				io.TeeReader(io.LimitReader(result(), size), sum))
+				io.TeeReader(io.LimitReader(result(), size), &sum))
 		})
 		put := time.Since(start)
-		if err == nil && sum.sum != frame.StoredChecksum(head) {
-			err = errChanged
+		if err == nil && uint32(sum) != frame.StoredChecksum(head) {
+			err = frame.ErrChanged
 		}
 		if err == nil {
 			start = time.Now()
@@ -103,12 +88,4 @@ func (js *Journals) writeLarge(
 		}
 	}
 	return done, err
-}
-
-// summing adds what is written to a checksum.
-type summing struct{ sum uint32 }
-
-func (s *summing) Write(p []byte) (int, error) {
-	s.sum = frame.Update(s.sum, p)
-	return len(p), nil
 }

@@ -64,6 +64,14 @@ type Attempt struct {
 	Err            error
 }
 
+const (
+	defaultCache   = 32 << 20
+	defaultCompact = 32 << 20
+	// DefaultMemory is the most that journals with default options keep in memory, besides records
+	// that wait for their commit: the cache, and a compaction with what it reads and writes.
+	DefaultMemory = defaultCache + 2*defaultCompact
+)
+
 func (o Options) withDefaults() Options {
 	set(&o.CommitAfter, 500*time.Millisecond)
 	set(&o.CommitFewAfter, max(2*time.Second, o.CommitAfter))
@@ -76,9 +84,9 @@ func (o Options) withDefaults() Options {
 	set(&o.SegmentBytes, 16<<20)
 	set(&o.RetryAfter, time.Second)
 	set(&o.CommitTimeout, 30*time.Second)
-	set(&o.CacheBytes, 32<<20)
+	set(&o.CacheBytes, defaultCache)
 	set(&o.CompactCount, 16)
-	set(&o.CompactBytes, 32<<20)
+	set(&o.CompactBytes, defaultCompact)
 	set(&o.SweepAge, time.Hour)
 	set(&o.DeleteAfter, 10*time.Minute)
 	set(&o.DeleteEvery, time.Minute)

@@ -48,6 +48,43 @@ func (js *Journals) reader(ctx context.Context, id store.ChunkID) (*reader, erro
 	return &reader{js: js, id: id, ranges: ranges}, err
 }
 
+// settled reads journals whose ranges were read together.
+type settled struct {
+	js     *Journals
+	ranges map[store.ChunkID][]Range
+}
+
+// Settled implements [store.SettledJournals].
+func (js *Journals) Settled(
+	ctx context.Context, chunks []store.ChunkID,
+) (store.JournalReader, error) {
+	ranges, err := js.registry.Ranges(ctx, chunks...)
+	if err != nil {
+		return nil, fmt.Errorf("read the journals of %d chunks: %w", len(chunks), err)
+	}
+	s := settled{js: js, ranges: make(map[store.ChunkID][]Range, len(chunks))}
+	for _, r := range ranges {
+		s.ranges[r.Chunk] = append(s.ranges[r.Chunk], r)
+	}
+	return s, nil
+}
+
+func (s settled) reader(id store.ChunkID) *reader {
+	return &reader{js: s.js, id: id, ranges: s.ranges[id]}
+}
+
+// Read implements [store.JournalReader].
+func (s settled) Read(
+	ctx context.Context, id store.ChunkID, each func(store.Record, store.Location) error,
+) error {
+	return s.reader(id).read(ctx, each)
+}
+
+// Results implements [store.JournalReader].
+func (s settled) Results(_ context.Context, id store.ChunkID) (store.Results, error) {
+	return s.reader(id).results()
+}
+
 // size returns the length of the journal.
 func (r *reader) size() int64 {
 	if len(r.ranges) == 0 {

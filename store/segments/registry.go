@@ -51,11 +51,11 @@ type Registry interface {
 	// Now returns the server's time.
 	Now(ctx context.Context) (Stamp, error)
 
-	// Fence sets the epoch of a chunk and returns the ranges of its journal by At. From then on
-	// Register leaves out parts of lower epochs. A chunk that is not known becomes known, with an
-	// empty journal. The same epoch may be set again. ErrFenced: the chunk has a higher epoch;
-	// nothing changes.
-	Fence(ctx context.Context, chunk store.ChunkID, epoch int64) ([]Range, error)
+	// Fence sets the epochs of chunks and returns the ranges of their journals, in the order of the
+	// fences and by At. From then on Register leaves out parts of lower epochs. A chunk that is not
+	// known becomes known, with an empty journal. The same epoch may be set again. ErrFenced: one
+	// of the chunks has a higher epoch; nothing changes.
+	Fence(ctx context.Context, fences ...Fence) ([]Range, error)
 	// Register makes a segment exist. Of its parts, those count whose epoch is the one of their
 	// chunk: each is appended to the journal of its chunk. The others are left out, those of
 	// chunks that are not known (their batch was removed) included. If no part counts, then nothing
@@ -65,8 +65,9 @@ type Registry interface {
 	// the caller, who got no answer to an earlier call, registers the same records again under
 	// another key, since readers take the first record of a line.
 	Register(ctx context.Context, s Segment) (Registered, error)
-	// Ranges returns the ranges of a chunk's journal by At; none: it is empty or not known.
-	Ranges(ctx context.Context, chunk store.ChunkID) ([]Range, error)
+	// Ranges returns the ranges of the chunks' journals, in the order of the chunks and by At.
+	// Those that are empty or not known have none.
+	Ranges(ctx context.Context, chunks ...store.ChunkID) ([]Range, error)
 	// Batches lists the batches that have known chunks, in any order.
 	Batches(ctx context.Context) ([]string, error)
 	// Remove forgets the chunks of a batch with their ranges, and queues the segments that have no
@@ -95,6 +96,12 @@ type Registry interface {
 	// FinishDeletions takes keys, whose objects were deleted, off the queue. Those that are not
 	// queued, or above swept_through, are ignored.
 	FinishDeletions(ctx context.Context, keys []Key) error
+}
+
+// Fence is the epoch that a chunk gets.
+type Fence struct {
+	Chunk store.ChunkID
+	Epoch int64
 }
 
 // Range is a part of a chunk's journal that lies in one object.

@@ -15,12 +15,17 @@ type results struct{ reader *reader }
 // Results implements [store.Journals].
 func (js *Journals) Results(ctx context.Context, id store.ChunkID) (store.Results, error) {
 	r, err := js.reader(ctx, id)
-	if err == nil && len(r.ranges) == 0 {
-		err = store.ErrNotFound
-	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal %d of batch %s for its results: %w", id.Index,
 			id.Batch, err)
+	}
+	return r.results()
+}
+
+func (r *reader) results() (store.Results, error) {
+	if len(r.ranges) == 0 {
+		return nil, fmt.Errorf("open journal %d of batch %s for its results: %w", r.id.Index,
+			r.id.Batch, store.ErrNotFound)
 	}
 	return &results{r}, nil
 }

@@ -8,14 +8,8 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
-
-// batchRow holds the columns of a batch that an update compares or writes.
-type batchRow struct {
-	seq, version        int64
-	state               store.State
-	created, due, ended int64
-}
 
 // CreateBatch implements [store.Batches].
 func (db *DB) CreateBatch(ctx context.Context, b store.Batch, files ...store.File) error {
@@ -26,20 +20,14 @@ func (db *DB) CreateBatch(ctx context.Context, b store.Batch, files ...store.Fil
 }
 
 func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File) error {
-	b.Version = 1
-	row, doc, err := db.encodeBatch(&b)
+	b.Version = 0
+	row, err := tables.EncodeBatch(b, db.now())
 	if err != nil {
 		return err
 	}
-	var parameters []byte
-	if b.Parameters != nil {
-		if parameters, err = encode(b.Parameters); err != nil {
-			return err
-		}
-	}
-	made := make([]fileRow, len(files))
+	made := make([]tables.File, len(files))
 	for i, f := range files {
-		if made[i], err = encodeFile(f); err != nil {
+		if made[i], err = tables.EncodeFile(f); err != nil {
 			return err
 		}
 	}
@@ -49,45 +37,38 @@ func (db *DB) createBatch(ctx context.Context, b store.Batch, files []store.File
 				return fmt.Errorf("create file %s: %w", f.ID, err)
 			}
 		}
-		if err := s.createBatch(ctx, b, row, doc, parameters); err != nil || row.ended != 0 {
+		if err := s.createBatch(ctx, row, nil); err != nil || row.Ended != 0 {
 			return err
 		}
-		return s.addInputReferences(ctx, b, micros(db.expiry()))
+		return s.addInputReferences(ctx, b, tables.Micros(db.expiry()))
 	})
 }
 
-func (s *session) createBatch(
-	ctx context.Context, b store.Batch, row batchRow, doc, parameters []byte,
-) error {
-	return s.insertBatch(ctx, b, row, nil, doc, parameters)
-}
-
-// insertBatch is createBatch with a number; nil: the next one.
-func (s *session) insertBatch(
-	ctx context.Context, b store.Batch, row batchRow, seq any, doc, parameters []byte,
-) error {
+// createBatch adds the batch with a number; nil: the next one.
+func (s *session) createBatch(ctx context.Context, b tables.Batch, seq any) error {
 	revision, err := s.nextRevision(ctx)
 	if err != nil {
 		return err
 	}
+	var number int64
 	err = s.row(ctx, `INSERT INTO batches
 		(seq, id, tenant, version, revision, state, created, due, ended, doc)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-		[]any{seq, b.ID, b.Tenant, row.version, revision, row.state, row.created, row.due,
-			row.ended, doc}, &row.seq)
+		[]any{seq, b.ID, b.Tenant, b.Version, revision, b.State, tables.Micros(b.CreatedAt),
+			tables.MicrosOrNever(b.Deadline), b.Ended, b.Doc}, &number)
 	if isDuplicate(err) {
 		return store.ErrExists
 	}
 	if err != nil {
 		return err
 	}
-	if parameters != nil {
-		if err := s.exec(ctx, "INSERT INTO batch_parameters (batch, doc) VALUES (?, ?)", row.seq,
-			parameters); err != nil {
+	if b.Parameters != nil {
+		if err := s.exec(ctx, "INSERT INTO batch_parameters (batch, doc) VALUES (?, ?)", number,
+			b.Parameters); err != nil {
 			return err
 		}
 	}
-	return s.addTags(ctx, row, batchTags(b))
+	return s.addTags(ctx, b, number)
 }
 
 // Parameters implements [store.Batches].
@@ -97,7 +78,7 @@ func (db *DB) Parameters(ctx context.Context, id string) (p store.Parameters, er
 		err := s.row(ctx, `SELECT p.doc FROM batches AS b
 			LEFT JOIN batch_parameters AS p ON p.batch = b.seq WHERE b.id = ?`, []any{id}, &doc)
 		if err == nil && doc != nil {
-			p, err = decode[store.Parameters](doc)
+			p, err = tables.Decode[store.Parameters](doc)
 		}
 		return err
 	})
@@ -118,7 +99,7 @@ func (db *DB) Batch(ctx context.Context, tenant, id string) (b store.Batch, err 
 		if err := s.row(ctx, query, args, &doc); err != nil {
 			return err
 		}
-		b, err = decode[store.Batch](doc)
+		b, err = tables.Decode[store.Batch](doc)
 		return err
 	})
 	if err != nil {
@@ -129,52 +110,49 @@ func (db *DB) Batch(ctx context.Context, tenant, id string) (b store.Batch, err 
 
 // UpdateBatch implements [store.Batches].
 func (db *DB) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error) {
-	read := b.Version
-	b.Version++
-	row, doc, err := db.encodeBatch(&b)
+	row, err := tables.EncodeBatch(b, db.now())
 	if err == nil {
-		err = db.write(ctx, func(s *session) error { return s.updateBatch(ctx, b, read, row, doc) })
+		err = db.write(ctx, func(s *session) error { return s.updateBatch(ctx, row) })
 	}
 	if err != nil {
 		return store.Batch{}, fmt.Errorf("update batch %s: %w", b.ID, err)
 	}
-	return b, nil
+	return row.Batch, nil
 }
 
-// updateBatch writes b if its stored version is read.
-func (s *session) updateBatch(
-	ctx context.Context, b store.Batch, read int64, row batchRow, doc []byte,
-) error {
-	var was batchRow
+// updateBatch writes b if its stored version is the one that it was read at.
+func (s *session) updateBatch(ctx context.Context, b tables.Batch) error {
+	var seq, version, created, due, ended int64
+	var state store.State
 	err := s.row(ctx, `SELECT seq, version, state, created, due, ended FROM batches
 		WHERE id = ? AND tenant = ?`, []any{b.ID, b.Tenant},
-		&was.seq, &was.version, &was.state, &was.created, &was.due, &was.ended)
+		&seq, &version, &state, &created, &due, &ended)
 	if err != nil {
 		return err
 	}
-	if was.version != read {
-		return fmt.Errorf("it is at version %d, not %d: %w", was.version, read, store.ErrConflict)
+	if version != b.Read {
+		return fmt.Errorf("it is at version %d, not %d: %w", version, b.Read, store.ErrConflict)
 	}
-	if was.ended != 0 {
-		return fmt.Errorf("it is %s: %w", was.state, store.ErrConflict)
+	if ended != 0 {
+		return fmt.Errorf("it is %s: %w", state, store.ErrConflict)
 	}
 	revision, err := s.nextRevision(ctx)
 	if err != nil {
 		return err
 	}
-	row.seq = was.seq
+	createdNow, dueNow := tables.Micros(b.CreatedAt), tables.MicrosOrNever(b.Deadline)
 	err = s.exec(ctx, `UPDATE batches SET version = ?, revision = ?, state = ?, created = ?, due = ?,
 		ended = ?, doc = ? WHERE seq = ?`,
-		row.version, revision, row.state, row.created, row.due, row.ended, doc, row.seq)
+		b.Version, revision, b.State, createdNow, dueNow, b.Ended, b.Doc, seq)
 	if err != nil {
 		return err
 	}
-	if row.ended != 0 {
+	if b.Ended != 0 {
 		if err := s.exec(ctx, "DELETE FROM batch_blobs WHERE batch = ?", b.ID); err != nil {
 			return err
 		}
 	}
-	return s.updateTags(ctx, was, row, batchTags(b))
+	return s.updateTags(ctx, b, seq, state != b.State || created != createdNow || due != dueNow)
 }
 
 // FinishBatch implements [store.Batches].
@@ -194,23 +172,21 @@ func (db *DB) finishBatch(
 	if !b.State.Terminal() {
 		return b, fmt.Errorf("%s is not a terminal state", b.State)
 	}
-	read := b.Version
-	b.Version++
-	row, doc, err := db.encodeBatch(&b)
+	row, err := tables.EncodeBatch(b, db.now())
 	if err != nil {
 		return b, err
 	}
-	rows := make([]fileRow, len(files))
+	rows := make([]tables.File, len(files))
 	for i, f := range files {
-		if rows[i], err = encodeFile(f); err != nil {
+		if rows[i], err = tables.EncodeFile(f); err != nil {
 			return b, err
 		}
 	}
-	return b, db.write(ctx, func(s *session) error {
+	return row.Batch, db.write(ctx, func(s *session) error {
 		if err := s.holdsLock(ctx, o, lock, epoch); err != nil {
 			return err
 		}
-		if err := s.updateBatch(ctx, b, read, row, doc); err != nil {
+		if err := s.updateBatch(ctx, row); err != nil {
 			return err
 		}
 		for _, f := range rows {
@@ -235,7 +211,7 @@ func (db *DB) DeleteBatch(ctx context.Context, tenant, id string) (b store.Batch
 			[]any{id, tenant}, &doc); err != nil {
 			return err
 		}
-		if b, err = decode[store.Batch](doc); err != nil {
+		if b, err = tables.Decode[store.Batch](doc); err != nil {
 			return err
 		}
 		if !b.State.Terminal() {
@@ -256,7 +232,7 @@ func (db *DB) StaleBatches(
 	err = db.read(ctx, func(s *session) error {
 		return s.rows(ctx, `SELECT id, tenant FROM batches WHERE ended > 0 AND ended < ?
 			ORDER BY ended LIMIT ?`,
-			[]any{micros(endedBefore), limit}, func(rows *sql.Rows) error {
+			[]any{tables.Micros(endedBefore), limit}, func(rows *sql.Rows) error {
 				var b store.Batch
 				err := rows.Scan(&b.ID, &b.Tenant)
 				batches = append(batches, b)
@@ -270,38 +246,11 @@ func (db *DB) StaleBatches(
 	return batches, nil
 }
 
-// encodeBatch truncates b's times and returns its columns and document.
-func (db *DB) encodeBatch(b *store.Batch) (batchRow, []byte, error) {
-	truncate(&b.CreatedAt, &b.InProgressAt, &b.FinalizingAt, &b.CompletedAt, &b.FailedAt,
-		&b.ExpiredAt, &b.CancellingAt, &b.CancelledAt, &b.Deadline, &b.StartBy)
-	row := batchRow{
-		version: b.Version,
-		state:   b.State,
-		created: micros(b.CreatedAt),
-		due:     microsOrNever(b.Deadline),
-		ended:   db.ended(b),
-	}
-	doc, err := encode(b)
-	return row, doc, err
-}
-
-// ended returns the time at which b became terminal; 0: it is not.
-func (db *DB) ended(b *store.Batch) int64 {
-	if !b.State.Terminal() {
-		return 0
-	}
-	at := b.EndedAt()
-	if at.IsZero() {
-		at = db.now()
-	}
-	return max(micros(at), 1) // 0 means that it is not terminal
-}
-
-func (s *session) addTags(ctx context.Context, row batchRow, tags []int64) error {
-	for _, tag := range tags {
+func (s *session) addTags(ctx context.Context, b tables.Batch, seq int64) error {
+	for _, tag := range b.Tags {
 		err := s.exec(
 			ctx, "INSERT INTO batch_tags (seq, tag, state, created, due) VALUES (?, ?, ?, ?, ?)",
-			row.seq, tag, row.state, row.created, row.due)
+			seq, tag, b.State, tables.Micros(b.CreatedAt), tables.MicrosOrNever(b.Deadline))
 		if err != nil {
 			return err
 		}
@@ -309,9 +258,10 @@ func (s *session) addTags(ctx context.Context, row batchRow, tags []int64) error
 	return nil
 }
 
-func (s *session) updateTags(ctx context.Context, was, is batchRow, tags []int64) error {
+// updateTags replaces tags that differ. changed: the columns that each tag repeats differ.
+func (s *session) updateTags(ctx context.Context, b tables.Batch, seq int64, changed bool) error {
 	var stored []int64
-	err := s.rows(ctx, "SELECT tag FROM batch_tags WHERE seq = ? ORDER BY tag", []any{is.seq},
+	err := s.rows(ctx, "SELECT tag FROM batch_tags WHERE seq = ? ORDER BY tag", []any{seq},
 		func(rows *sql.Rows) error {
 			var tag int64
 			err := rows.Scan(&tag)
@@ -321,15 +271,15 @@ func (s *session) updateTags(ctx context.Context, was, is batchRow, tags []int64
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(stored, tags) {
-		if err := s.exec(ctx, "DELETE FROM batch_tags WHERE seq = ?", is.seq); err != nil {
+	if !slices.Equal(stored, b.Tags) {
+		if err := s.exec(ctx, "DELETE FROM batch_tags WHERE seq = ?", seq); err != nil {
 			return err
 		}
-		return s.addTags(ctx, is, tags)
+		return s.addTags(ctx, b, seq)
 	}
-	if was.state == is.state && was.created == is.created && was.due == is.due {
+	if !changed {
 		return nil
 	}
 	return s.exec(ctx, "UPDATE batch_tags SET state = ?, created = ?, due = ? WHERE seq = ?",
-		is.state, is.created, is.due, is.seq)
+		b.State, tables.Micros(b.CreatedAt), tables.MicrosOrNever(b.Deadline), seq)
 }

@@ -185,7 +185,7 @@ func BenchmarkBatchLife(b *testing.B) {
 			if state == store.InProgress {
 				claimed, err := db.ClaimChunks(ctx, o, id, "m", 1, nil)
 				must(err)
-				must(db.FinishChunk(ctx, o, claimed[0]))
+				must(db.FinishChunks(ctx, o, claimed[0]))
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // holderLeased is the condition that the holder of c has a lease that lasts. Rows are not changed
@@ -27,7 +27,7 @@ func (db *DB) heldForArgs(o store.Owner, held []int) ([]any, error) {
 		held = []int{}
 	}
 	list, err := jsonList(held)
-	return []any{micros(db.now()), o.Node, o.Incarnation, list}, err
+	return []any{tables.Micros(db.now()), o.Node, o.Incarnation, list}, err
 }
 
 // AddChunks implements [store.Claims].
@@ -75,7 +75,7 @@ func (db *DB) ClaimChunks(
 		claimed, err = s.chunks(ctx, `UPDATE chunks SET node = ?, incarnation = ?, epoch = epoch + 1
 			WHERE batch = ? AND idx IN (SELECT idx FROM chunks AS c
 				WHERE c.batch = ? AND c.model = ? AND c.done = 0 AND NOT (`+heldFor+`) ORDER BY c.idx LIMIT ?)
-			RETURNING `+chunkColumns, append(args, max(n, 0))...)
+			RETURNING `+tables.ChunkColumns, append(args, max(n, 0))...)
 		return err
 	})
 	if err != nil {
@@ -86,20 +86,29 @@ func (db *DB) ClaimChunks(
 	return claimed, nil
 }
 
-// FinishChunk implements [store.Claims].
-func (db *DB) FinishChunk(ctx context.Context, o store.Owner, c store.Chunk) error {
-	usage, err := encode(c.Tally.Usage)
-	if err != nil {
-		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
-	}
-	err = db.write(ctx, func(s *session) error {
-		const change = "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true"
-		return s.endClaim(ctx, o, c, change, c.Tally.Completed, c.Tally.Failed, usage)
+// FinishChunks implements [store.Claims].
+func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
+	err := db.write(ctx, func(s *session) error {
+		for _, c := range chunks {
+			if err := s.finish(ctx, o, c); err != nil {
+				return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+			}
+		}
+		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
+		return fmt.Errorf("finish %d chunks: %w", len(chunks), err)
 	}
 	return nil
+}
+
+func (s *session) finish(ctx context.Context, o store.Owner, c store.Chunk) error {
+	usage, err := tables.Encode(c.Tally.Usage)
+	if err != nil {
+		return err
+	}
+	const change = "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true"
+	return s.endClaim(ctx, o, c, change, c.Tally.Completed, c.Tally.Failed, usage)
 }
 
 // ReleaseChunk implements [store.Claims].
@@ -142,7 +151,7 @@ func (s *session) endClaim(
 func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, err error) {
 	err = db.read(ctx, func(s *session) error {
 		chunks, err = s.chunks(
-			ctx, "SELECT "+chunkColumns+" FROM chunks WHERE batch = ? ORDER BY idx", batch)
+			ctx, "SELECT "+tables.ChunkColumns+" FROM chunks WHERE batch = ? ORDER BY idx", batch)
 		return err
 	})
 	if err != nil {
@@ -196,19 +205,11 @@ func (db *DB) LinesLeft(ctx context.Context) (map[string]map[string]int, error) 
 	return left, nil
 }
 
-const chunkColumns = "batch, idx, model, first, count, epoch, done, completed, failed, usage"
-
 func (s *session) chunks(
 	ctx context.Context, query string, args ...any,
 ) (chunks []store.Chunk, err error) {
-	var usage sql.RawBytes
 	err = s.rows(ctx, query, args, func(rows *sql.Rows) error {
-		var c store.Chunk
-		err := rows.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
-			&c.Tally.Completed, &c.Tally.Failed, &usage)
-		if err == nil && c.Done {
-			c.Tally.Usage, err = decode[batchfile.Usage](usage)
-		}
+		c, err := tables.ScanChunk(rows)
 		chunks = append(chunks, c)
 		return err
 	})

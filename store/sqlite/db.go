@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 const (
@@ -74,7 +75,7 @@ type DB struct {
 
 	locked atomic.Bool // the last write that requested the lock did not get it
 
-	unposted unposted
+	unposted tables.Unposted
 }
 
 var (

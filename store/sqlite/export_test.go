@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // FirstSchema is the schema of version 1.
@@ -45,10 +46,11 @@ func Plans(t testing.TB, db *DB, query string, args ...any) (plan []string) {
 
 // ListingQuery returns the statement of one scan of a listing.
 func ListingQuery(sort, other string, ascending, sameTime bool, tags int) (string, []any) {
-	l := listing{sort: sort, other: other, ascending: ascending, tags: make([]int64, tags)}
-	var within span
+	l := listing{tables.Listing{Sort: sort, Other: other, Ascending: ascending,
+		Tags: make([]int64, tags)}}
+	var within tables.Span
 	if !sameTime {
-		within.to.at = never
+		within.To.At = tables.Never
 	}
 	return l.query(within), l.args("completed", within)
 }
@@ -59,12 +61,11 @@ func CreateAll(t testing.TB, db *DB, batches iter.Seq[store.Batch]) {
 	ctx := t.Context()
 	err := db.write(ctx, func(s *session) error {
 		for b := range batches {
-			b.Version = 1
-			row, doc, err := db.encodeBatch(&b)
+			row, err := tables.EncodeBatch(b, db.now())
 			if err != nil {
 				return err
 			}
-			if err := s.createBatch(ctx, b, row, doc, nil); err != nil {
+			if err := s.createBatch(ctx, row, nil); err != nil {
 				return err
 			}
 		}

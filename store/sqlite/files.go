@@ -5,15 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 
-	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // CreateFile implements [store.Files].
 func (db *DB) CreateFile(ctx context.Context, f store.File) error {
-	row, err := encodeFile(f)
+	row, err := tables.EncodeFile(f)
 	if err == nil {
 		err = db.add(ctx, func(s *session) error { return s.createFile(ctx, row) })
 	}
@@ -23,31 +22,11 @@ func (db *DB) CreateFile(ctx context.Context, f store.File) error {
 	return nil
 }
 
-// fileRow is a file with its encoded columns.
-type fileRow struct {
-	store.File
-	doc, summary []byte
-}
-
-// encodeFile truncates the file's times and encodes its summary apart from its document.
-func encodeFile(f store.File) (row fileRow, err error) {
-	truncate(&f.CreatedAt, &f.ExpiresAt)
-	if f.Summary != nil {
-		if row.summary, err = encode(f.Summary); err != nil {
-			return row, err
-		}
-		f.Summary = nil
-	}
-	row.File = f
-	row.doc, err = encode(f)
-	return row, err
-}
-
-func (s *session) createFile(ctx context.Context, f fileRow) error {
+func (s *session) createFile(ctx context.Context, f tables.File) error {
 	err := s.exec(ctx, `INSERT INTO files (id, tenant, purpose, created, expires, bytes, doc, summary)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		f.ID, f.Tenant, f.Purpose, micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.Bytes, f.doc,
-		f.summary)
+		f.ID, f.Tenant, f.Purpose, tables.Micros(f.CreatedAt), tables.MicrosOrNever(f.ExpiresAt),
+		f.Bytes, f.Doc, f.Summary)
 	if isDuplicate(err) {
 		return store.ErrExists
 	}
@@ -55,8 +34,7 @@ func (s *session) createFile(ctx context.Context, f fileRow) error {
 		return err
 	}
 	return s.addReferences(ctx, "INSERT INTO file_blobs (blob, file) VALUES (?, ?)", f.ID,
-		f.BlobKey,
-		f.IndexKey)
+		f.Blobs()...)
 }
 
 // UsedBytes implements [store.Files].
@@ -77,7 +55,7 @@ func (db *DB) UsedBytes(ctx context.Context, tenant string) (bytes int64, err er
 // File implements [store.Files].
 func (db *DB) File(ctx context.Context, tenant, id string) (f store.File, err error) {
 	err = db.read(ctx, func(s *session) error {
-		f, err = s.file(ctx, tenant, id, micros(db.expiry()))
+		f, err = s.file(ctx, tenant, id, tables.Micros(db.expiry()))
 		return err
 	})
 	if err != nil {
@@ -95,11 +73,7 @@ func (s *session) file(ctx context.Context, tenant, id string, now int64) (store
 	if err := s.row(ctx, query, args, &doc, &summary); err != nil {
 		return store.File{}, err
 	}
-	f, err := decode[store.File](doc)
-	if err == nil && summary != nil {
-		f.Summary, err = decode[*batchfile.Summary](summary)
-	}
-	return f, err
+	return tables.DecodeFile(doc, summary)
 }
 
 // ListFiles implements [store.Files].
@@ -107,7 +81,7 @@ func (db *DB) ListFiles(
 	ctx context.Context, tenant string, q store.FileQuery,
 ) (page store.Page[store.File], err error) {
 	err = db.snapshot(ctx, func(s *session) error {
-		page, err = s.listFiles(ctx, tenant, q, micros(db.expiry()))
+		page, err = s.listFiles(ctx, tenant, q, tables.Micros(db.expiry()))
 		return err
 	})
 	if err != nil {
@@ -119,44 +93,40 @@ func (db *DB) ListFiles(
 func (s *session) listFiles(
 	ctx context.Context, tenant string, q store.FileQuery, now int64,
 ) (page store.Page[store.File], err error) {
-	from, to := position{math.MinInt64, 0}, position{math.MaxInt64, math.MaxInt64}
+	span := tables.AllTimes()
 	if q.After != "" || q.Next != "" {
 		after, err := s.fileCursor(ctx, tenant, q, now)
 		if err != nil {
 			return page, err
 		}
-		if q.Ascending {
-			from = after
-		} else {
-			to = after
-		}
+		span.SkipTo(after, q.Ascending)
 	}
 	query, args := "SELECT doc, created, seq FROM files WHERE tenant = ?", []any{tenant}
 	if q.Purpose != "" {
 		query, args = query+" AND purpose = ?", append(args, q.Purpose)
 	}
 	query += " AND (created, seq) > (?, ?) AND (created, seq) < (?, ?) AND expires > ?"
-	args = append(args, from.at, from.seq, to.at, to.seq, now)
+	args = append(args, span.From.At, span.From.Seq, span.To.At, span.To.Seq, now)
 	if q.Ascending {
 		query += " ORDER BY created, seq LIMIT ?"
 	} else {
 		query += " ORDER BY created DESC, seq DESC LIMIT ?"
 	}
 	var doc sql.RawBytes
-	var last position
+	var last tables.Position
 	err = s.rows(ctx, query, append(args, limitOrAll(q.Limit)), func(rows *sql.Rows) error {
 		if page.More = q.Limit > 0 && len(page.Items) == q.Limit; page.More {
 			return nil
 		}
-		if err := rows.Scan(&doc, &last.at, &last.seq); err != nil {
+		if err := rows.Scan(&doc, &last.At, &last.Seq); err != nil {
 			return err
 		}
-		f, err := decode[store.File](doc)
+		f, err := tables.Decode[store.File](doc)
 		page.Items = append(page.Items, f)
 		return err
 	})
 	if page.More {
-		page.Next = fmt.Sprintf("%d.%d", last.at, last.seq)
+		page.Next = last.String()
 	}
 	return page, err
 }
@@ -164,15 +134,12 @@ func (s *session) listFiles(
 // fileCursor returns the position after which a page of files starts.
 func (s *session) fileCursor(
 	ctx context.Context, tenant string, q store.FileQuery, now int64,
-) (after position, err error) {
+) (after tables.Position, err error) {
 	if q.Next != "" {
-		if _, err := fmt.Sscanf(q.Next, "%d.%d", &after.at, &after.seq); err != nil {
-			return after, fmt.Errorf("next %q: %w", q.Next, store.ErrBadCursor)
-		}
-		return after, nil
+		return tables.ParsePosition(q.Next)
 	}
 	err = s.row(ctx, "SELECT created, seq FROM files WHERE id = ? AND tenant = ? AND expires > ?",
-		[]any{q.After, tenant, now}, &after.at, &after.seq)
+		[]any{q.After, tenant, now}, &after.At, &after.Seq)
 	if errors.Is(err, store.ErrNotFound) {
 		err = fmt.Errorf("after %s: %w", q.After, store.ErrBadCursor)
 	}
@@ -182,7 +149,7 @@ func (s *session) fileCursor(
 // DeleteFile implements [store.Files].
 func (db *DB) DeleteFile(ctx context.Context, tenant, id string) (f store.File, err error) {
 	err = db.write(ctx, func(s *session) error {
-		if f, err = s.file(ctx, tenant, id, micros(db.expiry())); err != nil {
+		if f, err = s.file(ctx, tenant, id, tables.Micros(db.expiry())); err != nil {
 			return err
 		}
 		if f.Tenant != tenant { // an empty tenant is for reading only
@@ -201,7 +168,7 @@ func (db *DB) ExpiredFiles(ctx context.Context, limit int) (files []store.File, 
 	err = db.read(ctx, func(s *session) error {
 		files, err = documents[store.File](ctx, s,
 			"SELECT doc FROM files WHERE expires <= ? ORDER BY expires LIMIT ?",
-			micros(db.expiry()), limit)
+			tables.Micros(db.expiry()), limit)
 		return err
 	})
 	if err != nil {
@@ -230,7 +197,7 @@ func documents[T any](
 		if err := rows.Scan(&doc); err != nil {
 			return err
 		}
-		item, err := decode[T](doc)
+		item, err := tables.Decode[T](doc)
 		items = append(items, item)
 		return err
 	})

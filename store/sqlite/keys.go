@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // sweptKeys is the number of expired keys that a new one removes. It is above one, so that their
@@ -21,19 +22,19 @@ func (db *DB) Remember(
 		now := db.now()
 		err := s.row(
 			ctx, "SELECT value FROM idempotency_keys WHERE tenant = ? AND key = ? AND expires > ?",
-			[]any{tenant, key, micros(now)}, &stored)
+			[]any{tenant, key, tables.Micros(now)}, &stored)
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		stored, fresh = value, true
 		err = s.exec(ctx, `INSERT OR REPLACE INTO idempotency_keys (tenant, key, value, expires)
-			VALUES (?, ?, ?, ?)`, tenant, key, value, micros(now.Add(ttl)))
+			VALUES (?, ?, ?, ?)`, tenant, key, value, tables.Micros(now.Add(ttl)))
 		if err != nil {
 			return err
 		}
 		return s.exec(ctx, `DELETE FROM idempotency_keys WHERE (tenant, key) IN
 			(SELECT tenant, key FROM idempotency_keys WHERE expires <= ? ORDER BY expires LIMIT ?)`,
-			micros(now), sweptKeys)
+			tables.Micros(now), sweptKeys)
 	})
 	if err != nil {
 		return "", false, fmt.Errorf("remember idempotency key: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Lead implements [store.Leads]. To confirm a leadership it writes nothing.
@@ -24,7 +25,7 @@ func (db *DB) Lead(
 		if err != nil {
 			return err
 		}
-		led, err := s.leads(ctx, list, micros(db.now()))
+		led, err := s.leads(ctx, list, tables.Micros(db.now()))
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func (db *DB) Leaders(
 	var led map[string]leader
 	if err == nil {
 		err = db.read(ctx, func(s *session) (err error) {
-			led, err = s.leads(ctx, list, micros(db.now()))
+			led, err = s.leads(ctx, list, tables.Micros(db.now()))
 			return err
 		})
 	}

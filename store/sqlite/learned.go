@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // SaveLearned implements [store.LearnedStates].
@@ -29,7 +30,7 @@ func (db *DB) SaveLearned(
 		}
 		for _, state := range states {
 			if err := s.exec(ctx, `INSERT OR REPLACE INTO learned (pool, kind, saved, data)
-				VALUES (?, ?, ?, ?)`, state.Pool, state.Kind, micros(db.now()),
+				VALUES (?, ?, ?, ?)`, state.Pool, state.Kind, tables.Micros(db.now()),
 				append([]byte{}, state.Data...)); err != nil {
 				return err
 			}

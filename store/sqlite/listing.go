@@ -1,44 +1,18 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
-// position is a position in the order of a listing.
-type position struct{ at, seq int64 }
-
-func (p position) compare(q position) int {
-	return cmp.Or(cmp.Compare(p.at, q.at), cmp.Compare(p.seq, q.seq))
-}
-
-// span is a range of positions, without its bounds.
-type span struct{ from, to position }
-
-// listing is a BatchQuery as index scans: one scan for each state and span, joined in order.
-type listing struct {
-	tenant      string
-	states      []store.State
-	tags        []int64 // the first one selects the index entries, the others are filters
-	sort, other string  // columns: created and due, or due and created
-	ascending   bool
-	spans       []span // in the order of the listing
-	low, high   int64  // bounds of the other column, both included
-	limit       int    // of one scan; negative: none
-}
-
-var allStates = []store.State{
-	store.Validating, store.InProgress, store.Finalizing, store.Completed,
-	store.Failed, store.Expired, store.Cancelling, store.Cancelled,
-}
+// listing joins one scan for each state and span, in order.
+type listing struct{ tables.Listing }
 
 // ListBatchIDs implements [store.BatchLists].
 func (db *DB) ListBatchIDs(
@@ -62,7 +36,7 @@ func (db *DB) ListBatchIDs(
 // positions returns the positions of the batches of a page in order, and whether there are more.
 func (s *session) positions(
 	ctx context.Context, tenant string, q store.BatchQuery,
-) (found []position, more bool, err error) {
+) (found []tables.Position, more bool, err error) {
 	l, err := s.listing(ctx, tenant, q)
 	if err != nil {
 		return nil, false, err
@@ -77,97 +51,40 @@ func (s *session) positions(
 }
 
 func (s *session) listing(ctx context.Context, tenant string, q store.BatchQuery) (listing, error) {
-	l := listing{
-		tenant:    tenant,
-		states:    allStates,
-		tags:      queryTags(tenant, q),
-		sort:      "created",
-		other:     "due",
-		ascending: q.Ascending,
-		limit:     limitOrAll(q.Limit),
-	}
-	if len(q.States) > 0 {
-		l.states = slices.Compact(slices.Sorted(slices.Values(q.States)))
-	}
-	low, high := between(q.CreatedAfter, q.CreatedBefore, math.MaxInt64)
-	// A batch without a deadline is within no bounds.
-	l.low, l.high = between(q.DeadlineAfter, q.DeadlineBefore, never-1)
-	if q.DeadlineAfter.IsZero() && q.DeadlineBefore.IsZero() {
-		l.high = never
-	}
-	if q.Order == store.ByDeadline {
-		l.sort, l.other = l.other, l.sort
-		low, high, l.low, l.high = l.low, l.high, low, high
-	}
-	l.spans = []span{{position{low, math.MinInt64}, position{high, math.MaxInt64}}}
-	if q.Order == store.ByDeadline && !q.Ascending {
-		l.spans = undatedLast(l.spans[0])
-	}
+	l := listing{tables.NewListing(tenant, q)}
 	if q.After != "" {
 		if err := s.skipTo(ctx, &l, q.After); err != nil {
 			return l, err
 		}
 	}
-	if err := s.rarestFirst(ctx, l); err != nil {
+	if err := s.rarestFirst(ctx, &l); err != nil {
 		return l, err
 	}
 	return l, nil
 }
 
-// undatedLast divides a descending span of deadlines, so that batches without one are last although
-// their column sorts first.
-func undatedLast(all span) []span {
-	dated, undated := all, all
-	undated.from = position{never, math.MinInt64}
-	if dated.to.compare(undated.from) > 0 {
-		dated.to = undated.from
-	}
-	return []span{dated, undated}
-}
-
-// between returns the included bounds of two excluded ones. A zero time is no bound.
-func between(after, before time.Time, highest int64) (low, high int64) {
-	low, high = math.MinInt64, highest
-	if !after.IsZero() {
-		low = micros(after) + 1
-	}
-	if !before.IsZero() {
-		high = micros(before.Add(time.Microsecond-1)) - 1
-	}
-	return low, high
-}
-
 // skipTo removes the positions up to the last batch of the previous page.
 func (s *session) skipTo(ctx context.Context, l *listing, id string) error {
-	var after position
-	err := s.row(ctx, "SELECT "+l.sort+", seq FROM batches WHERE id = ? AND tenant = ?",
-		[]any{id, l.tenant}, &after.at, &after.seq)
+	var after tables.Position
+	err := s.row(ctx, "SELECT "+l.Sort+", seq FROM batches WHERE id = ? AND tenant = ?",
+		[]any{id, l.Tenant}, &after.At, &after.Seq)
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("after %s: %w", id, store.ErrBadCursor)
 	} else if err != nil {
 		return err
 	}
-	if len(l.spans) > 1 && after.at == never {
-		l.spans = l.spans[1:]
-	}
-	first := &l.spans[0]
-	if l.ascending && after.compare(first.from) > 0 {
-		first.from = after
-	}
-	if !l.ascending && after.compare(first.to) < 0 {
-		first.to = after
-	}
+	l.SkipTo(after)
 	return nil
 }
 
 // rarestFirst moves the tag with the fewest batches to the front, for the shortest scan. It counts
 // up to a thousand batches.
-func (s *session) rarestFirst(ctx context.Context, l listing) error {
-	if len(l.tags) < 2 {
+func (s *session) rarestFirst(ctx context.Context, l *listing) error {
+	if len(l.Tags) < 2 {
 		return nil
 	}
-	counts := make(map[int64]int, len(l.tags))
-	for _, tag := range l.tags {
+	counts := make(map[int64]int, len(l.Tags))
+	for _, tag := range l.Tags {
 		var n int
 		err := s.row(
 			ctx, "SELECT count(*) FROM (SELECT 1 FROM batch_tags WHERE tag = ? LIMIT 1000)",
@@ -177,19 +94,19 @@ func (s *session) rarestFirst(ctx context.Context, l listing) error {
 		}
 		counts[tag] = n
 	}
-	slices.SortFunc(l.tags, func(a, b int64) int { return cmp.Compare(counts[a], counts[b]) })
+	l.RarestFirst(counts)
 	return nil
 }
 
 // scan returns the positions of the matching batches in order. If there are more than a page, it
 // returns one more.
-func (s *session) scan(ctx context.Context, l listing) (found []position, err error) {
-	for _, span := range l.spans {
+func (s *session) scan(ctx context.Context, l listing) (found []tables.Position, err error) {
+	for _, span := range l.Spans {
 		query, start := l.query(span), len(found)
-		for _, state := range l.states {
+		for _, state := range l.States {
 			err := s.rows(ctx, query, l.args(state, span), func(rows *sql.Rows) error {
-				var p position
-				err := rows.Scan(&p.at, &p.seq)
+				var p tables.Position
+				err := rows.Scan(&p.At, &p.Seq)
 				found = append(found, p)
 				return err
 			})
@@ -197,14 +114,14 @@ func (s *session) scan(ctx context.Context, l listing) (found []position, err er
 				return nil, err
 			}
 		}
-		slices.SortFunc(found[start:], func(p, q position) int {
-			if l.ascending {
-				return p.compare(q)
+		slices.SortFunc(found[start:], func(p, q tables.Position) int {
+			if l.Ascending {
+				return p.Compare(q)
 			}
-			return q.compare(p)
+			return q.Compare(p)
 		})
-		if l.limit >= 0 && len(found) >= l.limit {
-			return found[:l.limit], nil
+		if l.Limit > 0 && len(found) > l.Limit {
+			return found[:l.Limit+1], nil
 		}
 	}
 	return found, nil
@@ -212,51 +129,51 @@ func (s *session) scan(ctx context.Context, l listing) (found []position, err er
 
 // sameTime reports whether both bounds have the same time, as in pages of batches without
 // deadlines. SQLite uses the second column of an index only if the first one is compared with =.
-func (s span) sameTime() bool { return s.from.at == s.to.at }
+func sameTime(s tables.Span) bool { return s.From.At == s.To.At }
 
 // query returns the statement of one scan. There are few different ones, so that all stay prepared.
-func (l listing) query(within span) string {
+func (l listing) query(within tables.Span) string {
 	from, where := "batches AS b", "b.tenant = ?"
-	if len(l.tags) > 0 {
+	if len(l.Tags) > 0 {
 		from, where = "batch_tags AS b", "b.tag = ?"
 	}
-	query := "SELECT b." + l.sort + ", b.seq FROM " + from + " WHERE " + where + " AND b.state = ?"
-	if within.sameTime() {
-		query += " AND b." + l.sort + " = ? AND b.seq > ? AND b.seq < ?"
+	query := "SELECT b." + l.Sort + ", b.seq FROM " + from + " WHERE " + where + " AND b.state = ?"
+	if sameTime(within) {
+		query += " AND b." + l.Sort + " = ? AND b.seq > ? AND b.seq < ?"
 	} else {
-		query += " AND (b." + l.sort + ", b.seq) > (?, ?) AND (b." + l.sort + ", b.seq) < (?, ?)"
+		query += " AND (b." + l.Sort + ", b.seq) > (?, ?) AND (b." + l.Sort + ", b.seq) < (?, ?)"
 	}
-	query += " AND b." + l.other + " BETWEEN ? AND ?"
-	for range l.tags[min(1, len(l.tags)):] {
+	query += " AND b." + l.Other + " BETWEEN ? AND ?"
+	for range l.Tags[min(1, len(l.Tags)):] {
 		query += " AND EXISTS (SELECT 1 FROM batch_tags AS t WHERE t.seq = b.seq AND t.tag = ?)"
 	}
-	if l.ascending {
-		return query + " ORDER BY b." + l.sort + ", b.seq LIMIT ?"
+	if l.Ascending {
+		return query + " ORDER BY b." + l.Sort + ", b.seq LIMIT ?"
 	}
-	return query + " ORDER BY b." + l.sort + " DESC, b.seq DESC LIMIT ?"
+	return query + " ORDER BY b." + l.Sort + " DESC, b.seq DESC LIMIT ?"
 }
 
-func (l listing) args(state store.State, within span) []any {
-	args := []any{l.tenant, state, within.from.at, within.from.seq}
-	if !within.sameTime() {
-		args = append(args, within.to.at)
+func (l listing) args(state store.State, within tables.Span) []any {
+	args := []any{l.Tenant, state, within.From.At, within.From.Seq}
+	if !sameTime(within) {
+		args = append(args, within.To.At)
 	}
-	args = append(args, within.to.seq, l.low, l.high)
-	if len(l.tags) > 0 {
-		args[0] = l.tags[0]
-		for _, tag := range l.tags[1:] {
+	args = append(args, within.To.Seq, l.Low, l.High)
+	if len(l.Tags) > 0 {
+		args[0] = l.Tags[0]
+		for _, tag := range l.Tags[1:] {
 			args = append(args, tag)
 		}
 	}
-	return append(args, l.limit)
+	return append(args, limitOrAll(l.Limit))
 }
 
 // idsAt returns the ids of the batches at the positions, in the order of these.
-func (s *session) idsAt(ctx context.Context, positions []position) ([]string, error) {
+func (s *session) idsAt(ctx context.Context, positions []tables.Position) ([]string, error) {
 	place := make(map[int64]int, len(positions))
 	seqs := make([]int64, len(positions))
 	for i, p := range positions {
-		place[p.seq], seqs[i] = i, p.seq
+		place[p.Seq], seqs[i] = i, p.Seq
 	}
 	list, err := jsonList(seqs)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Lock implements [store.Locks].
@@ -22,7 +23,7 @@ func (db *DB) Lock(
 				epoch = epoch + (node IS NOT excluded.node OR incarnation IS NOT excluded.incarnation),
 				node = excluded.node, incarnation = excluded.incarnation
 			WHERE (node = excluded.node AND incarnation = excluded.incarnation) OR NOT `+holderLeased+`
-			RETURNING epoch`, []any{name, o.Node, o.Incarnation, micros(db.now())}, &epoch)
+			RETURNING epoch`, []any{name, o.Node, o.Incarnation, tables.Micros(db.now())}, &epoch)
 		if errors.Is(err, store.ErrNotFound) { // no row: another owner holds it
 			return nil
 		}

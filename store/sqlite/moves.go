@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // NoticeEndpoints implements [store.Portable].
@@ -31,7 +32,7 @@ func (db *DB) NoticeEndpoints(ctx context.Context) (endpoints []string, err erro
 func (db *DB) KnownOwners(ctx context.Context) (owners []store.KnownOwner, err error) {
 	err = db.read(ctx, func(s *session) error {
 		return s.rows(ctx, `SELECT node, incarnation, lease_until > ? FROM owners ORDER BY node`,
-			[]any{micros(db.now())}, func(rows *sql.Rows) error {
+			[]any{tables.Micros(db.now())}, func(rows *sql.Rows) error {
 				var o store.KnownOwner
 				err := rows.Scan(&o.Node, &o.Incarnation, &o.Leased)
 				owners = append(owners, o)
@@ -71,7 +72,7 @@ func (db *DB) SetMove(ctx context.Context, m store.Move) error {
 			return err
 		}
 		return s.exec(ctx, "INSERT INTO moves VALUES (?, ?, ?, ?)", m.Installation, m.State,
-			m.Peer, micros(m.At))
+			m.Peer, tables.Micros(m.At))
 	})
 	if err != nil {
 		return fmt.Errorf("write the state of moves: %w", err)

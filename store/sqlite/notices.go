@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // NoticeCursor implements [store.Notices].
@@ -55,8 +56,8 @@ func (db *DB) AddNotices(
 			if err := s.exec(ctx, `INSERT OR REPLACE INTO notices
 					(endpoint, batch, id, event, created, attempts, due)
 				SELECT ?, id, ?, ?, ?, ?, ? FROM batches WHERE id = ?`,
-				endpoint, n.ID, n.Event, micros(n.CreatedAt), n.Attempts, microsOrNull(n.Due),
-				n.Batch); err != nil {
+				endpoint, n.ID, n.Event, tables.Micros(n.CreatedAt), n.Attempts,
+				tables.MicrosOrNull(n.Due), n.Batch); err != nil {
 				return err
 			}
 		}
@@ -72,7 +73,7 @@ func (db *DB) AddNotices(
 func (db *DB) UpdateNotice(ctx context.Context, endpoint string, n store.Notice) error {
 	err := db.write(ctx, func(s *session) error {
 		changed, err := s.affect(ctx, `UPDATE notices SET attempts = ?, due = ?
-			WHERE endpoint = ? AND batch = ? AND id = ?`, n.Attempts, microsOrNull(n.Due), endpoint,
+			WHERE endpoint = ? AND batch = ? AND id = ?`, n.Attempts, tables.MicrosOrNull(n.Due), endpoint,
 			n.Batch, n.ID)
 		if err == nil && changed == 0 {
 			return store.ErrNotFound
@@ -110,7 +111,7 @@ func (db *DB) DueNotices(
 	ctx context.Context, endpoint string, at time.Time, limit int,
 ) ([]store.Notice, error) {
 	notices, err := db.notices(ctx, `WHERE endpoint = ? AND due IS NOT NULL AND due <= ?
-		ORDER BY due LIMIT ?`, endpoint, micros(at), limit)
+		ORDER BY due LIMIT ?`, endpoint, tables.Micros(at), limit)
 	if err != nil {
 		return nil, fmt.Errorf("read due notices of endpoint %s: %w", endpoint, err)
 	}
@@ -137,14 +138,7 @@ func (db *DB) notices(
 		notices = nil
 		return s.rows(ctx, "SELECT id, batch, event, created, attempts, due FROM notices "+where,
 			args, func(rows *sql.Rows) error {
-				var n store.Notice
-				var created int64
-				var due sql.NullInt64
-				err := rows.Scan(&n.ID, &n.Batch, &n.Event, &created, &n.Attempts, &due)
-				n.CreatedAt = time.UnixMicro(created).UTC()
-				if due.Valid {
-					n.Due = time.UnixMicro(due.Int64).UTC()
-				}
+				n, err := tables.ScanNotice(rows)
 				notices = append(notices, n)
 				return err
 			})

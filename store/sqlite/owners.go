@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Register implements [store.Owners].
@@ -16,8 +17,8 @@ func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (sto
 	err := db.write(ctx, func(s *session) error {
 		return s.row(ctx, `INSERT INTO owners (node, incarnation, lease_until) VALUES (?, 1, ?)
 			ON CONFLICT (node)
-				DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until
-			RETURNING incarnation`, []any{node, micros(db.now().Add(ttl))}, &o.Incarnation)
+				DO UPDATE SET incarnation = incarnation + 1, lease_until = excluded.lease_until, team = ''
+			RETURNING incarnation`, []any{node, tables.Micros(db.now().Add(ttl))}, &o.Incarnation)
 	})
 	if err != nil {
 		return store.Owner{}, fmt.Errorf("register node %s: %w", node, err)
@@ -30,7 +31,7 @@ func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
 	err := db.write(ctx, func(s *session) error {
 		return fencedUnlessOne(
 			s.affect(ctx, "UPDATE owners SET lease_until = ? WHERE node = ? AND incarnation = ?",
-				micros(db.now().Add(ttl)), o.Node, o.Incarnation))
+				tables.Micros(db.now().Add(ttl)), o.Node, o.Incarnation))
 	})
 	if err != nil {
 		return fmt.Errorf("renew lease of node %s: %w", o.Node, err)
@@ -43,12 +44,30 @@ func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 	err := db.write(ctx, func(s *session) error {
 		// Newest reads the time.
 		return s.exec(ctx, `UPDATE owners SET incarnation = incarnation + 1, lease_until = ?
-			WHERE node = ? AND incarnation = ?`, micros(db.now()), o.Node, o.Incarnation)
+			WHERE node = ? AND incarnation = ?`, tables.Micros(db.now()), o.Node, o.Incarnation)
 	})
 	if err != nil {
 		return fmt.Errorf("unregister node %s: %w", o.Node, err)
 	}
 	return nil
+}
+
+// Join implements [store.Owners].
+func (db *DB) Join(ctx context.Context, o store.Owner, team string) (members int, err error) {
+	err = db.write(ctx, func(s *session) error {
+		err := fencedUnlessOne(
+			s.affect(ctx, "UPDATE owners SET team = ? WHERE node = ? AND incarnation = ?", team,
+				o.Node, o.Incarnation))
+		if err != nil {
+			return err
+		}
+		return s.row(ctx, "SELECT count(*) FROM owners WHERE team = ? AND lease_until > ?",
+			[]any{team, tables.Micros(db.now())}, &members)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("add node %s to a team: %w", o.Node, err)
+	}
+	return members, nil
 }
 
 // LiveOwners implements [store.Owners]. An owner of this process whose posts a full disk refused is
@@ -57,7 +76,7 @@ func (db *DB) Unregister(ctx context.Context, o store.Owner) error {
 func (db *DB) LiveOwners(
 	ctx context.Context, owners []store.Owner,
 ) (live []store.Owner, err error) {
-	now := micros(db.now())
+	now := tables.Micros(db.now())
 	err = db.read(ctx, func(s *session) error {
 		return s.rows(ctx, "SELECT node, incarnation FROM owners WHERE lease_until > ?", []any{now},
 			func(rows *sql.Rows) error {
@@ -72,12 +91,7 @@ func (db *DB) LiveOwners(
 	if err != nil {
 		return nil, fmt.Errorf("list live owners: %w", err)
 	}
-	for _, o := range owners {
-		if db.unposted.has(o) && !slices.Contains(live, o) {
-			live = append(live, o)
-		}
-	}
-	return live, nil
+	return db.unposted.AddLive(live, owners), nil
 }
 
 // leased reports whether the owner's lease lasts. ErrFenced: it is superseded.
@@ -93,5 +107,5 @@ func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, erro
 	if err == nil && !found {
 		err = store.ErrFenced
 	}
-	return until > micros(db.now()), err
+	return until > tables.Micros(db.now()), err
 }

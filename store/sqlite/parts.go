@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // AddPart implements [store.UploadParts].
 func (db *DB) AddPart(ctx context.Context, p store.Part) error {
-	truncate(&p.CreatedAt)
-	doc, err := encode(p)
+	tables.Truncate(&p.CreatedAt)
+	doc, err := tables.Encode(p)
 	if err != nil {
 		return fmt.Errorf("add part %s: %w", p.ID, err)
 	}

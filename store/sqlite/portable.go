@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
 
-	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // portable reads and writes rows of one kind.
 type portable struct {
 	query  string
-	scan   func(*sql.Rows) (store.Row, error)
+	scan   func(tables.Row) (store.Row, error)
 	remove string // a statement with the arguments that keyed returns
 	keyed  func(store.RowKey) []any
 	add    func(*DB, context.Context, *session, store.Row) error
@@ -27,27 +26,29 @@ func byNames(k store.RowKey) []any  { return []any{k.Name, k.Sub} }
 func byChunk(k store.RowKey) []any  { return []any{k.Name, k.Number} }
 
 var portables = map[store.RowKind]portable{
-	store.FileRows: {"SELECT seq, doc, summary FROM files ORDER BY seq", scanFile,
+	store.FileRows: {"SELECT seq, doc, summary FROM files ORDER BY seq", tables.ExportFile,
 		"DELETE FROM files WHERE seq = ?", byNumber, addFile},
-	store.UploadRows: {"SELECT seq, doc FROM uploads ORDER BY seq", scanDocument[store.Upload],
-		"DELETE FROM uploads WHERE seq = ?", byNumber, addUpload},
-	store.PartRows: {"SELECT seq, doc FROM parts ORDER BY seq", scanDocument[store.Part],
+	store.UploadRows: {"SELECT seq, doc FROM uploads ORDER BY seq",
+		tables.ExportDocument[store.Upload], "DELETE FROM uploads WHERE seq = ?", byNumber,
+		addUpload},
+	store.PartRows: {"SELECT seq, doc FROM parts ORDER BY seq", tables.ExportDocument[store.Part],
 		"DELETE FROM parts WHERE seq = ?", byNumber, addPart},
 	store.BatchRows: {`SELECT b.seq, b.doc, b.ended, p.doc FROM batches AS b
-		LEFT JOIN batch_parameters AS p ON p.batch = b.seq ORDER BY b.seq`, scanBatch,
+		LEFT JOIN batch_parameters AS p ON p.batch = b.seq ORDER BY b.seq`, tables.ExportBatch,
 		"DELETE FROM batches WHERE seq = ?", byNumber, addBatch},
-	store.ChunkRows: {"SELECT " + chunkColumns + " FROM chunks ORDER BY batch, idx", scanChunk,
-		"DELETE FROM chunks WHERE batch = ? AND idx = ?", byChunk, addChunk},
+	store.ChunkRows: {"SELECT " + tables.ChunkColumns + " FROM chunks ORDER BY batch, idx",
+		tables.ExportChunk, "DELETE FROM chunks WHERE batch = ? AND idx = ?", byChunk, addChunk},
 	store.KeyRows: {`SELECT tenant, key, value, expires FROM idempotency_keys
-		ORDER BY tenant, key`, scanKey,
+		ORDER BY tenant, key`, tables.ExportKey,
 		"DELETE FROM idempotency_keys WHERE tenant = ? AND key = ?", byNames, addKey},
 	store.LearnedRows: {"SELECT pool, kind, data, saved FROM learned ORDER BY pool, kind",
-		scanLearned, "DELETE FROM learned WHERE pool = ? AND kind = ?", byNames, addLearned},
+		tables.ExportLearned, "DELETE FROM learned WHERE pool = ? AND kind = ?", byNames,
+		addLearned},
 	store.EpochRows: {`SELECT '' AS name, newest AS epoch FROM lead_epochs WHERE newest > 0
-		UNION ALL SELECT name, epoch FROM locks ORDER BY name`, scanEpoch,
+		UNION ALL SELECT name, epoch FROM locks ORDER BY name`, tables.ExportEpoch,
 		"DELETE FROM locks WHERE name = ?", byName, addEpoch},
-	store.NoticeRows: {`SELECT endpoint, batch, id, event, created, attempts, due FROM notices
-		ORDER BY endpoint, batch`, scanNotice,
+	store.NoticeRows: {`SELECT endpoint, id, batch, event, created, attempts, due FROM notices
+		ORDER BY endpoint, batch`, tables.ExportNotice,
 		"DELETE FROM notices WHERE endpoint = ? AND batch = ?", byNames, addNotice},
 }
 
@@ -119,39 +120,17 @@ func (db *DB) ImportRows(
 	return nil
 }
 
-func scanDocument[T any](rows *sql.Rows) (row store.Row, err error) {
-	var doc sql.RawBytes
-	if err := rows.Scan(&row.Key.Number, &doc); err != nil {
-		return row, err
-	}
-	row.Value, err = decode[T](doc)
-	return row, err
-}
-
-func scanFile(rows *sql.Rows) (row store.Row, err error) {
-	var doc, summary sql.RawBytes
-	if err := rows.Scan(&row.Key.Number, &doc, &summary); err != nil {
-		return row, err
-	}
-	f, err := decode[store.File](doc)
-	if err == nil && summary != nil {
-		f.Summary, err = decode[*batchfile.Summary](summary)
-	}
-	row.Value = f
-	return row, err
-}
-
 func addFile(_ *DB, ctx context.Context, s *session, row store.Row) error {
-	f, err := encodeFile(row.Value.(store.File))
+	f, err := tables.EncodeFile(row.Value.(store.File))
 	if err != nil {
 		return err
 	}
 	err = s.exec(ctx, `INSERT INTO files
 		(seq, id, tenant, purpose, created, expires, bytes, doc, summary)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, row.Key.Number, f.ID, f.Tenant, f.Purpose,
-		micros(f.CreatedAt), microsOrNever(f.ExpiresAt), f.Bytes, f.doc, f.summary)
-	for _, key := range []string{f.BlobKey, f.IndexKey} {
-		if err == nil && key != "" {
+		tables.Micros(f.CreatedAt), tables.MicrosOrNever(f.ExpiresAt), f.Bytes, f.Doc, f.Summary)
+	for _, key := range f.Blobs() {
+		if err == nil {
 			err = s.exec(ctx, "INSERT OR IGNORE INTO file_blobs (blob, file) VALUES (?, ?)", key,
 				f.ID)
 		}
@@ -161,20 +140,20 @@ func addFile(_ *DB, ctx context.Context, s *session, row store.Row) error {
 
 func addUpload(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	u := row.Value.(store.Upload)
-	truncate(&u.CreatedAt, &u.ExpiresAt)
-	doc, err := encode(u)
+	tables.Truncate(&u.CreatedAt, &u.ExpiresAt)
+	doc, err := tables.Encode(u)
 	if err != nil {
 		return err
 	}
 	return s.exec(ctx, `INSERT INTO uploads (seq, id, tenant, state, expires, doc)
 		VALUES (?, ?, ?, ?, ?, ?)`, row.Key.Number, u.ID, u.Tenant, u.State,
-		microsOrNever(u.ExpiresAt), doc)
+		tables.MicrosOrNever(u.ExpiresAt), doc)
 }
 
 func addPart(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	p := row.Value.(store.Part)
-	truncate(&p.CreatedAt)
-	doc, err := encode(p)
+	tables.Truncate(&p.CreatedAt)
+	doc, err := tables.Encode(p)
 	if err != nil {
 		return err
 	}
@@ -183,119 +162,44 @@ func addPart(_ *DB, ctx context.Context, s *session, row store.Row) error {
 		doc, p.UploadID)
 }
 
-func scanBatch(rows *sql.Rows) (row store.Row, err error) {
-	var doc, parameters sql.RawBytes
-	var ended int64
-	if err := rows.Scan(&row.Key.Number, &doc, &ended, &parameters); err != nil {
-		return row, err
+func addBatch(_ *DB, ctx context.Context, s *session, row store.Row) error {
+	b, err := tables.EncodeStoredBatch(row.Value.(store.StoredBatch))
+	if err == nil {
+		err = s.createBatch(ctx, b, row.Key.Number)
 	}
-	var b store.StoredBatch
-	if b.Batch, err = decode[store.Batch](doc); err != nil {
-		return row, err
-	}
-	if parameters != nil {
-		b.Parameters, err = decode[*store.Parameters](parameters)
-	}
-	if ended != 0 {
-		b.Ended = time.UnixMicro(ended).UTC()
-	}
-	row.Value = b
-	return row, err
-}
-
-func addBatch(db *DB, ctx context.Context, s *session, row store.Row) error {
-	stored := row.Value.(store.StoredBatch)
-	b := stored.Batch
-	columns, doc, err := db.encodeBatch(&b)
-	if err != nil {
+	if err != nil || b.Ended != 0 {
 		return err
 	}
-	if columns.seq = row.Key.Number; columns.ended != 0 {
-		columns.ended = max(micros(stored.Ended), 1)
-	}
-	var parameters []byte
-	if stored.Parameters != nil {
-		if parameters, err = encode(stored.Parameters); err != nil {
+	for _, key := range tables.InputBlobs(b.Batch) {
+		if err := s.exec(ctx, "INSERT OR IGNORE INTO batch_blobs (blob, batch) VALUES (?, ?)",
+			key, b.ID); err != nil {
 			return err
-		}
-	}
-	if err := s.insertBatch(ctx, b, columns, columns.seq, doc, parameters); err != nil {
-		return err
-	}
-	if columns.ended != 0 {
-		return nil
-	}
-	for _, in := range b.Inputs {
-		for _, key := range []string{in.BlobKey, in.IndexKey} {
-			if key == "" {
-				continue
-			}
-			if err := s.exec(ctx, "INSERT OR IGNORE INTO batch_blobs (blob, batch) VALUES (?, ?)",
-				key, b.ID); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-func scanChunk(rows *sql.Rows) (row store.Row, err error) {
-	var c store.Chunk
-	var usage sql.RawBytes
-	err = rows.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
-		&c.Tally.Completed, &c.Tally.Failed, &usage)
-	if err == nil && c.Done {
-		c.Tally.Usage, err = decode[batchfile.Usage](usage)
-	}
-	return store.Row{Key: store.RowKey{Name: c.Batch, Number: int64(c.Index)}, Value: c}, err
-}
-
 func addChunk(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	c := row.Value.(store.Chunk)
-	usage, err := encode(c.Tally.Usage)
+	usage, err := tables.Encode(c.Tally.Usage)
 	if err != nil {
 		return err
 	}
-	return s.exec(ctx, `INSERT INTO chunks (`+chunkColumns+`)
+	return s.exec(ctx, `INSERT INTO chunks (`+tables.ChunkColumns+`)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, c.Batch, c.Index, c.Model, c.First, c.Count, c.Epoch, c.Done, c.Tally.Completed,
 		c.Tally.Failed, usage)
-}
-
-func scanKey(rows *sql.Rows) (row store.Row, err error) {
-	var k store.StoredKey
-	var expires int64
-	err = rows.Scan(&row.Key.Name, &row.Key.Sub, &k.Value, &expires)
-	k.ExpiresAt = time.UnixMicro(expires).UTC()
-	row.Value = k
-	return row, err
 }
 
 func addKey(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	k := row.Value.(store.StoredKey)
 	return s.exec(ctx, `INSERT INTO idempotency_keys (tenant, key, value, expires)
-		VALUES (?, ?, ?, ?)`, row.Key.Name, row.Key.Sub, k.Value, micros(k.ExpiresAt))
-}
-
-func scanLearned(rows *sql.Rows) (row store.Row, err error) {
-	var data sql.RawBytes
-	var saved int64
-	err = rows.Scan(&row.Key.Name, &row.Key.Sub, &data, &saved)
-	row.Value = store.StoredLearned{Data: append([]byte{}, data...),
-		SavedAt: time.UnixMicro(saved).UTC()}
-	return row, err
+		VALUES (?, ?, ?, ?)`, row.Key.Name, row.Key.Sub, k.Value, tables.Micros(k.ExpiresAt))
 }
 
 func addLearned(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	l := row.Value.(store.StoredLearned)
 	return s.exec(ctx, "INSERT INTO learned (pool, kind, data, saved) VALUES (?, ?, ?, ?)",
-		row.Key.Name, row.Key.Sub, append([]byte{}, l.Data...), micros(l.SavedAt))
-}
-
-func scanEpoch(rows *sql.Rows) (row store.Row, err error) {
-	var epoch int64
-	err = rows.Scan(&row.Key.Name, &epoch)
-	row.Value = epoch
-	return row, err
+		row.Key.Name, row.Key.Sub, append([]byte{}, l.Data...), tables.Micros(l.SavedAt))
 }
 
 func addEpoch(_ *DB, ctx context.Context, s *session, row store.Row) error {
@@ -306,22 +210,9 @@ func addEpoch(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	return s.exec(ctx, "INSERT INTO locks (name, epoch) VALUES (?, ?)", row.Key.Name, epoch)
 }
 
-func scanNotice(rows *sql.Rows) (row store.Row, err error) {
-	var n store.Notice
-	var created int64
-	var due sql.NullInt64
-	err = rows.Scan(&row.Key.Name, &n.Batch, &n.ID, &n.Event, &created, &n.Attempts, &due)
-	n.CreatedAt = time.UnixMicro(created).UTC()
-	if due.Valid {
-		n.Due = time.UnixMicro(due.Int64).UTC()
-	}
-	row.Key.Sub, row.Value = n.Batch, n
-	return row, err
-}
-
 func addNotice(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	n := row.Value.(store.Notice)
 	return s.exec(ctx, `INSERT INTO notices (endpoint, batch, id, event, created, attempts, due)
-		VALUES (?, ?, ?, ?, ?, ?, ?)`, row.Key.Name, n.Batch, n.ID, n.Event, micros(n.CreatedAt),
-		n.Attempts, microsOrNull(n.Due))
+		VALUES (?, ?, ?, ?, ?, ?, ?)`, row.Key.Name, n.Batch, n.ID, n.Event, tables.Micros(n.CreatedAt),
+		n.Attempts, tables.MicrosOrNull(n.Due))
 }

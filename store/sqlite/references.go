@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // oldDropsPerCall is the maximum number of expired rows of dropped_blobs that one call of DropBlobs
@@ -22,7 +23,7 @@ func (db *DB) DropBlobs(
 			if key == "" {
 				continue
 			}
-			ok, err := s.dropBlob(ctx, expired, key, micros(now))
+			ok, err := s.dropBlob(ctx, expired, key, tables.Micros(now))
 			if err != nil {
 				return err
 			}
@@ -32,7 +33,7 @@ func (db *DB) DropBlobs(
 		}
 		return s.exec(ctx, `DELETE FROM dropped_blobs WHERE blob IN
 			(SELECT blob FROM dropped_blobs WHERE dropped <= ? ORDER BY dropped LIMIT ?)`,
-			micros(now.Add(-store.DroppedRetention)), oldDropsPerCall)
+			tables.Micros(now.Add(-store.DroppedRetention)), oldDropsPerCall)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop blobs: %w", err)
@@ -58,9 +59,6 @@ func (s *session) dropBlob(ctx context.Context, expired, key string, now int64) 
 // dropped.
 func (s *session) addReferences(ctx context.Context, insert, holder string, keys ...string) error {
 	for _, key := range keys {
-		if key == "" {
-			continue
-		}
 		dropped, err := s.isDropped(ctx, key)
 		if err == nil && dropped {
 			err = fmt.Errorf("blob %s was dropped: %w", key, store.ErrConflict)

@@ -6,19 +6,20 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // CreateUpload implements [store.Uploads].
 func (db *DB) CreateUpload(ctx context.Context, u store.Upload) error {
-	truncate(&u.CreatedAt, &u.ExpiresAt)
-	doc, err := encode(u)
+	tables.Truncate(&u.CreatedAt, &u.ExpiresAt)
+	doc, err := tables.Encode(u)
 	if err != nil {
 		return fmt.Errorf("create upload %s: %w", u.ID, err)
 	}
 	err = db.add(ctx, func(s *session) error {
 		err := s.exec(
 			ctx, "INSERT INTO uploads (id, tenant, state, expires, doc) VALUES (?, ?, ?, ?, ?)",
-			u.ID, u.Tenant, u.State, microsOrNever(u.ExpiresAt), doc)
+			u.ID, u.Tenant, u.State, tables.MicrosOrNever(u.ExpiresAt), doc)
 		if isDuplicate(err) {
 			return store.ErrExists
 		}
@@ -51,23 +52,15 @@ func (db *DB) upload(ctx context.Context, s *session, tenant, id string) (store.
 	if err := s.row(ctx, query, args, &doc); err != nil {
 		return store.Upload{}, err
 	}
-	u, err := decode[store.Upload](doc)
-	return db.withExpiry(u), err
-}
-
-// withExpiry returns u as expired if it is pending and its time has passed. The row stays pending.
-func (db *DB) withExpiry(u store.Upload) store.Upload {
-	if u.State == store.UploadPending && !u.ExpiresAt.IsZero() && !u.ExpiresAt.After(db.expiry()) {
-		u.State = store.UploadExpired
-	}
-	return u
+	u, err := tables.Decode[store.Upload](doc)
+	return tables.AtExpiry(u, db.expiry()), err
 }
 
 // CountPending implements [store.Uploads].
 func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error) {
 	err = db.read(ctx, func(s *session) error {
 		return s.row(ctx, `SELECT count(*) FROM uploads
-			WHERE state = 'pending' AND tenant = ? AND expires > ?`, []any{tenant, micros(db.expiry())}, &n)
+			WHERE state = 'pending' AND tenant = ? AND expires > ?`, []any{tenant, tables.Micros(db.expiry())}, &n)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("count pending uploads: %w", err)
@@ -79,7 +72,7 @@ func (db *DB) CountPending(ctx context.Context, tenant string) (n int, err error
 func (db *DB) CompleteUpload(
 	ctx context.Context, tenant, id string, f store.File,
 ) (u store.Upload, err error) {
-	row, err := encodeFile(f)
+	row, err := tables.EncodeFile(f)
 	if err == nil {
 		err = db.write(ctx, func(s *session) error {
 			if u, err = db.endUpload(ctx, s, tenant, id, store.UploadCompleted, f.ID); err != nil {
@@ -121,7 +114,7 @@ func (db *DB) endUpload(
 		return u, fmt.Errorf("it is %s: %w", u.State, store.ErrConflict)
 	}
 	u.State, u.FileID = to, fileID
-	doc, err := encode(u)
+	doc, err := tables.Encode(u)
 	if err != nil {
 		return u, err
 	}
@@ -134,14 +127,14 @@ func (db *DB) StaleUploads(ctx context.Context, limit int) (uploads []store.Uplo
 		uploads, err = documents[store.Upload](ctx, s, `SELECT doc FROM uploads
 			WHERE id IN (SELECT upload FROM parts) AND (state <> 'pending' OR expires <= ?)
 			ORDER BY seq LIMIT ?`,
-			micros(db.expiry()), limit)
+			tables.Micros(db.expiry()), limit)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list stale uploads: %w", err)
 	}
 	for i := range uploads {
-		uploads[i] = db.withExpiry(uploads[i])
+		uploads[i] = tables.AtExpiry(uploads[i], db.expiry())
 	}
 	return uploads, nil
 }
@@ -154,7 +147,7 @@ func (db *DB) PurgeUploads(
 		purged, err := s.affect(ctx, `DELETE FROM uploads WHERE seq IN (SELECT seq FROM uploads AS u
 			WHERE expires < ? AND NOT EXISTS (SELECT 1 FROM parts WHERE upload = u.id)
 			ORDER BY expires LIMIT ?)`,
-			micros(expiredBefore), limit)
+			tables.Micros(expiredBefore), limit)
 		n = int(purged)
 		return err
 	})

@@ -1,63 +1,6 @@
 package sqlite
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"math"
-	"time"
-)
-
-// never is the value of a time column for objects that do not expire or have no deadline. It sorts
-// after all times.
-const never = math.MaxInt64
-
-// micros returns the value of a time column.
-func micros(t time.Time) int64 { return t.UnixMicro() }
-
-// microsOrNever is micros for times whose zero value is never.
-func microsOrNever(t time.Time) int64 {
-	if t.IsZero() {
-		return never
-	}
-	return t.UnixMicro()
-}
-
-// microsOrNull is micros for times whose zero value is none.
-func microsOrNull(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return t.UnixMicro()
-}
-
-// truncate rounds the times down to microseconds in UTC, as the contract requires.
-func truncate(times ...*time.Time) {
-	for _, t := range times {
-		if !t.IsZero() {
-			*t = t.UTC().Truncate(time.Microsecond)
-		}
-	}
-}
-
-// encode encodes a document. It does not escape <, > and &, unlike json.Marshal.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode document: %w", err)
-	}
-	return b.Bytes()[:b.Len()-1], nil // without the newline
-}
-
-func decode[T any](doc []byte) (T, error) {
-	var v T
-	if err := json.Unmarshal(doc, &v); err != nil {
-		return v, fmt.Errorf("decode document: %w", err)
-	}
-	return v, nil
-}
+import "encoding/json"
 
 // jsonList encodes a list for a statement with json_each.
 func jsonList[T any](ids []T) (string, error) {

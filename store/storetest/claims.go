@@ -101,24 +101,49 @@ func chunksAreClaimedInOrder(t *testing.T, m Store, _ *clock) {
 
 	must(t, m.ReleaseChunk(ctx, o, second[0]))
 	wantErr(t, "release twice", m.ReleaseChunk(ctx, o, second[0]), store.ErrFenced)
-	wantErr(t, "finish after the release", m.FinishChunk(ctx, o, second[0]), store.ErrFenced)
+	wantErr(t, "finish after the release", m.FinishChunks(ctx, o, second[0]), store.ErrFenced)
 	again := claim("odd", 10)
 	wantEqual(t, "released and rest", indexes(again), []int{5, 9, 11})
 	if again[0].Epoch <= second[0].Epoch {
 		t.Errorf("got epoch %d after %d, want a higher one", again[0].Epoch, second[0].Epoch)
 	}
-	wantErr(t, "finish by an old epoch", m.FinishChunk(ctx, o, second[0]), store.ErrFenced)
+	wantErr(t, "finish by an old epoch", m.FinishChunks(ctx, o, second[0]), store.ErrFenced)
 
 	done := again[0]
 	done.Tally = store.Tally{Completed: 9, Failed: 1, Usage: batchfile.Usage{InputTokens: 7,
 		ReasoningTokens: 3}}
-	must(t, m.FinishChunk(ctx, o, done))
-	must(t, m.FinishChunk(ctx, o, done)) // the answer to the first may have got lost
+	must(t, m.FinishChunks(ctx, o, done))
+	must(t, m.FinishChunks(ctx, o, done)) // the answer to the first may have got lost
 	wantErr(t, "release a done chunk", m.ReleaseChunk(ctx, o, done), store.ErrFenced)
 	done.Done = true
 	wantEqual(t, "done chunk", got(m.Chunks(ctx, "b"))(t)[5], done)
 	wantEqual(t, "counts", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(t),
 		store.ChunkCounts{Free: 6, Claimed: 6, Done: 1})
+}
+
+func chunksAreFinishedTogether(t *testing.T, m Store, _ *clock) {
+	ctx := t.Context()
+	addBatch(t, m, "a", 3)
+	addBatch(t, m, "b", 2)
+	o := got(m.Register(ctx, "n", time.Minute))(t)
+	first := got(m.ClaimChunks(ctx, o, "a", "m", 3, allHeld))(t)
+	second := got(m.ClaimChunks(ctx, o, "b", "m", 2, allHeld))(t)
+	all := []store.Chunk{second[1], first[2], first[0], second[0]}
+	for i := range all {
+		all[i].Tally = store.Tally{Completed: 10 + i, Failed: 1}
+	}
+	stale := all[2]
+	stale.Epoch--
+	wantErr(t, "one claim is not the newest", m.FinishChunks(ctx, o, all[0], all[1], stale),
+		store.ErrFenced)
+	wantEqual(t, "nothing is done", got(m.SumDone(ctx, map[string][]int{"a": nil, "b": nil}))(t),
+		map[string]store.DoneChunks{})
+	must(t, m.FinishChunks(ctx, o, all...))
+	must(t, m.FinishChunks(ctx, o, all...)) // the answer to the first may have got lost
+	must(t, m.FinishChunks(ctx, o))
+	wantEqual(t, "sums", got(m.SumDone(ctx, map[string][]int{"a": {0, 1, 2}, "b": {0, 1}}))(t),
+		map[string]store.DoneChunks{"a": {Completed: 23, Failed: 2, Done: []int{0, 2}},
+			"b": {Completed: 23, Failed: 2, Done: []int{0, 1}}})
 }
 
 func chunksAreReopened(t *testing.T, m Store, _ *clock) {
@@ -130,7 +155,7 @@ func chunksAreReopened(t *testing.T, m Store, _ *clock) {
 	wantEqual(t, "a claimed chunk stays claimed", got(m.CountChunks(ctx, store.Owner{}, "b", nil))(
 		t), store.ChunkCounts{Free: 1, Claimed: 1})
 	c.Tally = store.Tally{Completed: 9, Failed: 1, Usage: batchfile.Usage{InputTokens: 7}}
-	must(t, m.FinishChunk(ctx, o, c))
+	must(t, m.FinishChunks(ctx, o, c))
 	stale := c
 	stale.Epoch--
 	must(t, m.ReopenChunk(ctx, stale))
@@ -141,14 +166,14 @@ func chunksAreReopened(t *testing.T, m Store, _ *clock) {
 		store.ChunkCounts{Free: 2})
 	wantEqual(t, "done chunks", got(m.SumDone(ctx, map[string][]int{"b": {c.Index}}))(t),
 		map[string]store.DoneChunks{})
-	wantErr(t, "finish by the old claim", m.FinishChunk(ctx, o, c), store.ErrFenced)
+	wantErr(t, "finish by the old claim", m.FinishChunks(ctx, o, c), store.ErrFenced)
 	again := got(m.ClaimChunks(ctx, o, "b", "m", 1, allHeld))(t)[0]
 	if again.Index != c.Index || again.Epoch <= c.Epoch || again.Tally != (store.Tally{}) {
 		t.Errorf("claimed %+v after %+v, want the same chunk at a higher epoch with nothing done",
 			again, c)
 	}
 
-	must(t, m.FinishChunk(ctx, o, again))
+	must(t, m.FinishChunks(ctx, o, again))
 	got(store.Modify(ctx, m, "", "b", func(b *store.Batch) error {
 		b.State = store.Cancelled
 		return nil
@@ -166,8 +191,8 @@ func doneChunksAreSummed(t *testing.T, m Store, _ *clock) {
 	chunks := got(m.ClaimChunks(ctx, o, "b", "m", 3, allHeld))(t)
 	chunks[0].Tally = store.Tally{Completed: 9, Failed: 1}
 	chunks[2].Tally = store.Tally{Completed: 5, Failed: 2}
-	must(t, m.FinishChunk(ctx, o, chunks[0]))
-	must(t, m.FinishChunk(ctx, o, chunks[2]))
+	must(t, m.FinishChunks(ctx, o, chunks[0]))
+	must(t, m.FinishChunks(ctx, o, chunks[2]))
 	sums := got(m.SumDone(ctx, map[string][]int{"b": {2, 1, 77}, "none": {0}, "unknown": {0}}))(t)
 	wantEqual(t, "some chunks", sums,
 		map[string]store.DoneChunks{"b": {Completed: 14, Failed: 3, Done: []int{2}}})
@@ -175,6 +200,32 @@ func doneChunksAreSummed(t *testing.T, m Store, _ *clock) {
 	wantEqual(t, "no chunks", sums, map[string]store.DoneChunks{"b": {Completed: 14, Failed: 3}})
 	sums = got(m.SumDone(ctx, nil))(t)
 	wantEqual(t, "no batches", sums, map[string]store.DoneChunks{})
+}
+
+func ownersJoinTeams(t *testing.T, m Store, c *clock) {
+	ctx := t.Context()
+	a := got(m.Register(ctx, "a", time.Minute))(t)
+	b := got(m.Register(ctx, "b", time.Hour))(t)
+	other := got(m.Register(ctx, "c", time.Hour))(t)
+	join := func(what string, o store.Owner, team string, want int) {
+		t.Helper()
+		wantEqual(t, what, got(m.Join(ctx, o, team))(t), want)
+	}
+	join("alone", a, "x", 1)
+	join("another team", other, "y", 1)
+	join("second member", b, "x", 2)
+	join("again", a, "x", 2)
+	join("change of team", other, "x", 3)
+	c.advance(time.Minute)
+	join("after the end of a lease", b, "x", 2)
+	must(t, m.Renew(ctx, a, time.Minute))
+	join("renewed", b, "x", 3)
+	must(t, m.Unregister(ctx, other))
+	join("after an end", b, "x", 2)
+	got(m.Register(ctx, "a", time.Minute))(t)
+	join("before the next incarnation joins", b, "x", 1)
+	_, err := m.Join(ctx, a, "x")
+	wantErr(t, "join by a superseded owner", err, store.ErrFenced)
 }
 
 func ownersLiveWithLease(t *testing.T, m Store, c *clock) {
@@ -214,7 +265,7 @@ func concurrentClaims(t *testing.T, m Store, _ *clock) {
 				}
 				for _, c := range claimed {
 					claims[c.Index].Add(1)
-					if err = m.FinishChunk(ctx, o, c); err != nil {
+					if err = m.FinishChunks(ctx, o, c); err != nil {
 						break
 					}
 				}
@@ -267,10 +318,10 @@ func chunksOfEndedOwners(t *testing.T, m Store, c *clock) {
 			if len(taken) != 1 || taken[0].Epoch <= held.Epoch {
 				t.Fatalf("got %v, want the chunk with an epoch above %d", taken, held.Epoch)
 			}
-			wantErr(t, "finish by the earlier owner", m.FinishChunk(ctx, o, held), store.ErrFenced)
+			wantErr(t, "finish by the earlier owner", m.FinishChunks(ctx, o, held), store.ErrFenced)
 			wantErr(t, "release by the earlier owner", m.ReleaseChunk(ctx, o, held),
 				store.ErrFenced)
-			must(t, m.FinishChunk(ctx, other, taken[0]))
+			must(t, m.FinishChunks(ctx, other, taken[0]))
 		})
 	}
 
@@ -282,7 +333,7 @@ func chunksOfEndedOwners(t *testing.T, m Store, c *clock) {
 		if successor.Incarnation <= o.Incarnation {
 			t.Errorf("got incarnation %d after %d", successor.Incarnation, o.Incarnation)
 		}
-		wantErr(t, "finish", m.FinishChunk(ctx, o, held), store.ErrFenced)
+		wantErr(t, "finish", m.FinishChunks(ctx, o, held), store.ErrFenced)
 		wantErr(t, "renew", m.Renew(ctx, o, time.Minute), store.ErrFenced)
 		_, err := m.ClaimChunks(ctx, o, "last", "m", 1, allHeld)
 		wantErr(t, "claim", err, store.ErrFenced)
@@ -377,9 +428,9 @@ func chunksAreClaimedAgain(t *testing.T, m Store, _ *clock) {
 	if again[0].Epoch <= first[1].Epoch {
 		t.Errorf("got epoch %d after %d, want a higher one", again[0].Epoch, first[1].Epoch)
 	}
-	wantErr(t, "finish by the claim that was lost", m.FinishChunk(ctx, o, first[1]),
+	wantErr(t, "finish by the claim that was lost", m.FinishChunks(ctx, o, first[1]),
 		store.ErrFenced)
-	must(t, m.FinishChunk(ctx, o, again[0]))
+	must(t, m.FinishChunks(ctx, o, again[0]))
 	wantEqual(t, "lines left", got(m.LinesLeft(ctx))(t), map[string]map[string]int{"b": {"m": 30}})
 	wantEqual(t, "a done chunk is done for all", got(m.CountChunks(ctx, o, "b", nil))(t),
 		store.ChunkCounts{Free: 2, Claimed: 1, Done: 1})

@@ -159,14 +159,17 @@ func (l *claimsRun) fenced(rt *rapid.T, o *modelOwner, err error) bool {
 }
 
 func (l *claimsRun) finish(rt *rapid.T) {
-	l.endClaim(rt, l.m.FinishChunk, true, func(c *modelClaim) { c.done = true })
+	finish := func(ctx context.Context, o store.Owner, c store.Chunk) error {
+		return l.m.FinishChunks(ctx, o, c)
+	}
+	l.endClaim(rt, finish, true, func(c *modelClaim) { c.done = true })
 }
 
 func (l *claimsRun) release(rt *rapid.T) {
 	l.endClaim(rt, l.m.ReleaseChunk, false, func(c *modelClaim) { c.holder = nil })
 }
 
-// claimEnder is FinishChunk or ReleaseChunk.
+// claimEnder is FinishChunks of one chunk, or ReleaseChunk.
 type claimEnder = func(ctx context.Context, o store.Owner, c store.Chunk) error
 
 func (l *claimsRun) endClaim(rt *rapid.T, call claimEnder, evenDone bool, apply func(*modelClaim)) {

@@ -76,7 +76,7 @@ func fill(t testing.TB, m Store, c *clock) (running store.Batch) {
 	claimed := got(m.ClaimChunks(ctx, o, "b", "a\xff", 2, nil))(t)
 	claimed[0].Tally = store.Tally{Completed: 2, Failed: 1,
 		Usage: batchfile.Usage{InputTokens: 4}}
-	must(t, m.FinishChunk(ctx, o, claimed[0]))
+	must(t, m.FinishChunks(ctx, o, claimed[0]))
 	for _, name := range []string{"a\xff", "\\x", "zz", "ü", ""} {
 		_, _, err := m.Remember(ctx, "t", "key "+name, "value"+name, time.Hour)
 		must(t, err)

@@ -27,17 +27,17 @@ func finishedChunkCountsOnce(t *testing.T, m Store, _ *clock) {
 	count("before any is done", 12, 3)
 	first := chunks[0]
 	first.Tally = store.Tally{Completed: 9, Failed: 1}
-	must(t, m.FinishChunk(ctx, o, first))
+	must(t, m.FinishChunks(ctx, o, first))
 	count("after a chunk of which 7 and 1 were posted", 14, 3)
-	must(t, m.FinishChunk(ctx, o, first))
+	must(t, m.FinishChunks(ctx, o, first))
 	count("after the same again", 14, 3)
 	second := chunks[1]
 	second.Tally = store.Tally{Completed: 10}
-	must(t, m.FinishChunk(ctx, o, second))
+	must(t, m.FinishChunks(ctx, o, second))
 	count("after a chunk of which nothing was posted", 24, 3)
 	stale := chunks[2]
 	stale.Epoch--
-	wantErr(t, "finish by an old epoch", m.FinishChunk(ctx, o, stale), store.ErrFenced)
+	wantErr(t, "finish by an old epoch", m.FinishChunks(ctx, o, stale), store.ErrFenced)
 	count("after a finish that was refused", 24, 3)
 
 	other := got(m.Register(ctx, "n2", time.Minute))(t)
@@ -86,7 +86,7 @@ func progressIsSummed(t *testing.T, m Store, c *clock) {
 	// What a done chunk holds stays, whatever becomes of the owners' words.
 	chunk := got(m.ClaimChunks(ctx, second, "b1", "m", 1, allHeld))(t)[0]
 	chunk.Tally = store.Tally{Completed: 7, Failed: 2}
-	must(t, m.FinishChunk(ctx, second, chunk))
+	must(t, m.FinishChunks(ctx, second, chunk))
 	c.advance(time.Minute) // the first owner's lease is over
 	wantEqual(t, "progress after the end of a lease", read(), map[string]store.Progress{
 		"b1": {Completed: 27, Failed: 5, LinesPerSecond: 1.5, Waiting: "at limit",

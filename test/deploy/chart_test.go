@@ -48,7 +48,7 @@ func checkAll(t *testing.T, objects []*unstructured.Unstructured) {
 // checkConfig checks a configuration as tidefill check does.
 func checkConfig(t *testing.T, name, text string) config.Config {
 	t.Helper()
-	cfg, err := config.Parse(name, []byte(text))
+	cfg, err := config.Parse(name, []byte(withRootCert(t, text)))
 	if err != nil {
 		t.Errorf("the daemon refuses\n%s\n%v", text, err)
 	}
@@ -66,11 +66,43 @@ func nested(o *unstructured.Unstructured, path ...string) any {
 
 // Helm has nothing to say about the chart.
 func TestHelmLintsTheChart(t *testing.T) {
-	output, err := exec.Command("go", "tool", "helm", "lint", "--strict", "--quiet", chartDir,
-		"-f", "testdata/values/everything.yaml").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, output)
+	for _, name := range []string{"everything", "cluster", "separate"} {
+		output, err := exec.Command("go", "tool", "helm", "lint", "--strict", "--quiet", chartDir,
+			"-f", "testdata/values/"+name+".yaml").CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
 	}
+}
+
+// The commands of the notes name objects that exist.
+func TestNotes(t *testing.T) {
+	eachFile(t, "testdata/values/*.yaml", func(t *testing.T, _, values string) {
+		files, err := installed.Render(chartDir, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var known []string
+		for _, o := range render(t, installed, values) {
+			known = append(known, strings.ToLower(o.GetKind())+"/"+o.GetName())
+		}
+		i := slices.IndexFunc(files, func(f chart.File) bool { return f.Name == "NOTES.txt" })
+		commands := 0
+		for row := range strings.Lines(files[i].Text) {
+			command, _, _ := strings.Cut(strings.TrimSpace(row), " |")
+			words := strings.Fields(command)
+			if len(words) == 0 || words[0] != "kubectl" {
+				continue
+			}
+			commands++
+			if fault := kubectlFault(words[1:], known); fault != "" {
+				t.Errorf("%s: %s", command, fault)
+			}
+		}
+		if commands < 2 {
+			t.Errorf("the notes have %d commands:\n%s", commands, files[i].Text)
+		}
+	})
 }
 
 // Faults of values are reported before anything is installed.
@@ -85,50 +117,17 @@ func TestChartRefuses(t *testing.T) {
 	})
 }
 
-// The pod mounts, names and serves what the configuration, the Services and the probes need.
-func TestPodMatchesItsConfiguration(t *testing.T) {
+// Pods mount, name and serve what the configuration, the Services and the probes need.
+func TestPodsMatchTheirConfiguration(t *testing.T) {
 	eachFile(t, "testdata/values/*.yaml", func(t *testing.T, _, values string) {
 		objects := render(t, installed, values)
-		set, cfg := podOf(t, objects)
-		pod := set.Spec.Template.Spec
-		container := pod.Containers[0]
-		ports := map[string]int32{}
-		for _, p := range container.Ports {
-			ports[p.Name] = p.ContainerPort
-		}
-		want := map[string]int32{"api": 8080, "admin": 8081}
-		if len(cfg.Pools) > 0 {
-			want["scaler"] = 9090
-		}
-		if diff := cmp.Diff(want, ports); diff != "" {
-			t.Errorf("ports: -want +got\n%s", diff)
-		}
-		if cfg.Listen != ":8080" || cfg.AdminListen != ":8081" ||
-			len(cfg.Pools) > 0 && cfg.Scaler.Listen != ":9090" {
-			t.Errorf("addresses are %s, %s, %s", cfg.Listen, cfg.AdminListen, cfg.Scaler.Listen)
-		}
-		for _, file := range []string{cfg.Auth.KeysFile, cfg.Data, cfg.TLS.CertFile,
-			cfg.TLS.KeyFile, cfg.TLS.ClientCAFile, cfg.Scaler.TLS.CertFile,
-			cfg.Scaler.TLS.KeyFile, cfg.Scaler.TLS.ClientCAFile, container.Args[2]} {
-			if file != "" && !slices.ContainsFunc(container.VolumeMounts,
-				func(m mount) bool { return within(file, m.MountPath) }) {
-				t.Errorf("nothing is mounted at %s", file)
-			}
-		}
-		if grace := *set.Spec.Template.Spec.TerminationGracePeriodSeconds; float64(grace) <=
-			cfg.Shutdown.Drain.Seconds() {
-			t.Errorf("the pod is killed after %d s, and drains for %v", grace, cfg.Shutdown.Drain)
+		_, cfg := podOf(t, objects)
+		all := workloads(t, objects)
+		for _, w := range all {
+			checkPod(t, w, cfg)
 		}
 		for _, s := range of(objects, "Service") {
-			target := nested(s, "spec", "ports").([]any)[0].(map[string]any)["targetPort"]
-			if ports[target.(string)] == 0 {
-				t.Errorf("Service %s: the pod has no port %s", s.GetName(), target)
-			}
-			for key, value := range nested(s, "spec", "selector").(map[string]any) {
-				if set.Spec.Template.Labels[key] != value {
-					t.Errorf("Service %s selects %s=%s", s.GetName(), key, value)
-				}
-			}
+			checkService(t, s, all)
 		}
 		for _, s := range of(objects, "ScaledObject") {
 			trigger := nested(s, "spec", "triggers").([]any)[0].(map[string]any)
@@ -142,20 +141,92 @@ func TestPodMatchesItsConfiguration(t *testing.T) {
 				t.Errorf("no Service is at %v", metadata["scalerAddress"])
 			}
 		}
-		if uses := *pod.AutomountServiceAccountToken; uses != slices.ContainsFunc(cfg.Pools,
-			func(p config.Pool) bool { return !p.Kubernetes.IsZero() }) {
-			t.Errorf("the token is mounted: %v", uses)
-		}
-		if pod.ServiceAccountName == "" || strings.Contains(values, "create: true") {
-			t.Errorf("the service account is %q", pod.ServiceAccountName)
-		}
 	})
+}
+
+// checkPod compares a pod with the configuration.
+func checkPod(t *testing.T, w workload, cfg config.Config) {
+	t.Helper()
+	pod := w.Template.Spec
+	container := pod.Containers[0]
+	cfg.Roles = w.Roles
+	want := map[string]int32{"admin": 8081}
+	if cfg.Has(config.RoleAPI) {
+		want["api"] = 8080
+	}
+	if len(cfg.Pools) > 0 && cfg.Has(config.RoleScale) {
+		want["scaler"] = 9090
+	}
+	if diff := cmp.Diff(want, ports(w)); diff != "" {
+		t.Errorf("%s: ports: -want +got\n%s", w.Name, diff)
+	}
+	if cfg.Listen != ":8080" || cfg.AdminListen != ":8081" ||
+		len(cfg.Pools) > 0 && cfg.Scaler.Listen != ":9090" {
+		t.Errorf("addresses are %s, %s, %s", cfg.Listen, cfg.AdminListen, cfg.Scaler.Listen)
+	}
+	for _, file := range []string{cfg.Auth.KeysFile, cfg.Data, cfg.TLS.CertFile,
+		cfg.TLS.KeyFile, cfg.TLS.ClientCAFile, cfg.Scaler.TLS.CertFile,
+		cfg.Scaler.TLS.KeyFile, cfg.Scaler.TLS.ClientCAFile, container.Args[2]} {
+		if file != "" && !mounted(w, file) {
+			t.Errorf("%s: nothing is mounted at %s", w.Name, file)
+		}
+	}
+	grace, end := *pod.TerminationGracePeriodSeconds, cfg.Shutdown.Delay+cfg.Shutdown.Drain
+	if float64(grace) <= end.Seconds() {
+		t.Errorf("%s is killed after %d s, and drains for %v", w.Name, grace, end)
+	}
+	if uses := *pod.AutomountServiceAccountToken; uses != (cfg.Has(config.RoleDispatch) &&
+		slices.ContainsFunc(cfg.Pools,
+			func(p config.Pool) bool { return !p.Kubernetes.IsZero() })) {
+		t.Errorf("%s: the token is mounted: %v", w.Name, uses)
+	}
+	if pod.ServiceAccountName == "" {
+		t.Errorf("%s has no service account", w.Name)
+	}
+}
+
+// checkService checks that a Service selects pods, and that each of them has its port.
+func checkService(t *testing.T, s *unstructured.Unstructured, all []workload) {
+	t.Helper()
+	target := nested(s, "spec", "ports").([]any)[0].(map[string]any)["targetPort"].(string)
+	selected := 0
+	for _, w := range all {
+		if !selects(nested(s, "spec", "selector").(map[string]any), w.Template.Labels) {
+			continue
+		}
+		selected++
+		if ports(w)[target] == 0 {
+			t.Errorf("Service %s: %s has no port %s", s.GetName(), w.Name, target)
+		}
+	}
+	if selected == 0 || target == "admin" && selected != len(all) {
+		t.Errorf("Service %s selects %d of %d pods", s.GetName(), selected, len(all))
+	}
+}
+
+// ports returns the ports of a container by their names.
+func ports(w workload) map[string]int32 {
+	all := map[string]int32{}
+	for _, p := range w.Template.Spec.Containers[0].Ports {
+		all[p.Name] = p.ContainerPort
+	}
+	return all
+}
+
+// selects reports whether a selector matches labels.
+func selects(selector map[string]any, labels map[string]string) bool {
+	for key, value := range selector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 // The pod runs under the restricted Pod Security Standard.
 func TestPodIsRestricted(t *testing.T) {
 	set, _ := podOf(t, render(t, installed, read(t, "testdata/values/minimal.yaml")))
-	pod, container := set.Spec.Template.Spec, set.Spec.Template.Spec.Containers[0]
+	pod, container := set.Template.Spec, set.Template.Spec.Containers[0]
 	got, err := yaml.Marshal(map[string]any{"pod": pod.SecurityContext,
 		"container": container.SecurityContext})
 	if err != nil {
@@ -185,7 +256,7 @@ pod:
 func TestPodIsReplacedWhereNeeded(t *testing.T) {
 	annotation := func(values string) string {
 		set, _ := podOf(t, render(t, installed, values))
-		return set.Spec.Template.Annotations["tidefill/config"]
+		return set.Template.Annotations["tidefill/config"]
 	}
 	first := annotation(`config: {upstreams: [{url: "http://a"}]}`)
 	if annotation(`config: {upstreams: [{url: "http://b"}]}`) != first {

@@ -79,6 +79,7 @@ func TestImage(t *testing.T) {
 		}
 	})
 	t.Run("chart", func(t *testing.T) { servesAsInstalled(t, root) })
+	t.Run("replicas", func(t *testing.T) { servesAsReplicas(t, root) })
 }
 
 // contained returns a command that runs the program in the image's files as its user.
@@ -171,7 +172,7 @@ func servesAsInstalled(t *testing.T, root string) {
 			t.Fatal(err)
 		}
 	}
-	container := set.Spec.Template.Spec.Containers[0]
+	container := set.Template.Spec.Containers[0]
 	api, admin := freeAddress(t), freeAddress(t)
 	args := append(container.Args, "--listen", api, "--admin-listen", admin)
 	var log bytes.Buffer

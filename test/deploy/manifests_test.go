@@ -11,11 +11,18 @@ import (
 
 const manifestsDir = "../../deploy/kubernetes/"
 
-// The plain manifests are the chart with deploy/kubernetes/values.yaml.
+// The plain manifests are the chart with the values.yaml beside them.
 func TestManifestsAreThoseOfTheChart(t *testing.T) {
+	for _, dir := range []string{manifestsDir, clusterDir} {
+		checkGenerated(t, dir)
+	}
+}
+
+func checkGenerated(t *testing.T, dir string) {
+	t.Helper()
 	const note = "# Generated from the chart deploy/helm/tidefill with values.yaml by make " +
 		"manifests; docs/deploy.md says how to apply it.\n"
-	files, err := installed.Render(chartDir, read(t, manifestsDir+"values.yaml"))
+	files, err := installed.Render(chartDir, read(t, dir+"values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,13 +38,13 @@ func TestManifestsAreThoseOfTheChart(t *testing.T) {
 		text[name] += "---\n" + strings.TrimPrefix(strings.TrimSpace(f.Text), "---\n") + "\n"
 	}
 	for name, text := range text {
-		generated(t, manifestsDir+name, []byte(note+strings.TrimPrefix(text, "---\n")))
+		generated(t, dir+name, []byte(note+strings.TrimPrefix(text, "---\n")))
 	}
 }
 
 // The manifests are accepted together, and what they name exists.
 func TestManifests(t *testing.T) {
-	objects := manifests(t)
+	objects := manifests(t, manifestsDir, "tidefill.yaml", "vllm.yaml", "scaledobject.yaml")
 	checkAll(t, objects)
 	_, cfg := podOf(t, objects)
 	for _, p := range cfg.Pools {
@@ -51,10 +58,13 @@ func TestManifests(t *testing.T) {
 	exists(t, objects, "Deployment", nested(scaled, "spec", "scaleTargetRef", "name").(string))
 }
 
-func manifests(t *testing.T) (objects []*unstructured.Unstructured) {
+// manifests returns the objects of files of a directory.
+func manifests(
+	t *testing.T, dir string, names ...string,
+) (objects []*unstructured.Unstructured) {
 	t.Helper()
-	for _, name := range []string{"tidefill.yaml", "vllm.yaml", "scaledobject.yaml"} {
-		more, err := chart.Decode(read(t, manifestsDir+name))
+	for _, name := range names {
+		more, err := chart.Decode(read(t, dir+name))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

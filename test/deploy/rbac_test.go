@@ -64,7 +64,7 @@ func checkRoles(t *testing.T, r chart.Release, name, values string) {
 		var b rbacv1.RoleBinding
 		typed(t, o, &b)
 		subject := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: r.Namespace,
-			Name: set.Spec.Template.Spec.ServiceAccountName}}
+			Name: set.Template.Spec.ServiceAccountName}}
 		if diff := cmp.Diff(subject, b.Subjects); diff != "" {
 			t.Errorf("subjects: -want +got\n%s", diff)
 		}

@@ -39,8 +39,12 @@ var strict = sync.OnceValue(func() runtime.Decoder {
 // conforms reports what of an object its API does not know or accept.
 func conforms(t *testing.T, o *unstructured.Unstructured) error {
 	t.Helper()
-	if o.GroupVersionKind().Group == "keda.sh" {
+	switch o.GroupVersionKind().Group {
+	case "keda.sh":
 		return conformsToKEDA(t, o)
+	case "postgresql.cnpg.io":
+		_, err := postgresOf(o)
+		return err
 	}
 	json, err := o.MarshalJSON()
 	if err != nil {

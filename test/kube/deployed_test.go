@@ -62,6 +62,13 @@ func TestManifestsApplied(t *testing.T) {
 	if got := granted(t, account, "default"); len(got) > 0 {
 		t.Errorf("in another namespace it may %v", got)
 	}
+
+	// Those of several replicas replace them; CloudNativePG is not installed.
+	for _, name := range []string{"redis.yaml", "tidefill.yaml"} {
+		apply(t, deploy+"kubernetes/cluster/"+name)
+	}
+	w.awaitPods("tidefill-redis", 1)
+	w.awaitReplicas("all", 3)
 }
 
 // The chart is installed with upstreams alone, upgraded to pools, and uninstalled, by helm. The key

@@ -57,6 +57,14 @@ func Start(t testing.TB, settings ...string) *Server {
 	return s
 }
 
+// Run starts a server for a program that is not a test. It ends with end, or with the program.
+func Run(settings ...string) (s *Server, end func() error, err error) {
+	if s, err = start(settings); err != nil {
+		return nil, nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	return s, s.end, nil
+}
+
 func start(settings []string) (_ *Server, err error) {
 	s := &Server{}
 	if s.programs, err = programs(); err != nil {
@@ -95,7 +103,7 @@ func (s *Server) initialize(settings []string) error {
 		"fsync = off",
 		"full_page_writes = off",
 		"shared_buffers = '32MB'",
-		"max_connections = 100",
+		"max_connections = 300",
 		"max_wal_senders = 4",
 		"jit = off",
 		"log_min_messages = 'warning'",

@@ -48,28 +48,53 @@ type Server struct {
 // Start starts versitygw, which keeps objects in a directory. It ends with the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	program, err := find("versitygw")
+	s, err := versitygw(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
+	}
+	s.begin(t)
+	return s
+}
+
+// Run starts versitygw for a program that is not a test, with its objects in a directory. It writes
+// a row for each request into the file accessLog, and ends with end, or with the program.
+func Run(directory, accessLog string) (s *Server, end func(), err error) {
+	if s, err = versitygw(directory, "--access-log", accessLog); err != nil {
+		return nil, nil, err
+	}
+	if err = s.Resume(); err == nil {
+		err = s.createBucket()
+	}
+	if err != nil {
+		s.Kill()
+		return nil, nil, fmt.Errorf("start versitygw: %w", err)
+	}
+	return s, s.Kill, nil
+}
+
+// versitygw returns a server that does not run yet.
+func versitygw(root string, options ...string) (*Server, error) {
+	program, err := find("versitygw")
+	if err != nil {
+		return nil, err
 	}
 	address, err := freeAddress()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	root := t.TempDir()
 	s := &Server{URL: "http://" + address, Directory: filepath.Join(root, "objects"),
 		address: address}
 	// Metadata is beside the objects, since not every file system has extended attributes.
 	sidecar := filepath.Join(root, "metadata")
 	for _, dir := range []string{s.Directory, sidecar} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 	}
-	s.command = []string{program, "--access", AccessKey, "--secret", SecretKey, "--port", address,
-		"--quiet", "--keep-alive", "posix", "--sidecar", sidecar, s.Directory}
-	s.begin(t)
-	return s
+	s.command = append([]string{program, "--access", AccessKey, "--secret", SecretKey, "--port",
+		address, "--quiet", "--keep-alive"}, options...)
+	s.command = append(s.command, "posix", "--sidecar", sidecar, s.Directory)
+	return s, nil
 }
 
 // StartGofakes3 starts gofakes3, which keeps objects in memory. It ends with the test.

@@ -66,24 +66,29 @@ func (m *Memory) Now(ctx context.Context) (segments.Stamp, error) { return m.sta
 
 // Fence implements [segments.Registry].
 func (m *Memory) Fence(
-	ctx context.Context, id store.ChunkID, epoch int64,
-) ([]segments.Range, error) {
+	ctx context.Context, fences ...segments.Fence,
+) (ranges []segments.Range, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := m.chunks[id]
-	switch {
-	case c == nil:
-		c = &chunk{}
-		m.chunks[id] = c
-	case c.epoch > epoch:
-		return nil, fmt.Errorf("chunk %d of batch %s has epoch %d: %w", id.Index, id.Batch,
-			c.epoch, store.ErrFenced)
+	for _, f := range fences {
+		if c := m.chunks[f.Chunk]; c != nil && c.epoch > f.Epoch {
+			return nil, fmt.Errorf("chunk %d of batch %s has epoch %d: %w", f.Chunk.Index,
+				f.Chunk.Batch, c.epoch, store.ErrFenced)
+		}
 	}
-	c.epoch = epoch
-	return slices.Clone(c.ranges), nil
+	for _, f := range fences {
+		c := m.chunks[f.Chunk]
+		if c == nil {
+			c = &chunk{}
+			m.chunks[f.Chunk] = c
+		}
+		c.epoch = f.Epoch
+		ranges = append(ranges, c.ranges...)
+	}
+	return ranges, nil
 }
 
 // mayRegister returns the reason why a key is refused. mu is held.
@@ -133,13 +138,17 @@ func (m *Memory) Register(
 }
 
 // Ranges implements [segments.Registry].
-func (m *Memory) Ranges(ctx context.Context, id store.ChunkID) ([]segments.Range, error) {
+func (m *Memory) Ranges(
+	ctx context.Context, chunks ...store.ChunkID,
+) (ranges []segments.Range, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.chunks[id]; c != nil {
-		return slices.Clone(c.ranges), ctx.Err()
+	for _, id := range chunks {
+		if c := m.chunks[id]; c != nil {
+			ranges = append(ranges, c.ranges...)
+		}
 	}
-	return nil, ctx.Err()
+	return ranges, ctx.Err()
 }
 
 // Batches implements [segments.Registry].

@@ -30,6 +30,7 @@ func Test(t *testing.T, open func(t *testing.T) (here, there segments.Registry,
 		{"lower epochs are left out", testEpochs},
 		{"removed chunks are left out", testRemovedChunks},
 		{"fences are refused below the epoch", testFence},
+		{"several chunks are fenced together", testFenceSeveral},
 		{"keys are registered once", testExists},
 		{"batches are listed and removed", testRemove},
 		{"segments are queued with their last range", testQueue},
@@ -109,7 +110,7 @@ func part(chunk store.ChunkID, epoch, offset, length int64) segments.Part {
 
 func (f *fixture) fence(r segments.Registry, chunk store.ChunkID, epoch int64) []segments.Range {
 	f.Helper()
-	ranges, err := r.Fence(f.Context(), chunk, epoch)
+	ranges, err := r.Fence(f.Context(), segments.Fence{Chunk: chunk, Epoch: epoch})
 	f.must(err)
 	return ranges
 }
@@ -264,12 +265,46 @@ func testRemovedChunks(f *fixture) {
 	}
 }
 
+func testFenceSeveral(f *fixture) {
+	a, b, c := chunkOf("batch_1", 0), chunkOf("batch_1", 1), chunkOf("batch_2", 0)
+	f.fence(f.here, b, 5)
+	f.register(part(b, 5, 0, 4))
+	f.register(part(b, 5, 0, 6))
+	_, err := f.there.Fence(f.Context(), segments.Fence{Chunk: a, Epoch: 7},
+		segments.Fence{Chunk: b, Epoch: 4}, segments.Fence{Chunk: c, Epoch: 7})
+	f.wantErr("one at a lower epoch", err, store.ErrFenced)
+	f.fence(f.there, a, 1) // the others have not changed
+	f.register(part(a, 1, 0, 2))
+
+	ranges, err := f.there.Fence(f.Context(), segments.Fence{Chunk: c, Epoch: 2},
+		segments.Fence{Chunk: b, Epoch: 6}, segments.Fence{Chunk: a, Epoch: 2})
+	f.must(err)
+	f.equal("chunks", chunksOf(ranges), []store.ChunkID{b, b, a})
+	f.equal("place", ranges[1].At, int64(4))
+	again, err := f.here.Ranges(f.Context(), c, b, a)
+	f.must(err)
+	f.equal("ranges", again, ranges)
+	none, err := f.here.Ranges(f.Context())
+	f.must(err)
+	f.equal("ranges of no chunk", len(none), 0)
+	if _, done := f.register(part(b, 5, 0, 4), part(b, 6, 4, 4)); len(done.Ranges) != 1 {
+		f.Errorf("registered %v, want the part of the new epoch", done.Ranges)
+	}
+}
+
+func chunksOf(ranges []segments.Range) (chunks []store.ChunkID) {
+	for _, r := range ranges {
+		chunks = append(chunks, r.Chunk)
+	}
+	return chunks
+}
+
 func testFence(f *fixture) {
 	a := chunkOf("batch_1", 0)
 	f.fence(f.here, a, 5)
 	f.fence(f.there, a, 5)
 	_, done := f.register(part(a, 5, 0, 4))
-	_, err := f.there.Fence(f.Context(), a, 4)
+	_, err := f.there.Fence(f.Context(), segments.Fence{Chunk: a, Epoch: 4})
 	f.wantErr("fence at a lower epoch", err, store.ErrFenced)
 	f.equal("ranges at the same epoch", f.fence(f.there, a, 5), done.Ranges)
 	if _, done := f.register(part(a, 5, 0, 4)); len(done.Fenced) > 0 {
@@ -571,7 +606,7 @@ func testContext(f *fixture) {
 	f.fence(f.here, a, 1)
 	ended, cancel := context.WithCancel(f.Context())
 	cancel()
-	_, err := f.here.Fence(ended, a, 2)
+	_, err := f.here.Fence(ended, segments.Fence{Chunk: a, Epoch: 2})
 	f.wantErr("fence", err, context.Canceled)
 	_, err = f.here.Register(ended, segments.Segment{Key: f.key(), Bytes: 4,
 		Parts: []segments.Part{part(a, 1, 0, 4)}})

@@ -41,6 +41,10 @@ tls:
   client_ca_file: /etc/tidefill-tls/ca.crt
   {{- end }}
 {{- end }}{{ end }}
+{{- with include "tidefill.storeConfig" . }}
+store:
+  cluster: {{- . | nindent 4 }}
+{{- end }}
 {{- if .Values.config.pools }}
 scaler:
   listen: ":9090"
@@ -62,5 +66,18 @@ scaler:
 {{- $lease := dict "lease" (include "tidefill.name" .) }}
 {{- $_ := set $config "kubernetes" (mergeOverwrite $lease ($config.kubernetes | default dict)) }}
 {{- end }}
+{{- if include "tidefill.onCluster" . }}{{/* Services send users to other pods before this one stops to listen */}}
+{{- $_ := set $config "shutdown" (mergeOverwrite (dict "delay" "5s") ($config.shutdown | default dict)) }}
+{{- end }}
 {{- toYaml $config }}
+{{- end }}
+
+{{/* The seconds of a duration such as 1m30s; the argument is the duration. */}}
+{{- define "tidefill.seconds" -}}
+{{- $units := dict "d" 86400.0 "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001 }}
+{{- $sum := 0.0 }}
+{{- range regexFindAll "[0-9.]+(ms|d|h|m|s)" (toString .) -1 }}
+{{- $sum = addf $sum (mulf (regexFind "[0-9.]+" . | float64) (get $units (regexFind "[a-z]+" .))) }}
+{{- end }}
+{{- $sum }}
 {{- end }}

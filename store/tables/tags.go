@@ -1,4 +1,4 @@
-package postgres
+package tables
 
 import (
 	"crypto/sha256"
@@ -27,8 +27,8 @@ func hashTag(words ...string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// batchTags returns all tags of b in ascending order, each once.
-func batchTags(b store.Batch) []int64 {
+// BatchTags returns all tags of b in ascending order, each once.
+func BatchTags(b store.Batch) []int64 {
 	tags := make([]int64, 0, len(b.Models)+2*len(b.Metadata))
 	for _, m := range b.Models {
 		tags = append(tags, hashTag(b.Tenant, modelTag, m.Model))
@@ -41,8 +41,8 @@ func batchTags(b store.Batch) []int64 {
 	return slices.Compact(tags)
 }
 
-// queryTags returns the tags that a batch must have to match q.
-func queryTags(tenant string, q store.BatchQuery) (tags []int64) {
+// QueryTags returns the tags that a batch must have to match q.
+func QueryTags(tenant string, q store.BatchQuery) (tags []int64) {
 	if q.Model != "" {
 		tags = append(tags, hashTag(tenant, modelTag, q.Model))
 	}

@@ -3,91 +3,13 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
 )
 
 // releaseTimeout bounds one try to release a claim.
 const releaseTimeout = 5 * time.Second
-
-// finishLater marks a complete chunk done in another goroutine, which tries again until the store
-// accepts it.
-func (cl *claimer) finishLater(c *chunk) {
-	cl.tasks.start(func(ctx context.Context) { cl.finishUntilDone(ctx, c) })
-}
-
-func (cl *claimer) finishUntilDone(ctx context.Context, c *chunk) {
-	for {
-		err := cl.finish(ctx, c)
-		switch {
-		case err == nil:
-			return
-		case isFenced(err):
-			cl.lose(err)
-			return
-		case ctx.Err() != nil:
-			return
-		}
-		c.run.setBlocked(reasonOf(err))
-		cl.log.Warn("could not finish a chunk, trying again", "batch_id", c.Batch, "chunk", c.Index,
-			"error", err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(retryEvery):
-		}
-	}
-}
-
-// finish marks a chunk done, whose results are all durable, and has its batch reconciled if it may
-// have been the last.
-func (cl *claimer) finish(ctx context.Context, c *chunk) error {
-	if err := c.journal.Close(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("close journal of chunk %d: %w", c.Index, err)
-	}
-	if err := cl.markDone(ctx, c); err != nil {
-		return fmt.Errorf("finish chunk %d of %s: %w", c.Index, c.Batch, err)
-	}
-	cl.notify(chunkDone{c})
-	r := c.run
-	r.mu.Lock()
-	idle, canary := len(r.chunks) == 0, !r.canary.passed
-	models := r.batch.Models
-	r.mu.Unlock()
-	if canary {
-		for _, m := range models {
-			cl.notify(plan.MoreChunks{Key: plan.JobKey{Batch: c.Batch, Model: m.Model}})
-		}
-	}
-	if idle {
-		cl.batches.enqueue(c.Batch)
-	}
-	return nil
-}
-
-// markDone marks a chunk done in the store and in its run. The results of the run are not counted
-// between the two.
-func (cl *claimer) markDone(ctx context.Context, c *chunk) error {
-	r := c.run
-	r.finishing.Lock()
-	defer r.finishing.Unlock()
-	r.mu.Lock()
-	done := c.Chunk
-	done.Tally = c.tally
-	r.mu.Unlock()
-	if err := cl.metadata.FinishChunk(ctx, cl.owner, done); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.chunks, c.Index)
-	r.live = minus(r.live, c.tally)
-	r.done = plus(r.done, c.tally)
-	return nil
-}
 
 // releaseLater gives back a chunk of which no line is in flight, in another goroutine.
 func (cl *claimer) releaseLater(c *chunk) {
@@ -118,7 +40,7 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 	complete := c.pending == 0
 	r.mu.Unlock()
 	if complete {
-		err = cl.finish(releasing, c)
+		_, err = cl.finisher.finish(releasing, c)
 	}
 	if !complete || err != nil { // whoever claims a complete one next finds it so
 		cl.putBack(ctx, c.Chunk)

@@ -1,0 +1,148 @@
+package dispatch
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+const (
+	// claimsLast is how long the chunks of one claim are meant to last, so that a fast pool does
+	// not need a transaction for each. They take no memory until they are read.
+	claimsLast = 4 * time.Second
+	// mostClaimed limits the chunks of one claim.
+	mostClaimed = 64
+)
+
+// claimPace is how many chunks of a model were claimed last, and when.
+type claimPace struct {
+	size int
+	at   time.Time
+}
+
+// next returns how many chunks to claim at a time, since the last ones are used up.
+func (p *claimPace) next(now time.Time) int {
+	switch lasted := now.Sub(p.at); {
+	case lasted < claimsLast:
+		p.size = min(2*p.size, mostClaimed)
+	case lasted > 2*claimsLast:
+		p.size /= 2
+	}
+	p.size = max(p.size, 1)
+	p.at = now
+	return p.size
+}
+
+// claimPaces holds the paces of the models. It is safe for concurrent use.
+type claimPaces struct {
+	mu      sync.Mutex
+	byModel map[string]*claimPace
+}
+
+// next returns how many chunks of a model to claim at a time. It forgets models of which none was
+// claimed for long.
+func (ps *claimPaces) next(model string, now time.Time) int {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.byModel == nil {
+		ps.byModel = map[string]*claimPace{}
+	}
+	p := ps.byModel[model]
+	if p == nil {
+		maps.DeleteFunc(ps.byModel, func(_ string, p *claimPace) bool {
+			return now.Sub(p.at) >= 2*claimsLast
+		})
+		p = &claimPace{}
+		ps.byModel[model] = p
+	}
+	return p.next(now)
+}
+
+// claim returns the next chunk of a model that this process leads, and claims some if it has none
+// ahead. The chunk counts as held until it is finished or abandoned. If the store's answer gets
+// lost, chunks are claimed but not held, and the next claim returns them.
+func (cl *claimer) claim(
+	ctx context.Context, r *run, model string,
+) (c store.Chunk, ok bool, err error) {
+	release, leads := cl.leading.hold(model)
+	if !leads {
+		return c, false, nil
+	}
+	defer release()
+	r.claiming.Lock()
+	defer r.claiming.Unlock()
+	r.mu.Lock()
+	canary := !r.canary.passed
+	if ahead := r.ahead[model]; len(ahead) > 0 {
+		c, r.ahead[model] = ahead[0], ahead[1:]
+		r.mu.Unlock()
+		return c, true, nil
+	}
+	r.mu.Unlock()
+	n := 1
+	if !canary {
+		n = cl.paces.next(model, time.Now())
+	}
+	claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.id, model, n, r.heldIndexes())
+	if err != nil || len(claimed) == 0 {
+		return c, false, err
+	}
+	cl.prepare(ctx, claimed)
+	r.mu.Lock()
+	for _, c := range claimed {
+		r.reading[c.Index] = model
+	}
+	r.ahead[model] = claimed[1:]
+	stopped := r.stopped
+	r.mu.Unlock()
+	if stopped { // before it had these
+		cl.abandonAhead(r, func(string) bool { return true })
+	}
+	return claimed[0], true, nil
+}
+
+// prepare has the journals of chunks opened faster, if there are several. Opening reports errors.
+func (cl *claimer) prepare(ctx context.Context, claimed []store.Chunk) {
+	if p, can := cl.journals.(store.JournalPreparer); can && len(claimed) > 1 {
+		p.Prepare(ctx, claimed)
+	}
+}
+
+// abandonAhead gives back the chunks that a run has claimed ahead, of the models for which leave
+// returns true.
+func (cl *claimer) abandonAhead(r *run, leave func(model string) bool) {
+	var left []store.Chunk
+	r.mu.Lock()
+	for model, chunks := range r.ahead {
+		if leave(model) {
+			left = append(left, chunks...)
+			delete(r.ahead, model)
+		}
+	}
+	r.mu.Unlock()
+	cl.abandon(r, left...)
+}
+
+// abandon gives back chunks that were claimed and not taken.
+func (cl *claimer) abandon(r *run, chunks ...store.Chunk) {
+	if len(chunks) == 0 {
+		return
+	}
+	r.mu.Lock()
+	for _, c := range chunks {
+		delete(r.reading, c.Index)
+	}
+	stopped := r.stopped
+	r.mu.Unlock()
+	cl.tasks.start(func(ctx context.Context) {
+		for _, c := range chunks {
+			cl.putBack(ctx, c)
+		}
+		if stopped { // the reconciler waits for this
+			cl.batches.enqueue(r.id)
+		}
+	})
+}

@@ -1,0 +1,2 @@
+-- The dispatchers with the same runners, which share the pools.
+ALTER TABLE owners ADD COLUMN team text NOT NULL DEFAULT '';

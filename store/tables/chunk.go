@@ -1,0 +1,20 @@
+package tables
+
+import (
+	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/store"
+)
+
+// ChunkColumns are the columns that ScanChunk reads.
+const ChunkColumns = "batch, idx, model, first, count, epoch, done, completed, failed, usage"
+
+// ScanChunk reads a chunk. Only one that is done has usage.
+func ScanChunk(row Row) (c store.Chunk, err error) {
+	var usage []byte
+	err = row.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
+		&c.Tally.Completed, &c.Tally.Failed, &usage)
+	if err == nil && c.Done {
+		c.Tally.Usage, err = Decode[batchfile.Usage](usage)
+	}
+	return c, err
+}
