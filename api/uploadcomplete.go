@@ -43,16 +43,27 @@ func (s *Server) completeUpload(w http.ResponseWriter, r *http.Request) error {
 	if err := enterGate(w, r, &s.gates.copies); err != nil {
 		return err
 	}
-	parts, err := s.chosenParts(ctx, u, c.partIDs)
+	ended, err := s.complete(ctx, u, c)
 	if err != nil {
-		return err
-	}
-	ended, err := s.join(ctx, u, parts, c.md5)
-	if err != nil {
+		// The same request may have succeeded meanwhile: users repeat those that are cut.
+		if now, loadErr := s.meta.Upload(ctx, u.Tenant, u.ID); loadErr == nil &&
+			now.State == store.UploadCompleted {
+			return s.writeUpload(ctx, w, now)
+		}
 		return err
 	}
 	s.dropParts(ctx, u.ID)
 	return s.writeUpload(ctx, w, ended)
+}
+
+func (s *Server) complete(
+	ctx context.Context, u store.Upload, c completion,
+) (ended store.Upload, err error) {
+	parts, err := s.chosenParts(ctx, u, c.partIDs)
+	if err != nil {
+		return u, err
+	}
+	return s.join(ctx, u, parts, c.md5)
 }
 
 func readCompletion(body []byte) (c completion, err error) {
@@ -151,11 +162,11 @@ func (s *Server) join(
 	if err != nil {
 		err = errors.Join(err, in.remove(ctx))
 	}
-	if errors.Is(err, store.ErrConflict) { // by a cancel, its expiry or another completion
+	if errors.Is(err, store.ErrConflict) {
 		return u, &httpError{
 			Status: http.StatusConflict, Type: invalidRequest, Code: "conflict",
-			Message: "The upload ended while it was being completed; send the request again to " +
-				"see its status.",
+			Message: "The upload was cancelled, or expired, while it was being completed; create " +
+				"a new one.",
 		}
 	}
 	return completed, err
