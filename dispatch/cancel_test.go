@@ -38,7 +38,7 @@ func TestCancelEndsLinesInFlight(t *testing.T) {
 	w := newWorld(t)
 	w.dispatcher("a", patient, up.URL)
 	id := w.submit(chatLines(50, "m"), nil)
-	w.await(id, "in flight", func(store.Batch) bool { return w.progress(id).InFlight == 16 })
+	w.await(id, "in flight", func(store.Batch) bool { return up.requests() == 16 })
 	w.modify(id, cancelling(false))
 	b := w.awaitEnd(id)
 	ended.await(t, 16) // the upstream noticed
@@ -59,7 +59,7 @@ func TestCancelMayLetLinesInFlightFinish(t *testing.T) {
 	w := newWorld(t)
 	d, _ := w.dispatcher("a", patient, up.URL)
 	id := w.submit(chatLines(50, "m"), nil)
-	w.await(id, "in flight", func(store.Batch) bool { return w.progress(id).InFlight == 16 })
+	w.await(id, "in flight", func(store.Batch) bool { return up.requests() == 16 })
 	w.modify(id, cancelling(true))
 	// The planner starts no more of its lines. Before that, an answer would let another one start.
 	until(t, "the batch is stopped", func() bool { return len(survey(t, d).Jobs) == 0 })
@@ -85,7 +85,7 @@ func TestCancelAgainEndsLinesInFlight(t *testing.T) {
 	w := newWorld(t)
 	w.dispatcher("a", patient, up.URL)
 	id := w.submit(chatLines(50, "m"), nil)
-	w.await(id, "in flight", func(store.Batch) bool { return w.progress(id).InFlight == 16 })
+	w.await(id, "in flight", func(store.Batch) bool { return up.requests() == 16 })
 	w.modify(id, cancelling(true))
 	w.modify(id, cancelling(false))
 	if b := w.awaitEnd(id); b.State != store.Cancelled {
