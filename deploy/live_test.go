@@ -30,6 +30,9 @@ import (
 // embedded is the reason of metrics that only the cluster store has.
 const embedded = "the store is embedded"
 
+// lone is the reason of metrics about other processes.
+const lone = "there is no other process"
+
 // withoutData lists metrics that a healthy daemon has no series of, with the reason.
 var withoutData = map[string]string{
 	"tidefill_pool_warning":                           "nothing is wrong with the configuration",
@@ -63,6 +66,7 @@ var withoutData = map[string]string{
 	"tidefill_redis_failures_total":                   embedded,
 	"tidefill_redis_up":                               embedded,
 	"tidefill_scaler_request_seconds":                 "KEDA does not ask",
+	"tidefill_snapshot_lag_seconds":                   lone,
 	"tidefill_webhook_deliveries_total":               "no webhook is configured",
 	"tidefill_webhook_pending_events":                 "no webhook is configured",
 	"tidefill_scaler_requests_total":                  "KEDA does not ask",
