@@ -74,11 +74,11 @@ func (m *crashingStore) Remember(
 	return m.Metadata.Remember(ctx, tenant, key, value, ttl)
 }
 
-func (m *crashingStore) Forget(ctx context.Context, tenant, key string) error {
+func (m *crashingStore) Forget(ctx context.Context, tenant, key, value string) error {
 	if err := m.write(); err != nil {
 		return err
 	}
-	return m.Metadata.Forget(ctx, tenant, key)
+	return m.Metadata.Forget(ctx, tenant, key, value)
 }
 
 // killed sends a request to a store that fails at each of its writes in turn, then the same request

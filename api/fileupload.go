@@ -185,7 +185,10 @@ func (s *Server) createFile(
 		return store.File{}, err
 	}
 	c.ID = f.ID
-	c.HasBytes = true
+	c.Abandon = func(ctx context.Context, id string) error {
+		key := fileKey(id)
+		return store.RemoveBlobs(ctx, s.meta, s.blobs, "", key, key+indexSuffix)
+	}
 	c.Create = func(ctx context.Context, _ string) (store.File, error) {
 		return f, s.meta.CreateFile(ctx, f)
 	}

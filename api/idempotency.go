@@ -41,15 +41,17 @@ type creation[T any] struct {
 	ID          string // of the object that Create makes, unless it is made again
 	// Create makes the object with an ID. store.ErrExists: another process has made it.
 	Create func(ctx context.Context, id string) (T, error)
-	// HasBytes reports whether bytes are stored under ID already, so that no other ID is possible.
-	HasBytes bool
+	// Abandon makes sure that nothing can be created with an ID any more. nil: an object that is
+	// made again gets the ID of the first request. It is set where bytes are stored under ID.
+	Abandon func(ctx context.Context, id string) error
 	// Load returns the object, or store.ErrNotFound.
 	Load func(ctx context.Context, id string) (T, error)
 }
 
-// maxCreationTime is the age from which the key of an object with bytes, which does not exist, no
-// longer belongs to a request in progress, unless this process is handling it. A key is stored just
-// before its object. An older key without an object was left by a crash, or its object was deleted.
+// maxCreationTime is the age from which the key of an object that can be abandoned, and does not
+// exist, no longer belongs to a request in progress, unless this process is handling it. A key is
+// stored just before its object. An older key without an object was left by a crash, or its object
+// was deleted.
 const maxCreationTime = 10 * time.Second
 
 // createOnce creates the object, or returns the one that an earlier request with the same key has
@@ -69,8 +71,8 @@ func createOnce[T any](
 		if err != nil {
 			return made, false, fmt.Errorf("store idempotency key: %w", err)
 		}
-		if fresh {
-			return create(ctx, s, c, c.ID)
+		if fresh || stored == claim { // the store may have tried twice
+			return create(ctx, s, c, c.ID, claim)
 		}
 		first, id, at, err := parseClaim(stored)
 		if err != nil {
@@ -86,7 +88,7 @@ func createOnce[T any](
 			return made, false, err
 		}
 		if _, busy := s.creating.Load(tenant + " " + c.Key); busy ||
-			c.HasBytes && s.now().Sub(at) < maxCreationTime {
+			c.Abandon != nil && s.now().Sub(at) < maxCreationTime {
 			return made, false, &httpError{
 				Status: http.StatusConflict, Type: invalidRequest, Code: "idempotency_in_progress",
 				Message: "The first request with this Idempotency-Key is still being handled; " +
@@ -94,27 +96,33 @@ func createOnce[T any](
 				RetryAfter: time.Second,
 			}
 		}
-		if !c.HasBytes {
+		if c.Abandon == nil {
 			// With the same ID, a first process that is only held up, or whose database is, can't
 			// make a second object.
-			return create(ctx, s, c, id)
+			return create(ctx, s, c, id, stored)
 		}
-		if err := s.meta.Forget(ctx, tenant, c.Key); err != nil {
+		if err := c.Abandon(ctx, id); err != nil {
+			return made, false, fmt.Errorf("take over idempotency key: %w", err)
+		}
+		// It may have been created just before.
+		if made, err = c.Load(ctx, id); !errors.Is(err, store.ErrNotFound) {
+			return made, false, err
+		}
+		if err := s.meta.Forget(ctx, tenant, c.Key, stored); err != nil {
 			return made, false, fmt.Errorf("remove idempotency key: %w", err)
 		}
 	}
 }
 
-// create creates the object of a stored key, or returns the one that another process has created
-// in the meantime.
+// create creates the object of a key that has the value claim, or returns the object that another
+// process has created in the meantime.
 func create[T any](
-	ctx context.Context, s *Server, c creation[T], id string,
+	ctx context.Context, s *Server, c creation[T], id, claim string,
 ) (made T, fresh bool, err error) {
 	tenant := tenantOf(ctx)
 	creating := tenant + " " + c.Key
 	s.creating.Store(creating, true)
 	defer s.creating.Delete(creating)
-	began := s.now()
 	made, err = c.Create(ctx, id)
 	switch {
 	case err == nil:
@@ -122,13 +130,12 @@ func create[T any](
 	case errors.Is(err, store.ErrExists):
 		made, err = c.Load(ctx, id)
 		return made, false, err
-	case !c.HasBytes && outcomeUnknown(err):
+	case outcomeUnknown(err):
 		// The key stays, since the object may exist, or come to exist: the request is sent again.
-	case s.now().Sub(began) < maxCreationTime:
-		// Later the key may be that of another process, which creates the object now.
+	default:
 		ctx, cancel := cleanupContext(ctx)
 		defer cancel()
-		err = errors.Join(err, s.meta.Forget(ctx, tenant, c.Key))
+		err = errors.Join(err, s.meta.Forget(ctx, tenant, c.Key, claim))
 	}
 	return made, false, err
 }

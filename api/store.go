@@ -111,7 +111,7 @@ type Tallies interface {
 type Keys interface {
 	Remember(ctx context.Context, tenant, key, value string, ttl time.Duration) (stored string,
 		fresh bool, err error)
-	Forget(ctx context.Context, tenant, key string) error
+	Forget(ctx context.Context, tenant, key, value string) error
 }
 
 // ProgressBoard reads the progress of running batches.

@@ -11,6 +11,6 @@ type Keys interface {
 	// the value that the key has now. fresh reports whether this call stored it.
 	Remember(ctx context.Context, tenant, key, value string, ttl time.Duration) (stored string,
 		fresh bool, err error)
-	// Forget removes the key, so that a request that failed may be tried again.
-	Forget(ctx context.Context, tenant, key string) error
+	// Forget removes the key if it has the value, so that a request that failed may be tried again.
+	Forget(ctx context.Context, tenant, key, value string) error
 }

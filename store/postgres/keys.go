@@ -42,10 +42,11 @@ func (db *DB) Remember(
 }
 
 // Forget implements [store.Keys].
-func (db *DB) Forget(ctx context.Context, tenant, key string) error {
+func (db *DB) Forget(ctx context.Context, tenant, key, value string) error {
 	err := db.write(ctx, func(s *steps) {
-		s.do("DELETE FROM idempotency_keys WHERE tenant = @tenant AND key = @key",
-			args{"tenant": text(tenant), "key": text(key)})
+		s.do(`DELETE FROM idempotency_keys
+			WHERE tenant = @tenant AND key = @key AND value = @value`,
+			args{"tenant": text(tenant), "key": text(key), "value": text(value)})
 	})
 	if err != nil {
 		return fmt.Errorf("forget idempotency key: %w", err)

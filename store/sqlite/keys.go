@@ -43,9 +43,10 @@ func (db *DB) Remember(
 }
 
 // Forget implements [store.Keys].
-func (db *DB) Forget(ctx context.Context, tenant, key string) error {
+func (db *DB) Forget(ctx context.Context, tenant, key, value string) error {
 	err := db.write(ctx, func(s *session) error {
-		return s.exec(ctx, "DELETE FROM idempotency_keys WHERE tenant = ? AND key = ?", tenant, key)
+		return s.exec(ctx, `DELETE FROM idempotency_keys WHERE tenant = ? AND key = ?
+			AND value = ?`, tenant, key, value)
 	})
 	if err != nil {
 		return fmt.Errorf("forget idempotency key: %w", err)

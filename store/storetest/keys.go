@@ -21,8 +21,10 @@ func keysAreStoredOnce(t *testing.T, m Store, c *clock) {
 	remember("t1", "k", "v1", "v1", true)
 	remember("t1", "k", "v2", "v1", false)
 	remember("t2", "k", "v3", "v3", true)
-	must(t, m.Forget(ctx, "t1", "k"))
-	must(t, m.Forget(ctx, "t1", "k"))
+	must(t, m.Forget(ctx, "t1", "k", "v2"))
+	remember("t1", "k", "v2", "v1", false) // it had another value
+	must(t, m.Forget(ctx, "t1", "k", "v1"))
+	must(t, m.Forget(ctx, "t1", "k", "v1"))
 	remember("t2", "k", "v4", "v3", false)
 	remember("t1", "k", "v5", "v5", true)
 	c.advance(time.Minute - time.Millisecond)
