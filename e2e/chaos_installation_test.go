@@ -103,10 +103,13 @@ func (in *installation) synchronous() {
 	in.primary.Exec(in.t, "postgres", "SELECT pg_reload_conf()")
 }
 
-// failOver kills the primary, promotes the standby, and makes a new standby.
+// failOver kills the primary, promotes the standby, and makes a new standby. A standby that still
+// lacks what users have seen, since the primary crashed just before, is not promoted: those who
+// manage failovers with synchronous replication don't either.
 func (in *installation) failOver() {
 	in.t.Helper()
 	old := in.primary
+	old.AwaitStandby(in.t)
 	old.Kill(in.t)
 	in.standby.Promote(in.t)
 	in.primary = in.standby

@@ -254,6 +254,30 @@ func (s *Server) Standby(t testing.TB) *Server {
 	return standby
 }
 
+// AwaitStandby waits until commits wait for the standby, which then has everything before them.
+func (s *Server) AwaitStandby(t testing.TB) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		t.Fatalf("connect to PostgreSQL: %v", err)
+	}
+	defer conn.Close(ctx)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var follows bool
+		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_stat_replication "+
+			"WHERE state = 'streaming' AND sync_state = 'sync')").Scan(&follows); err != nil {
+			t.Fatalf("look for the standby: %v", err)
+		}
+		if follows {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the standby does not follow the primary")
+		}
+	}
+}
+
 // Promote makes a standby accept writes, and waits until it does.
 func (s *Server) Promote(t testing.TB) {
 	t.Helper()
