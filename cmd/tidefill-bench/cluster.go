@@ -25,7 +25,6 @@ type cluster struct {
 	objects   *s3.Server
 	accessLog string // of the object storage
 	secrets   string // directory
-	records   *pgx.Conn
 	opened    closing.List
 }
 
@@ -100,11 +99,12 @@ func (l *environment) startCluster(ctx context.Context) (_ *cluster, err error) 
 			return nil, err
 		}
 	}
-	if c.records, err = pgx.Connect(ctx, c.metadata.URL("postgres")); err != nil {
+	records, err := pgx.Connect(ctx, c.metadata.URL("postgres"))
+	if err != nil {
 		return nil, err
 	}
-	c.opened.Add("connection", func() error { return c.records.Close(context.Background()) })
-	if _, err := c.records.Exec(ctx, "CREATE DATABASE tidefill"); err != nil {
+	defer records.Close(ctx)
+	if _, err := records.Exec(ctx, "CREATE DATABASE tidefill"); err != nil {
 		return nil, fmt.Errorf("create the database: %w", err)
 	}
 	return c, nil
@@ -129,14 +129,6 @@ func (c *cluster) settings() []string {
 		"store.cluster.objects.access_key_file=" + secret("access"),
 		"store.cluster.objects.secret_key_file=" + secret("secret"),
 	}
-}
-
-// transactions returns how many transactions of the daemons have committed. A server notes those of
-// a connection within a second.
-func (c *cluster) transactions(ctx context.Context) (n int64, err error) {
-	err = c.records.QueryRow(ctx, "SELECT xact_commit FROM pg_stat_database WHERE datname = $1",
-		c.database).Scan(&n)
-	return n, err
 }
 
 // requests counts the requests to the bucket so far, by operation.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
 )
 
 // count counts transactions and requests while a large batch runs at a rate that the upstream sets.
@@ -59,8 +61,8 @@ func (c *cluster) count(ctx context.Context) ([]figure, error) {
 }
 
 // steady runs a batch and returns the rates of transactions and lines between its first tenth and
-// its last. The server notes transactions of a connection up to some seconds late, at the
-// beginning as much as at the end.
+// its last. The daemon counts its transactions: the server notes those of a connection up to 10 s
+// late, and its own beside them.
 func (c *cluster) steady(
 	ctx context.Context, up *upstream, d *daemon, file string,
 ) (perSecond, sending float64, err error) {
@@ -76,7 +78,7 @@ func (c *cluster) steady(
 		return 0, 0, err
 	}
 	begun := time.Now()
-	before, err := c.transactions(ctx)
+	before, err := live.Transactions(ctx, d.admin)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -84,7 +86,7 @@ func (c *cluster) steady(
 		return 0, 0, err
 	}
 	span := time.Since(begun).Seconds()
-	after, err := c.transactions(ctx)
+	after, err := live.Transactions(ctx, d.admin)
 	if err != nil {
 		return 0, 0, err
 	}

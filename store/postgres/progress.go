@@ -11,7 +11,7 @@ import (
 
 // PostEvery returns the least time between two posts of a process, since each is a transaction.
 // With Redis they come as often as they change.
-func (db *DB) PostEvery() time.Duration { return time.Second }
+func (db *DB) PostEvery() time.Duration { return 2 * time.Second }
 
 // PostProgress implements [store.ProgressBoard].
 func (db *DB) PostProgress(

@@ -65,7 +65,7 @@ func (l Load) Transactions() []Class {
 		{Name: "fences", PerSecond: claims, Cost: fenceCost, Write: true},
 		{Name: "ends of chunks", PerSecond: ends, Write: true,
 			Cost: per(finishCost, finishChunkCost, chunks/ends)},
-		{Name: "posts of progress", PerSecond: p, Write: true,
+		{Name: "posts of progress", PerSecond: p / 2, Write: true,
 			Cost: per(postCost, postBatchCost, l.poolsEach())},
 		{Name: "polls", PerSecond: p / 4, Cost: pollCost},
 		{Name: "renewals of leases", PerSecond: p / (lease.Seconds() / 4), Cost: renewCost,

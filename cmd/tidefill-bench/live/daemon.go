@@ -182,3 +182,12 @@ func InFlight(ctx context.Context, admin string) (int, error) {
 	p, err := readPage(ctx, admin+"/metrics")
 	return int(p.sum("tidefill_runner_in_flight_lines")), err
 }
+
+// Transactions returns how many transactions of its database a daemon has ended.
+func Transactions(ctx context.Context, admin string) (n uint64, err error) {
+	p, err := readPage(ctx, admin+"/metrics")
+	for _, m := range p["tidefill_postgres_transaction_seconds"].GetMetric() {
+		n += m.GetHistogram().GetSampleCount()
+	}
+	return n, err
+}
