@@ -35,7 +35,7 @@ func bucket(t *testing.T, server *s3.Server) []string {
 // Daemons that share nothing but PostgreSQL and a bucket take over from each other, also while the
 // bucket is away for seconds.
 func TestChaosClusterWithABucket(t *testing.T) {
-	tr := begin(t, "3 daemons, PostgreSQL and a bucket")
+	tr := beginOnBucket(t, "3 daemons, PostgreSQL and a bucket")
 	objects := s3.Start(t)
 	set := append(clusterStore(t, postgres.Start(t)), bucket(t, objects)...)
 	n := startNodes(t, tr, 3, append(set, "dispatch.tuning.lease_ttl="+bucketLease.String())...)
@@ -105,7 +105,7 @@ func TestChaosClusterTakesOver(t *testing.T) {
 // PostgreSQL crashes and comes back, and its connections are cut, while batches run. Users get 503
 // at most, and every line has one result.
 func TestChaosClusterOutages(t *testing.T) {
-	tr := begin(t, "2 daemons, PostgreSQL killed and cut off")
+	tr := beginOnBucket(t, "2 daemons, PostgreSQL killed and cut off")
 	server := postgres.Start(t)
 	n := startNodes(t, tr, 2, clusterStore(t, server)...)
 	inputs := map[string]Lines{}

@@ -10,8 +10,9 @@
 //
 // Tests that begin with TestChaos are the fault suite. `make test` runs a short form of it, some
 // minutes in total, which checks behaviour: answers, errors, and recovery. `make chaos` runs the
-// full form, also checks the peak of memory as the kernel reports it (VmHWM, 128 MiB), and prints
-// the table "reliability". A scenario that draws at random logs its seed; -seed repeats it.
+// full form, also checks the peak of memory as the kernel reports it (VmHWM; 128 MiB, with a bucket
+// 350 MiB), and prints the table "reliability". A scenario that draws at random logs its seed;
+// -seed repeats it.
 //
 // The scenarios and their requirements:
 //

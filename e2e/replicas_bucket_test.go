@@ -57,7 +57,7 @@ func answering(fault s3.Fault) func(*s3.Server, *s3.Proxy) (heal func() error) {
 }
 
 func testBucketOutage(t *testing.T, hit func() (heal func() error), set ...string) {
-	tr := begin(t, "users while the bucket is away")
+	tr := beginOnBucket(t, "users while the bucket is away")
 	r := startReplicas(t, tr, append(set,
 		"store.cluster.objects.tuning.stall_after="+stallAfter.String())...)
 	o, inputs := r.objects(t)

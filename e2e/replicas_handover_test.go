@@ -26,7 +26,7 @@ func TestReplicasHandOver(t *testing.T) {
 }
 
 func testHandOver(t *testing.T, set ...string) {
-	tr := begin(t, "a rolling update, and leaders killed")
+	tr := beginOnBucket(t, "a rolling update, and leaders killed")
 	r := startReplicas(t, tr, set...)
 	inputs := map[string]Lines{}
 	feed := func(name string) {

@@ -53,7 +53,7 @@ func TestUsersSeeThatPostgreSQLIsAway(t *testing.T) {
 }
 
 func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set ...string) {
-	tr := begin(t, "users while PostgreSQL is away")
+	tr := beginOnBucket(t, "users while PostgreSQL is away")
 	r := startReplicas(t, tr, append(set,
 		"store.cluster.metadata.tuning.timeout="+storeTimeout.String())...)
 	o, inputs := r.objects(t)
@@ -175,7 +175,7 @@ func (r *replicas) leaderSays(t *testing.T, reason string) bool {
 // Connections to PostgreSQL are cut again and again. Users who repeat refused requests with their
 // keys get one batch for each, and never an internal error.
 func TestUsersWhileConnectionsAreCut(t *testing.T) {
-	tr := begin(t, "users while connections to PostgreSQL are cut")
+	tr := beginOnBucket(t, "users while connections to PostgreSQL are cut")
 	server := postgres.Start(t)
 	r := startReplicas(t, tr, clusterStore(t, server)...)
 	lines := NewLines("cut", "m", 3)

@@ -53,8 +53,8 @@ type reactions map[string][]time.Duration
 func (r reactions) add(what string, took time.Duration) { r[what] = append(r[what], took) }
 
 func testReactions(t *testing.T, set ...string) {
-	r := startReplicas(t, begin(t, "create, pause and cancel at a replica that does not lead"),
-		set...)
+	tr := beginOnBucket(t, "create, pause and cancel at a replica that does not lead")
+	r := startReplicas(t, tr, set...)
 	r.stub.Intercept(func(_ http.ResponseWriter, request *http.Request, body []byte) bool {
 		held := strings.Contains(string(body), "held")
 		if held {

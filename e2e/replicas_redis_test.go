@@ -13,7 +13,7 @@ import (
 // again while batches run, and every line has one result.
 func TestRedisMayBeLost(t *testing.T) {
 	server := redis.Start(t)
-	tr := begin(t, "Redis flushed, killed and suspended")
+	tr := beginOnBucket(t, "Redis flushed, killed and suspended")
 	r := startReplicas(t, tr, append(clusterStore(t, postgres.Start(t)), liveStore(server)...)...)
 	inputs := map[string]Lines{}
 	slowest := time.Duration(0)
