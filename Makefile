@@ -108,7 +108,7 @@ SCENARIOS = $(sort $(wildcard simulator/scenarios/*.yaml))
 LONG      = %/s3-diurnal.yaml %/s4-surprise.yaml %/s9-deadlines.yaml %/s10-two-pools.yaml %/s11-from-zero.yaml
 
 .PHONY: sim
-sim: build ## Simulate all scenarios with baselines and oracles, 5 seeds: hours.
+sim: build ## Simulate all scenarios with baselines and oracles, 5 seeds: hours. Continues after a stop.
 ## SIM=quick simulates those of one hour with one seed: minutes. POLICY=headroom; SIMOUT=bin/sim is the report
 ifeq ($(SIM),quick)
 	./$(BIN) simulate $(filter-out $(LONG),$(SCENARIOS)) --policy $(POLICY) --out $(SIMOUT)

@@ -30,6 +30,7 @@ var drivers = map[string]string{
 	"simulator/experiment": "it spreads runs over processors, reads files and reports " +
 		"progress",
 	"simulator/experiment/randompools": "it spreads runs over processors and keeps results",
+	"simulator/experiment/results":     "it keeps results in files",
 }
 
 // mayImport lists the packages of ours that a package may import, as docs/architecture.md has it.

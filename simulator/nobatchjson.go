@@ -14,11 +14,8 @@ type noBatchJSON struct {
 
 // MarshalJSON writes the run, for UnmarshalJSON.
 func (q NoBatch) MarshalJSON() ([]byte, error) {
-	form := noBatchJSON{Interactive: q.Interactive, GPUHours: q.GPUHours, Paid: q.Paid}
-	for _, m := range q.minutes {
-		form.Minutes = append(form.Minutes, [2]int{m.judged, m.attained})
-	}
-	return json.Marshal(form)
+	return json.Marshal(noBatchJSON{Interactive: q.Interactive, GPUHours: q.GPUHours,
+		Paid: q.Paid, Minutes: minutesJSON(q.minutes)})
 }
 
 // UnmarshalJSON reads what MarshalJSON has written.
@@ -27,9 +24,7 @@ func (q *NoBatch) UnmarshalJSON(content []byte) error {
 	if err := json.Unmarshal(content, &form); err != nil {
 		return err
 	}
-	*q = NoBatch{Interactive: form.Interactive, GPUHours: form.GPUHours, Paid: form.Paid}
-	for _, m := range form.Minutes {
-		q.minutes = append(q.minutes, minute{judged: m[0], attained: m[1]})
-	}
+	*q = NoBatch{Interactive: form.Interactive, GPUHours: form.GPUHours, Paid: form.Paid,
+		minutes: minutesOf(form.Minutes)}
 	return nil
 }

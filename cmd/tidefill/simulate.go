@@ -125,7 +125,9 @@ func (s *simulation) registerFlags(cmd *cobra.Command) {
 	flags.StringVar(&s.trace, "trace", "",
 		"read interactive traffic from this `FILE` instead of the scenario's")
 	flags.StringVar(&s.format, "format", "", "the trace's `format`: azure, mooncake or csv")
-	flags.StringVar(&s.out, "out", "", "write report.html and result.json into this `DIR`")
+	flags.StringVar(&s.out, "out", "",
+		"write report.html and result.json into this `DIR`, and keep finished runs there, so that "+
+			"a command that was stopped continues when it is repeated")
 	flags.BoolVar(&s.json, "json", false, "print the content of result.json")
 	flags.BoolVar(&s.events, "events", false,
 		"write every decision of the first policy with the first seed into events.log; needs --out")
@@ -208,6 +210,11 @@ func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.C
 		OracleRuns: s.oracleRuns, Spread: true, Timelines: s.out != "", Log: stderr}
 	if s.events {
 		c.Events = s.out
+	}
+	if s.out != "" {
+		if c.Runs, err = experiment.OpenRuns(filepath.Join(s.out, "runs")); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case s.cache != "":

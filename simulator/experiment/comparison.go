@@ -23,6 +23,8 @@ type Comparison struct {
 	OracleRuns int
 	// Cache keeps the results of oracles. Nil: they are not kept.
 	Cache *Cache
+	// Runs keeps the other runs. Nil: they are not kept.
+	Runs *Runs
 	// Spread also runs the candidates that are not baselines with the engines at the edges of the
 	// profile's confidence intervals.
 	Spread bool
@@ -124,7 +126,7 @@ func (c *Comparison) candidateJobs(
 			}
 			setup := s.with(seed, candidate.Policy)
 			setup.Outputs = outputs(s, candidate, seed)
-			into[n], err = simulator.RunBatch(setup, progress.run(ctx, s, candidate.Name))
+			into[n], err = c.Runs.runBatch(ctx, s, candidate, setup, progress)
 			return err
 		})
 	}

@@ -17,7 +17,7 @@ type progress struct {
 	out   io.Writer
 	total float64      // hours
 	done  hours        // simulated
-	saved hours        // hours that oracles could have spent and did not
+	saved hours        // hours of kept runs, and those that oracles could have spent and did not
 	name  atomic.Value // string: the run that began last
 	stop  func()       // ends the reports; may be called twice
 }
@@ -72,6 +72,9 @@ func (p *progress) run(ctx context.Context, s *Scenario, name string) simulator.
 		return ctx.Err()
 	}
 }
+
+// kept counts a run that need not be repeated.
+func (p *progress) kept(s *Scenario) { p.saved.add(s.Scenario.Horizon.Hours()) }
 
 // search follows an oracle, which calls run once for each of at most maxRuns runs. finish counts
 // the runs that it did not need as saved.

@@ -33,8 +33,8 @@ func (c *Comparison) quietJobs(progress *progress) (*quietRuns, []job) {
 		q.runs[i], q.unfit[i] = make([]simulator.NoBatch, len(c.Seeds)), make([]error, len(c.Seeds))
 		for n, seed := range c.Seeds {
 			jobs = append(jobs, func(ctx context.Context) (err error) {
-				q.runs[i][n], err = simulator.RunNoBatch(s.with(seed, c.Candidates[0].Policy),
-					progress.run(ctx, s, "no batch"))
+				setup := s.with(seed, c.Candidates[0].Policy)
+				q.runs[i][n], err = c.Runs.runNoBatch(ctx, s, setup, progress)
 				if missed := (*simulator.UnfitError)(nil); errors.As(err, &missed) {
 					q.unfit[i][n] = fmt.Errorf("seed %d: %w", seed, err)
 					q.failed.Store(true)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/experiment/results"
 	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/random"
 )
@@ -19,11 +20,11 @@ func (s *Study) oracle(ctx context.Context, pool random.Pool, record Record) (in
 }
 
 func (s *Study) searchOracle(ctx context.Context, pool random.Pool) (int64, error) {
-	key, err := keyOf(s.code, oracle.SearchVersion, s.OracleRuns, pool.Scenario, pool.Seed)
+	key, err := results.Key(s.code, oracle.SearchVersion, s.OracleRuns, pool.Scenario, pool.Seed)
 	if err != nil {
 		return 0, err
 	}
-	if stored, ok := s.oracles.get(key); ok {
+	if stored, ok := s.oracles.Get(key); ok {
 		return stored, nil
 	}
 	s.progress.at(pool.Number, "oracle G")
@@ -37,5 +38,5 @@ func (s *Study) searchOracle(ctx context.Context, pool random.Pool) (int64, erro
 		return 0, err
 	}
 	useful := int64(found.Bound.Useful)
-	return useful, s.oracles.put(key, useful)
+	return useful, s.oracles.Put(key, useful)
 }

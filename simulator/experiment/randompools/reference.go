@@ -4,17 +4,19 @@ import (
 	"context"
 
 	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/experiment/results"
 	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/random"
 )
 
 // reference returns the best static setting that is safe.
 func (s *Study) reference(ctx context.Context, pool random.Pool) (Reference, error) {
-	key, err := keyOf(s.code, pool.Scenario, pool.Seed)
+	key, err := results.Key(s.code, pool.Scenario, pool.Seed)
 	if err != nil {
 		return Reference{}, err
 	}
-	if stored, ok := s.references.get(key); ok {
+	if stored, ok := s.references.Get(key); ok {
 		return stored, nil
 	}
 	base, err := staticPolicy()
@@ -31,7 +33,13 @@ func (s *Study) reference(ctx context.Context, pool random.Pool) (Reference, err
 	if err != nil {
 		return Reference{}, err
 	}
-	return r, s.references.put(key, r)
+	return r, s.references.Put(key, r)
+}
+
+// staticPolicy returns the default configuration's policies, for references.
+func staticPolicy() (simulator.Policy, error) {
+	c, err := experiment.Configuration{}.Candidate("fixed")
+	return c.Policy, err
 }
 
 // oftenRefused is how often a line is refused in the mean where more lines harvest nothing more.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/experiment/results"
+	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/random"
 )
 
@@ -31,10 +33,10 @@ type Study struct {
 	Log            io.Writer // takes progress; nil: none
 
 	code       string // version of what is stored
-	pools      *store[storedPool]
-	references *store[Reference]
-	results    *store[Outcome]
-	oracles    *store[int64] // harvests
+	pools      *results.Store[storedPool]
+	references *results.Store[Reference]
+	outcomes   *results.Store[Outcome]
+	oracles    *results.Store[int64] // harvests
 	progress   *progress
 }
 
@@ -62,21 +64,31 @@ func (s *Study) Run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
+// codeVersion identifies the simulator and the distributions: by what eight lines on each runner do
+// to a few pools.
+func codeVersion() (string, error) {
+	policy, err := staticPolicy()
+	if err != nil {
+		return "", err
+	}
+	return results.Behaviour(oracle.StaticSetting{Lines: 8}.Policy(policy))
+}
+
 // open reads what is kept in the directory.
 func (s *Study) open() (err error) {
-	if s.code, err = probeResults(); err != nil {
+	if s.code, err = codeVersion(); err != nil {
 		return err
 	}
-	if s.pools, err = openStore[storedPool](s.Dir, "pools.jsonl"); err != nil {
+	if s.pools, err = results.Open[storedPool](s.Dir, "pools.jsonl"); err != nil {
 		return err
 	}
-	if s.references, err = openStore[Reference](s.Dir, "references.jsonl"); err != nil {
+	if s.references, err = results.Open[Reference](s.Dir, "references.jsonl"); err != nil {
 		return err
 	}
-	if s.results, err = openStore[Outcome](s.Dir, "results.jsonl"); err != nil {
+	if s.outcomes, err = results.Open[Outcome](s.Dir, "results.jsonl"); err != nil {
 		return err
 	}
-	s.oracles, err = openStore[int64](s.Dir, "oracles.jsonl")
+	s.oracles, err = results.Open[int64](s.Dir, "oracles.jsonl")
 	return err
 }
 
@@ -110,12 +122,12 @@ func (s *Study) draw(number int) (random.Pool, error) {
 	for _, t := range s.Source.Traces {
 		traces = append(traces, t.File)
 	}
-	key, err := keyOf(random.Version, s.code, s.Source.Seed, s.Source.Family.Name,
+	key, err := results.Key(random.Version, s.code, s.Source.Seed, s.Source.Family.Name,
 		s.Source.Horizon, traces, number)
 	if err != nil {
 		return random.Pool{}, err
 	}
-	if stored, ok := s.pools.get(key); ok {
+	if stored, ok := s.pools.Get(key); ok {
 		pool := stored.Pool
 		for _, t := range s.Source.Traces {
 			if t.File == pool.Scenario.Interactive.Trace {
@@ -130,7 +142,7 @@ func (s *Study) draw(number int) (random.Pool, error) {
 	}
 	stored := storedPool{pool}
 	stored.Trace = nil
-	return pool, s.pools.put(key, stored)
+	return pool, s.pools.Put(key, stored)
 }
 
 // judge runs the policy on a pool and searches for what to compare it with.
@@ -153,15 +165,15 @@ func (s *Study) judge(ctx context.Context, pool random.Pool, withOracle bool) (R
 }
 
 func (s *Study) outcome(ctx context.Context, pool random.Pool) (Outcome, error) {
-	program, err := programHash()
+	program, err := results.Program()
 	if err != nil {
 		return Outcome{}, err
 	}
-	key, err := keyOf(program, pool.Scenario, pool.Seed, s.Candidate.Policy)
+	key, err := results.Key(program, pool.Scenario, pool.Seed, s.Candidate.Policy)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if stored, ok := s.results.get(key); ok {
+	if stored, ok := s.outcomes.Get(key); ok {
 		return stored, nil
 	}
 	s.progress.at(pool.Number, s.Candidate.Name)
@@ -172,7 +184,7 @@ func (s *Study) outcome(ctx context.Context, pool random.Pool) (Outcome, error) 
 		return Outcome{}, err
 	}
 	o := newOutcome(r)
-	return o, s.results.put(key, o)
+	return o, s.outcomes.Put(key, o)
 }
 
 // until returns a progress function that ends a run with its context.

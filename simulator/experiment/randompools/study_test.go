@@ -83,37 +83,6 @@ func TestAnotherPolicyHasTheSameReference(t *testing.T) {
 	}
 }
 
-func TestALineThatWasCutOffIsIgnored(t *testing.T) {
-	dir := t.TempDir()
-	s, err := openStore[Reference](dir, "x.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.put("a", Reference{Lines: 1}); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "x.jsonl")
-	content, _ := os.ReadFile(file)
-	if err := os.WriteFile(file, append(content, `{"key":"b","val`...), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = openStore[Reference](dir, "x.jsonl"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.put("c", Reference{Lines: 3}); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = openStore[Reference](dir, "x.jsonl"); err != nil {
-		t.Fatal(err)
-	}
-	a, hasA := s.get("a")
-	_, hasB := s.get("b")
-	c, hasC := s.get("c")
-	if !hasA || hasB || !hasC || a.Lines != 1 || c.Lines != 3 {
-		t.Errorf("a %v %v, b %v, c %v %v", a, hasA, hasB, c, hasC)
-	}
-}
-
 func TestWrittenScenariosRunAlike(t *testing.T) {
 	dir := t.TempDir()
 	s := study(t, "", "fixed,per_runner=4", 1, 2, 3, 4)

@@ -1,4 +1,4 @@
-package randompools
+package results
 
 import (
 	"bufio"
@@ -12,9 +12,9 @@ import (
 	"sync"
 )
 
-// store keeps values in a file of JSON lines, by key. Processes may append to one file at a time
-// without seeing each other's lines. A nil store keeps nothing.
-type store[T any] struct {
+// Store keeps values in a file of JSON lines, by key. Processes may append to one file at a time
+// without seeing each other's lines. A nil Store keeps nothing.
+type Store[T any] struct {
 	file string
 
 	mu     sync.Mutex
@@ -27,16 +27,16 @@ type line[T any] struct {
 	Value T      `json:"value"`
 }
 
-// openStore reads the values of a file in a directory, which is created if need be. Without a
-// directory it returns nil.
-func openStore[T any](dir, name string) (*store[T], error) {
+// Open reads the values of a file in a directory, which is created if need be. Without a directory
+// it returns nil.
+func Open[T any](dir, name string) (*Store[T], error) {
 	if dir == "" {
 		return nil, nil
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	s := &store[T]{file: filepath.Join(dir, name), values: map[string]T{}}
+	s := &Store[T]{file: filepath.Join(dir, name), values: map[string]T{}}
 	in, err := os.Open(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -59,7 +59,8 @@ func openStore[T any](dir, name string) (*store[T], error) {
 	}
 }
 
-func (s *store[T]) get(key string) (value T, ok bool) {
+// Get returns the value of a key.
+func (s *Store[T]) Get(key string) (value T, ok bool) {
 	if s == nil {
 		return value, false
 	}
@@ -69,7 +70,8 @@ func (s *store[T]) get(key string) (value T, ok bool) {
 	return value, ok
 }
 
-func (s *store[T]) put(key string, value T) error {
+// Put writes the value of a key.
+func (s *Store[T]) Put(key string, value T) error {
 	if s == nil {
 		return nil
 	}

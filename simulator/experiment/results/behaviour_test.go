@@ -1,0 +1,30 @@
+package results_test
+
+import (
+	"testing"
+
+	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/experiment/results"
+)
+
+// Policies that act differently have different versions.
+func TestBehaviour(t *testing.T) {
+	version := func(policy string) string {
+		candidate, err := experiment.Configuration{}.Candidate(policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash, err := results.Behaviour(candidate.Policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hash
+	}
+	four := version("fixed,per_runner=4")
+	if again := version("fixed,per_runner=4"); again != four {
+		t.Errorf("the same policy has the versions %s and %s", four, again)
+	}
+	if other := version("fixed,per_runner=5"); other == four {
+		t.Errorf("four and five lines have the version %s", four)
+	}
+}
