@@ -18,13 +18,6 @@ type results struct {
 	attempts int64
 }
 
-// place is where a result is in its chunk's journal. Length 0: there is none.
-type place struct {
-	store.Location
-	chunk  int32
-	failed bool
-}
-
 // gather reads the journals of all chunks. It fences those that are not done first, so that no
 // other process adds to them.
 func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, error) {
@@ -48,9 +41,8 @@ func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, erro
 						rec.Line,
 						len(found.at))
 				}
-				if found.at[rec.Line].Length == 0 {
-					found.at[rec.Line] = place{Location: at, chunk: int32(
-						c.Index), failed: rec.Failed}
+				if found.at[rec.Line].none() {
+					found.at[rec.Line] = placeOf(c.Index, at, rec.Failed)
 					found.usage.Add(rec.Usage)
 					found.attempts += int64(rec.Attempts)
 					missing--

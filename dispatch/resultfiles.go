@@ -53,13 +53,13 @@ func (w *resultFiles) write(
 
 func (w *resultFiles) writeLine(ctx context.Context, line int, good, bad *resultFile) error {
 	at := w.end.found.at[line]
-	if at.Length == 0 {
+	if at.none() {
 		if w.missing = append(w.missing, uint32(line)); len(w.missing) < cap(w.missing) {
 			return nil
 		}
 		return w.listMissing(bad)
 	}
-	if at.failed { // failed and missing lines are in input order
+	if at.failed() { // failed and missing lines are in input order
 		if err := w.listMissing(bad); err != nil {
 			return err
 		}
@@ -99,16 +99,16 @@ func (w *resultFiles) close() {
 }
 
 func (w *resultFiles) copyResult(ctx context.Context, at place, good, bad *resultFile) error {
-	journal, err := w.journal(ctx, int(at.chunk))
+	journal, err := w.journal(ctx, at.chunkIndex())
 	if err != nil {
 		return err
 	}
-	if at.failed {
+	if at.failed() {
 		w.failed++
-		return journal.Copy(ctx, bad.out, at.Location)
+		return journal.Copy(ctx, bad.out, at.location())
 	}
 	w.completed++
-	return journal.Copy(ctx, good.out, at.Location)
+	return journal.Copy(ctx, good.out, at.location())
 }
 
 // leftover returns the error of lines that got no answer.
