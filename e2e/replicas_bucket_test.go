@@ -95,9 +95,9 @@ func testBucketOutage(t *testing.T, hit func() (heal func() error), set ...strin
 	c.Await(t, o.Running, 20*time.Second, func(b Batch) bool {
 		return b.WaitsFor("store_unreachable") && r.stub.InFlight() == 0
 	})
-	if !r.leaderSays(t, "store_unreachable") {
-		t.Error("no daemon that dispatches shows the reason of its pool")
-	}
+	await(t, 10*time.Second, "that a daemon shows the reason of its pool", func() bool {
+		return r.leaderSays(t, "store_unreachable")
+	})
 	sent := r.stub.Requests()
 	for name, d := range r.daemons {
 		await(t, 20*time.Second, name+" to say that the bucket is away", func() bool {
