@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/encrypt"
 )
 
@@ -29,6 +30,7 @@ type Bucket struct {
 	cfg        Config
 	opts       Options
 	core       *minio.Core
+	creds      *credentials.Credentials
 	encryption encrypt.ServerSide
 	writing    *room
 	reading    *room
@@ -44,6 +46,7 @@ func Open(ctx context.Context, cfg Config, opts Options) (*Bucket, error) {
 	b, err := open(cfg, opts)
 	if err == nil {
 		if err = b.claim(ctx); err != nil {
+			err = b.blameCredentials(err)
 			b.Close()
 		}
 	}
@@ -91,7 +94,7 @@ func open(cfg Config, opts Options) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bucket{cfg: cfg, opts: opts, core: core, encryption: encryption,
+	b := &Bucket{cfg: cfg, opts: opts, core: core, creds: creds, encryption: encryption,
 		writing: newRoom(cfg.WriteBytes), reading: newRoom(cfg.ReadBytes)}
 	background, stop := context.WithCancel(context.Background())
 	b.stop = func() {

@@ -54,6 +54,20 @@ func TestWrongSettingsAreRefusedWithARemedy(t *testing.T) {
 	}
 }
 
+func TestMissingCredentialsAreNamed(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(home, "none"))
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	c := config(t, servers.Start(t).URL)
+	c.AccessKeyFile, c.SecretKeyFile = "", ""
+	_, err := s3.Open(t.Context(), c, s3.Options{Cluster: "a"})
+	if err == nil || !strings.Contains(err.Error(), "no credentials were found: set ") {
+		t.Errorf("got %v, want what to set", err)
+	}
+}
+
 // TestAWrongClockIsNamed has the storage refuse a request because of its time.
 func TestAWrongClockIsNamed(t *testing.T) {
 	p := servers.StartProxy(t, servers.Start(t))

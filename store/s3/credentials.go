@@ -36,6 +36,21 @@ func newCredentials(cfg Config) (*credentials.Credentials, error) {
 	}), nil
 }
 
+// blameCredentials says that there are no credentials, if the storage refuses a request because it
+// has none.
+func (b *Bucket) blameCredentials(err error) error {
+	var f *failure
+	if !errors.As(err, &f) || f.status != http.StatusForbidden {
+		return err
+	}
+	found, failed := b.creds.Get()
+	if failed != nil || !found.SignerType.IsAnonymous() {
+		return err
+	}
+	return fmt.Errorf("no credentials were found: set access_key_file and secret_key_file, or "+
+		"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role: %w", err)
+}
+
 func readSecret(key, path string) (string, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
