@@ -43,7 +43,7 @@ func (b *Bucket) blameCredentials(err error) error {
 	if !errors.As(err, &f) || f.status != http.StatusForbidden {
 		return err
 	}
-	found, failed := b.creds.Get()
+	found, failed := b.creds.GetWithContext(nil)
 	if failed != nil || !found.SignerType.IsAnonymous() {
 		return err
 	}
