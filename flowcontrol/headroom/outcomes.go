@@ -19,8 +19,9 @@ type outcomes struct {
 const (
 	// If batch lines are a smaller share of the pool's requests than innocentShare, late requests
 	// are not attributed to them. The share is averaged over blameWindow, because requests that are
-	// answered now were in the pool for about that time.
-	innocentShare = 0.05
+	// answered now were in the pool for about that time. It is small: one line with a long prompt
+	// makes many short answers late.
+	innocentShare = 0.005
 	blameWindow   = 30 * time.Second
 	// lateSign is the share of late first tokens above which the brake may be applied.
 	lateSign = 0.05
