@@ -18,12 +18,13 @@ type lateBudget struct {
 const (
 	// saveFrom is the part of the budget from which on fewer lines run, and stopAt that from which
 	// on none start. Lines that run on make some more requests late.
-	saveFrom, stopAt = 1, 1.3
+	saveFrom, stopAt = 1, 1.2
 	// ahead is how much of the time to come counts, so that a single bad minute of a new pool, for
 	// which the rest of the half hour can make up, stops nothing.
 	ahead = 5 * time.Minute
-	// freeLate is how many late requests prove nothing where few requests come.
-	freeLate = 2
+	// freeLate is how many late requests prove nothing where few requests come. It is small: where
+	// a hundred requests come in half an hour, each late one is a point.
+	freeLate = 1
 )
 
 // read takes over requests, and those of them that were late because of batch work.

@@ -17,7 +17,7 @@ func TestLateBudget(t *testing.T) {
 		{"nothing seen", 0, 0, 1, 1},
 		{"few requests prove nothing", 100, 1, 1, 1},
 		{"what bounds aim at", 1e4, 30, 1, 1},
-		{"all that is allowed", 1e4, 62, 1, 1},
+		{"all that is allowed", 1e4, 60, 1, 1},
 		{"a little more", 1e4, 70, 0.2, 0.9},
 		{"more", 1e4, 90, 0, 0},
 		{"all", 1e4, 1e4, 0, 0},
@@ -81,5 +81,29 @@ func TestSpentBudgetStopsLines(t *testing.T) {
 	c.demanded, c.shared = 0, false
 	if g := grant(); g.Lines == 0 {
 		t.Errorf("the grant is %+v in a pool without users", g)
+	}
+}
+
+// One line among fifty requests may make each of them late, by a long prompt.
+func TestFewLinesAreCharged(t *testing.T) {
+	charged := func(share float64) float64 {
+		c, _ := newPool(t, nil, "r")
+		now, all, late := noon, 0.0, 0.0
+		for range 60 {
+			now = now.Add(time.Second)
+			all += 10
+			late += 1
+			c.ownShare.mean = share
+			r := flowcontrol.NoReading(flowcontrol.Gateway, now)
+			r.TTFT = flowcontrol.Attainment{Requests: all, Late: late}
+			c.readGateway(now, &r)
+		}
+		return c.budget.late
+	}
+	if got := charged(0.02); got < 10 {
+		t.Errorf("%.1f of 59 late requests are charged where one in fifty is a line", got)
+	}
+	if got := charged(0.001); got > 0 {
+		t.Errorf("%.1f late requests are charged where one in a thousand is a line", got)
 	}
 }

@@ -69,8 +69,10 @@ func (q *quiet) read(
 	}
 }
 
+// innocent returns which share of the requests may be late without being charged. A few requests of
+// a quiet time say little, so they count beside others of which the usual share was late.
 func innocent(f *fadingShare) float64 {
-	const assumed, requests = 0.001, 100
+	const assumed, requests = 0.001, 200
 	share := (f.some + assumed*requests) / (f.all + requests)
 	return share + portable.Rounded(0.5*math.Sqrt(share/(f.all+requests)))
 }
