@@ -94,6 +94,8 @@ func (o *ownFirstTokens) observe(now time.Time, ob flowcontrol.Observation) {
 	switch {
 	case ob.Kind == flowcontrol.Started && !ob.Streamed:
 		o.unseen++
+	case ob.Kind == flowcontrol.Shed: // the engine counts no first token of it
+		o.unseen = max(0, o.unseen-1)
 	case ob.Kind == flowcontrol.FirstToken && ob.Latency > 0 && len(o.seen) < mostSeen:
 		o.seen = append(o.seen, firstTokenTime{now, ob.Latency.Seconds()})
 	}

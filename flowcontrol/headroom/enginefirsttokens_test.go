@@ -50,6 +50,8 @@ func TestOwnFirstTokensAreRemoved(t *testing.T) {
 			[][]float64{{0, 0, 1, 0}, {2, 0, 0, 0}}, []float64{2, 0, 1, 0}},
 		{"not streamed", []seen{unseen, unseen},
 			[][]float64{{4, 2, 2, 0}}, []float64{3, 1.5, 1.5, 0}},
+		{"shed", []seen{unseen, unseen, {noon, flowcontrol.Observation{Kind: flowcontrol.Shed}}},
+			[][]float64{{4, 0, 0, 0}}, []float64{3, 0, 0, 0}},
 		{"all not streamed", []seen{unseen, unseen, unseen},
 			[][]float64{{2, 0, 0, 0}}, []float64{0, 0, 0, 0}},
 	} {
