@@ -50,6 +50,26 @@ func TestUnknownBursts(t *testing.T) {
 	}
 }
 
+// A tenth of the KV cache is used while it is free, although bursts have wanted all of it.
+func TestLargeBurstsLeaveAFewLines(t *testing.T) {
+	c, runners := newPool(t, func(c *flowcontrol.Config) { c.Engine.KVTokens = 100_000 }, "r")
+	r := runners[0]
+	for range 300 { // lines of 200 tokens, which hold 1,000 on average
+		c.sizes.start(900, 0, 200, 200)
+		c.sizes.answer(900, 200)
+	}
+	r.interactive.seenAt, c.kvWanted, c.began = noon, 1, noon.Add(-24*time.Hour)
+	for _, test := range []struct{ held, least, most float64 }{
+		{0, 8, 10}, {70_000, 8, 10}, {80_000, 3, 5}, {90_000, 0, 0},
+	} {
+		r.interactive.context = spread{mean: test.held}
+		if got := c.linesByKV(noon, r, c.LineMix()); got < test.least || got > test.most {
+			t.Errorf("%v lines while users hold %v tokens, want %v to %v", got, test.held,
+				test.least, test.most)
+		}
+	}
+}
+
 // A proven forecast lets more requests overflow.
 func TestOverflow(t *testing.T) {
 	c, _ := newPool(t, nil, "r")

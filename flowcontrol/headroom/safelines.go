@@ -29,6 +29,10 @@ func (c *Controller) safeLines(
 	return lines, reason
 }
 
+// lightShare is the part of the KV cache that lines may use although a burst may want it, if it is
+// free: without it, a single large burst would keep all lines away for half an hour.
+const lightShare = 0.1
+
 // unseenShare is the part of an engine's sequences and KV cache that lines may use if nothing shows
 // how much interactive requests use.
 const unseenShare = 0.5
@@ -88,7 +92,9 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	if !c.shared { // what lines hold is an estimate, and the rest of what is held is theirs
 		present, held = 0, 0
 	}
-	lines := kv.fitting(usable-c.keptFree(present, held, mix), reserve.KVDeviations)
+	free := usable - c.keptFree(present, held, mix)
+	free = max(free, min(usable-present, lightShare*capacity))
+	lines := kv.fitting(free, reserve.KVDeviations)
 	if scout := c.sizes.prompt + max(c.sizes.output, assumedOutput); lines < 1 &&
 		scout < usable-present && c.mayScout(r) {
 		return 1
