@@ -50,6 +50,16 @@ type Reference struct {
 	Harvest int64   `json:"harvest_tokens"`
 	Loss    float64 `json:"loss_points"`
 	Runs    int     `json:"runs"` // of the search
+	// Rerun is the same setting in a run with other random numbers. Nil: there is no setting, or
+	// the pool misses its objectives in that run without batch work.
+	Rerun *Rerun `json:"rerun,omitempty"`
+}
+
+// Rerun is a static setting in another run than the one for which it was chosen. The best one of a
+// run is partly the luckiest.
+type Rerun struct {
+	Harvest int64   `json:"harvest_tokens"`
+	Loss    float64 `json:"loss_points"`
 }
 
 func newRecord(p random.Pool) Record {

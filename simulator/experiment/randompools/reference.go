@@ -2,6 +2,7 @@ package randompools
 
 import (
 	"context"
+	"errors"
 
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/experiment"
@@ -12,7 +13,7 @@ import (
 
 // reference returns the best static setting that is safe.
 func (s *Study) reference(ctx context.Context, pool random.Pool) (Reference, error) {
-	key, err := results.Key(s.code, pool.Scenario, pool.Seed)
+	key, err := results.Key(s.code, "with rerun", pool.Scenario, pool.Seed)
 	if err != nil {
 		return Reference{}, err
 	}
@@ -33,7 +34,38 @@ func (s *Study) reference(ctx context.Context, pool random.Pool) (Reference, err
 	if err != nil {
 		return Reference{}, err
 	}
+	if r.Rerun, err = s.rerun(ctx, pool, r); err != nil {
+		return Reference{}, err
+	}
 	return r, s.references.Put(key, r)
+}
+
+// rerunSeeds is added to the seed of a pool for the run in which its reference is tried again.
+const rerunSeeds = 1 << 40
+
+// rerun runs a static setting with another seed than the one for which it was chosen.
+func (s *Study) rerun(ctx context.Context, pool random.Pool, r Reference) (*Rerun, error) {
+	if r.Lines == 0 {
+		return nil, nil
+	}
+	setting := oracle.StaticSetting{Lines: r.Lines, Runners: r.Runners}
+	s.progress.at(pool.Number, setting.String()+" again")
+	base, err := staticPolicy()
+	if err != nil {
+		return nil, err
+	}
+	setup := pool.Setup()
+	setup.Seed += rerunSeeds
+	setup.Policy = setting.Policy(base)
+	noBatch, err := simulator.RunNoBatch(setup, until(ctx))
+	if unfit := (*simulator.UnfitError)(nil); errors.As(err, &unfit) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	again, err := simulator.RunAgainst(noBatch, setup, until(ctx))
+	return &Rerun{Harvest: again.Batch.Useful, Loss: again.Loss}, err
 }
 
 // staticPolicy returns the default configuration's policies, for references.

@@ -55,6 +55,15 @@ type Summary struct {
 	// something there and is safe in Harvested of them.
 	NothingStatic int `json:"pools_without_safe_static_setting"`
 	Harvested     int `json:"of_those_harvested_safely"`
+	// Reruns is the number of compared pools whose static setting was run again with another seed.
+	// The figures after it are those of such runs; RerunHarvest is the geometric mean of the
+	// harvest relative to that of the run for which the setting was chosen.
+	Reruns        int     `json:"reruns_of_static_settings"`
+	RerunMeanLoss float64 `json:"rerun_mean_loss_points"`
+	RerunMaxLoss  float64 `json:"rerun_max_loss_points"`
+	RerunOver1    float64 `json:"rerun_share_above_1"`
+	RerunOver2    float64 `json:"rerun_share_above_2"`
+	RerunHarvest  float64 `json:"rerun_harvest_ratio"`
 	// WithOracle is the number of pools where oracle G harvests something and the policy is safe.
 	// OracleRatio is the geometric mean of the harvest relative to it.
 	WithOracle  int     `json:"pools_with_oracle"`
@@ -124,6 +133,7 @@ func summaryOf(records []Record) Summary {
 			count(&s.Harvested, r.safe() && r.Harvest > 0)
 		}
 	}
+	s.addReruns(records)
 	s.WithOracle = len(oracleRatios)
 	if len(oracleRatios) > 0 {
 		s.OracleRatio = simulator.GeometricMean(oracleRatios)
@@ -140,6 +150,36 @@ func summaryOf(records []Record) Summary {
 		s.SafeRatio = simulator.GeometricMean(safeRatios)
 	}
 	return s
+}
+
+// addReruns fills in what static settings did in other runs than those they were chosen for.
+func (s *Summary) addReruns(records []Record) {
+	var losses, ratios []float64
+	over1, over2 := 0.0, 0.0
+	for _, r := range records {
+		if _, known := r.ratio(); !known || r.Reference.Rerun == nil {
+			continue
+		}
+		again := r.Reference.Rerun
+		losses = append(losses, again.Loss)
+		ratios = append(ratios, max(leastRatio,
+			float64(again.Harvest)/float64(r.Reference.Harvest)))
+		if again.Loss > safeLoss {
+			over1++
+		}
+		if again.Loss > 2 {
+			over2++
+		}
+	}
+	n := float64(len(losses))
+	if s.Reruns = len(losses); n == 0 {
+		return
+	}
+	for _, loss := range losses {
+		s.RerunMeanLoss += loss / n
+	}
+	s.RerunMaxLoss, s.RerunOver1, s.RerunOver2 = slices.Max(losses), over1/n, over2/n
+	s.RerunHarvest = simulator.GeometricMean(ratios)
 }
 
 // worst is how many pools the report lists with the largest losses and the smallest harvests.

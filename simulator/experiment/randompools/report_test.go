@@ -57,3 +57,31 @@ func TestTheSummaryIsThatOfItsPools(t *testing.T) {
 		}
 	}
 }
+
+// Static settings that harvest nothing, and pools that miss their objectives by themselves in the
+// other run, are in no figure of the reruns.
+func TestTheSummaryHasRerunsOfStaticSettings(t *testing.T) {
+	again := func(r Record, harvest int64, loss float64) Record {
+		r.Reference.Rerun = &Rerun{Harvest: harvest, Loss: loss}
+		return r
+	}
+	r := Report{WithReference: true, Records: []Record{
+		again(record(1, 0, 0, 1, 100, "a"), 400, 0.5), again(record(2, 0, 0, 1, 100, "a"), 25, 4.5),
+		again(record(3, 0, 0, 1, 0, "a"), 0, 9), record(4, 0, 0, 1, 100, "a"),
+		again(record(5, 0, 0, 1, 100, "a"), 100, 1.5), again(record(6, 0, 0, 1, 100, "a"), 100, 0),
+	}}
+	r.summarize()
+	a := r.All
+	if a.Reruns != 4 || a.RerunMeanLoss != 6.5/4 || a.RerunMaxLoss != 4.5 || a.RerunOver1 != 0.5 ||
+		a.RerunOver2 != 0.25 || math.Abs(a.RerunHarvest-1) > 1e-9 {
+		t.Errorf("reruns are %+v", a)
+	}
+	var text strings.Builder
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	const want = "loss mean 1.62, worst 4.50; above 1 in 50 %, above 2 in 25 % of 4 pools; 1.000 of"
+	if !strings.Contains(text.String(), want) {
+		t.Errorf("the report lacks %q:\n%s", want, text.String())
+	}
+}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/random"
 )
 
@@ -80,6 +82,43 @@ func TestAnotherPolicyHasTheSameReference(t *testing.T) {
 	}
 	if one.Records[0].Harvest == other.Records[0].Harvest {
 		t.Error("both policies harvest the same")
+	}
+}
+
+// The setting that is best in a run is tried in another one, with other users.
+func TestReferencesRunAgainWithAnotherSeed(t *testing.T) {
+	s := study(t, "", "fixed,per_runner=4", 9)
+	r := run(t, s).Records[0].Reference
+	if r.Lines == 0 || r.Rerun == nil {
+		t.Fatalf("the reference is %+v, want a setting and its rerun", r)
+	}
+	pool, err := s.draw(9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed, want := range map[uint64]Rerun{pool.Seed: {r.Harvest, r.Loss},
+		pool.Seed + rerunSeeds: *r.Rerun} {
+		setup := pool.Setup()
+		setup.Seed = seed
+		base, err := staticPolicy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		setup.Policy = oracle.StaticSetting{Lines: r.Lines, Runners: r.Runners}.Policy(base)
+		got, err := simulator.Run(setup, func(float64) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (Rerun{got.Batch.Useful, got.Loss}) != want {
+			t.Errorf("with seed %d: %d tokens at %v, want %+v", seed, got.Batch.Useful,
+				got.Loss, want)
+		}
+	}
+	if r.Rerun.Harvest == r.Harvest {
+		t.Error("the rerun harvests to the token what the run did")
+	}
+	if r, err := s.rerun(t.Context(), pool, Reference{}); r != nil || err != nil {
+		t.Errorf("without a setting: %+v, %v", r, err)
 	}
 }
 

@@ -29,6 +29,12 @@ func (r *Report) Text(out io.Writer) error {
 		fmt.Fprintf(&b, "  no static safe    %d pools; the policy harvests safely in %d of them\n",
 			a.NothingStatic, a.Harvested)
 	}
+	if a.Reruns > 0 {
+		fmt.Fprintf(&b, "  static again      the same settings in another run: loss mean %.2f, "+
+			"worst %.2f; above 1 in %s, above 2 in %s of %d pools; %.3f of the harvest\n",
+			a.RerunMeanLoss, a.RerunMaxLoss, percent(a.RerunOver1), percent(a.RerunOver2),
+			a.Reruns, a.RerunHarvest)
+	}
 	if a.WithOracle > 0 {
 		fmt.Fprintf(&b, "  of oracle G       geometric mean %.3f of %d pools where the policy "+
 			"is safe\n", a.OracleRatio, a.WithOracle)
