@@ -122,6 +122,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	}
 	if s.iteration > 0 && r.iterations.useMetrics(now, s.period) {
 		r.iterations.fromMetrics, r.iterations.every = true, s.period
+		r.gapVariance = gapVariance(before.GapTimes, m.GapTimes)
 		c.tokenGaps(now, r, s.iterations, portable.Rounded(s.iterations*s.iteration))
 	}
 	return true
@@ -141,7 +142,7 @@ func (c *Controller) streamedGaps(now time.Time, r *runner, o flowcontrol.Observ
 	if it.rare && now.Sub(it.seenAt) <= it.silence() {
 		return // metrics show more
 	}
-	it.fromMetrics, it.every = false, 0
+	it.fromMetrics, it.every, r.gapVariance = false, 0, 0
 	c.tokenGaps(now, r, float64(o.Gaps), milliseconds(o.GapTime))
 }
 

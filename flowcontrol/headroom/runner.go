@@ -13,6 +13,7 @@ type runner struct {
 	ownFirst     ownFirstTokens
 	iterations   iterations
 	virtual      virtualAnswers
+	gapVariance  float64 // of token gaps within the last reading; 0: unknown
 	interactive  interactive
 	staleness    staleness
 	brake        brake

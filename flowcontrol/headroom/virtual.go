@@ -97,6 +97,10 @@ type virtualOutcomes struct {
 	running spread
 }
 
+// many is how many answers of a length a reading must cover for the differences between them to
+// count.
+const many = 1.5
+
 const (
 	// fewVirtual are too few to show what is usual.
 	fewVirtual    = 30
@@ -119,6 +123,15 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 		w := portable.Rounded(min(share, 3) * weight / virtualLengths)
 		late, innocent := 0.0, 0.0
 		switch {
+		case share > many && r.gapVariance > 0:
+			// Their mean hides that some met more prompts than others.
+			length := n / share
+			innocent = portable.Rounded(w * lateOfMany(length, alone, r.gapVariance, objective))
+			late = portable.Rounded(w * lateOfMany(length, mean, r.gapVariance, objective))
+			if mean > objective {
+				late = w
+			}
+			late = max(0, late-innocent)
 		case alone > objective:
 			innocent = w
 		case mean > objective:
