@@ -3,6 +3,7 @@ package headroom
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
 )
@@ -45,22 +46,26 @@ func TestGapVariance(t *testing.T) {
 // Where a reading covers many answers, some of them are late although their mean is in time: those
 // that met more prompts.
 func TestVirtualAnswersOfLongReadingsDiffer(t *testing.T) {
-	late := func(iterations, variance float64) float64 {
+	late := func(iterations, variance float64, every time.Duration) float64 {
 		c, runners := newPool(t, nil, "r") // whose objective is 100 ms
 		r := runners[0]
-		r.own.lines, r.gapVariance = 100, variance
+		r.own.lines, r.gapVariance, r.iterations.every = 100, variance, every
 		r.interactive.running.mean = 1
 		c.countVirtual(noon, r, iterations, 90, 0)
 		return c.virtual.late / max(c.virtual.requests, 1e-9)
 	}
-	if got := late(2000, 0); got != 0 {
+	if got := late(2000, 0, 30*time.Second); got != 0 {
 		t.Errorf("a share of %v is late where nothing shows that gaps differ", got)
 	}
-	even, uneven := late(2000, 10*10), late(2000, 60*60)
+	const every = 30 * time.Second
+	even, uneven := late(2000, 10*10, every), late(2000, 60*60, every)
 	if even > 0.02 || uneven < 0.05 || uneven > 0.5 {
 		t.Errorf("shares of %v and %v are late where gaps differ by 10 and by 60 ms", even, uneven)
 	}
-	if got := late(15, 60*60); got != 0 {
+	if got := late(15, 60*60, every); got != 0 {
 		t.Errorf("a share of %v is late of an answer whose iterations were all observed", got)
+	}
+	if got := late(2000, 60*60, time.Second); got != 0 {
+		t.Errorf("a share of %v is late where each second was observed", got)
 	}
 }

@@ -97,11 +97,11 @@ type virtualOutcomes struct {
 	running spread
 }
 
-// many is how many answers of a length a reading must cover for the differences between them to
-// count.
-const many = 1.5
-
 const (
+	// many is how many answers of a length a reading must cover for the differences between them to
+	// count, and longReading how long it must be: shorter ones show bursts one by one.
+	many        = 1.5
+	longReading = 2500 * time.Millisecond
 	// fewVirtual are too few to show what is usual.
 	fewVirtual    = 30
 	virtualWindow = 10 * time.Minute
@@ -123,7 +123,7 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 		w := portable.Rounded(min(share, 3) * weight / virtualLengths)
 		late, innocent := 0.0, 0.0
 		switch {
-		case share > many && r.gapVariance > 0:
+		case share > many && r.gapVariance > 0 && r.iterations.every >= longReading:
 			// Their mean hides that some met more prompts than others.
 			length := n / share
 			innocent = portable.Rounded(w * lateOfMany(length, alone, r.gapVariance, objective))
