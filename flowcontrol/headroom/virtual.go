@@ -99,9 +99,9 @@ type virtualOutcomes struct {
 
 const (
 	// many is how many answers of a length a reading must cover for the differences between them to
-	// count, and longReading how long it must be: shorter ones show bursts one by one.
+	// count, and longReading how long it must be: shorter ones show single bursts.
 	many        = 1.5
-	longReading = 2500 * time.Millisecond
+	longReading = 8 * time.Second
 	// fewVirtual are too few to show what is usual.
 	fewVirtual    = 30
 	virtualWindow = 10 * time.Minute
