@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,8 +32,12 @@ type NoBatch struct {
 	minutes []minute
 }
 
+// ErrNoRequests is the error of a run in which no interactive request is judged.
+var ErrNoRequests = errors.New("no interactive request arrives between the first and last minute, " +
+	"so there is nothing to measure; raise horizon or interactive.rate")
+
 // RunNoBatch simulates the scenario without batch work. It returns an UnfitError if a pool misses
-// its SLO even so.
+// its SLO even so, and ErrNoRequests if nobody comes.
 func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 	if err := s.Check(); err != nil {
 		return NoBatch{}, err
@@ -45,9 +50,7 @@ func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 		Paid:    sim.pools[0].paidBySlot(),
 		minutes: sim.interactive.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
-		return NoBatch{}, fmt.Errorf(
-			"%s: no interactive request arrives between the first and last minute, so there is "+
-				"nothing to measure; raise horizon or interactive.rate", s.Scenario.Name)
+		return NoBatch{}, fmt.Errorf("%s: %w", s.Scenario.Name, ErrNoRequests)
 	}
 	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
 		return NoBatch{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,

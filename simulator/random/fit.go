@@ -90,6 +90,9 @@ func (d *draft) alone(pool *Pool) (result simulator.Interactive, ok bool, err er
 	if d.rate > heavy*d.capacity && whole.Horizon > 2*aWhile {
 		d.scenario = whole.Until(aWhile)
 		result, ok, err = d.served(pool)
+		if errors.Is(err, simulator.ErrNoRequests) { // the first burst comes later
+			ok, err = true, nil
+		}
 		if d.scenario = whole; !ok || err != nil {
 			return result, false, err
 		}

@@ -50,3 +50,17 @@ func TestEverySketchIsAScenario(t *testing.T) {
 		}
 	}
 }
+
+// Bursts may be so rare that nobody comes in the first minutes of a busy pool, or in the whole run.
+// Another scenario is drawn then, and all other numbers of the seed stay usable.
+func TestPoolsWithoutRequestsAreDrawnAgain(t *testing.T) {
+	s := source(t, "any", 1201)
+	s.Horizon = 30 * time.Minute
+	pool, err := s.Draw(40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pool.NoBatch.Interactive.Requests == 0 {
+		t.Errorf("%+v has no requests", pool.Scenario.Interactive)
+	}
+}

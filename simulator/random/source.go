@@ -1,6 +1,7 @@
 package random
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -93,6 +94,9 @@ func (s Source) Draw(number int) (Pool, error) {
 		d := s.draft(number, pool.Drawn)
 		pool.Drawn++
 		ok, err := d.fit(&pool)
+		if errors.Is(err, simulator.ErrNoRequests) { // rare bursts have brought none
+			continue
+		}
 		if err != nil {
 			return Pool{}, fmt.Errorf("draw scenario %d of family %s: %w", number, s.Family.Name,
 				err)
