@@ -56,6 +56,7 @@ type Controller struct {
 	engineAnswers       engineLengths
 	gatewayShowsAnswers bool
 	engineFirst         engineFirstTokens
+	source              source        // of counts of interactive requests
 	objective           time.Duration // of first tokens; see firstObjective
 	slots               slotDemand
 	kvDemand            shares  // the part of the KV cache that interactive requests want

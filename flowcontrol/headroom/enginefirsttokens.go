@@ -9,18 +9,15 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// engineFirstTokens counts first tokens of interactive requests where no gateway does: those that
-// the engines count, without those of batch lines.
+// engineFirstTokens counts first tokens of interactive requests where no gateway does it, or not
+// without batch lines: those that the engines count, without those of batch lines.
 type engineFirstTokens struct {
-	times     firstTokenTimes // cumulative, as a gateway would count
-	changed   bool
-	source    flowcontrol.Source // of the last counts: Gateway, or Metrics
-	gateway   time.Time          // Sampled of the last reading of a gateway
-	gatewayAt time.Time          // when it came
+	times   firstTokenTimes // cumulative, as a gateway would count
+	changed bool
+	judged  firstTokenTimes // those that late was counted of
+	late    float64
+	shownAt time.Time // Sampled of the last histogram
 }
-
-// gatewayGone is how long after a gateway's last reading the engines stand in for it.
-const gatewayGone = 30 * time.Second
 
 // add adds what a runner's metrics counted between two readings, without its batch lines.
 func (e *engineFirstTokens) add(before, now *flowcontrol.Reading, own *ownFirstTokens) {
@@ -38,39 +35,37 @@ func (e *engineFirstTokens) add(before, now *flowcontrol.Reading, own *ownFirstT
 			e.times[i].Count += fresh[i].Count
 		}
 	}
+	e.shownAt = now.Sampled
 	e.changed = e.changed || fresh.count() > 0 // else there may be no users
 }
 
-// isNew reports whether counts of interactive requests are newer than the last ones. Those of two
-// sources do not continue each other.
-func (c *Controller) isNew(now time.Time, g *flowcontrol.Reading) bool {
-	e := &c.engineFirst
-	if g.Source == flowcontrol.Gateway {
-		if !g.Sampled.After(e.gateway) {
-			return false
-		}
-		e.gateway, e.gatewayAt = g.Sampled, now
+// attained returns how many first tokens there were, and how many of them exceeded a limit.
+func (e *engineFirstTokens) attained(limit, part float64) flowcontrol.Attainment {
+	var fresh firstTokenTimes
+	if e.judged == nil {
+		fresh = e.times
+	} else {
+		fresh.add(e.judged, e.times)
 	}
-	if g.Source != e.source {
-		e.source, c.outcomes.at, c.outcomes.every = g.Source, time.Time{}, 0
-		c.outcomes.ttft.known, c.outcomes.tpot.known = false, false
-		c.quiet.first.seen.known, c.quiet.each.seen.known = false, false
-		c.quiet.last, c.first.last, c.first.prompts.at = nil, nil, time.Time{}
+	e.judged = slices.Clone(e.times)
+	if len(fresh) > 0 {
+		e.late += attained(fresh, limit, part).Late
 	}
-	return c.outcomes.newer(g)
+	return flowcontrol.Attainment{Requests: e.times.count(), Late: e.late}
 }
 
-// readEngines takes over first tokens from the engines while there is no gateway.
+// readEngines takes over first tokens from the engines while they stand in for a gateway.
 func (c *Controller) readEngines(now time.Time) {
 	e := &c.engineFirst
-	if !e.changed || !e.gatewayAt.IsZero() && now.Sub(e.gatewayAt) < gatewayGone {
+	if !e.changed || !c.enginesStandIn(now) {
 		return
 	}
 	e.changed = false
 	r := flowcontrol.NoReading(flowcontrol.Metrics, now)
 	r.FirstTokenTimes = slices.Clone(e.times)
 	if c.slo.TTFT > 0 {
-		r.TTFT = flowcontrol.Estimated(r.FirstTokenTimes, c.slo.TTFT.Seconds())
+		limit := c.slo.TTFT.Seconds()
+		r.TTFT = e.attained(limit, c.first.recent.lateInBucket(limit))
 	}
 	c.readGateway(now, &r)
 }

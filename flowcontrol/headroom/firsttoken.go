@@ -11,8 +11,9 @@ import (
 // firstTokens estimates how long first tokens of interactive requests would take without batch
 // work, and from that by how much batch work may delay them.
 type firstTokens struct {
-	alone shares // relative to the objective
-	last  []flowcontrol.Bucket
+	alone  shares // relative to the objective
+	last   []flowcontrol.Bucket
+	recent recentTimes
 	// slowdown is by what factor first tokens may be delayed, by their distribution.
 	slowdown float64
 	prompts  interactivePrompts
@@ -39,6 +40,7 @@ func (f *firstTokens) read(
 	if len(before) != len(buckets) || len(before) == 0 {
 		return
 	}
+	f.recent.add(now, before, buckets)
 	f.alone.fade(now)
 	scale := portable.Rounded(objective.Seconds() * slowdown)
 	from, counted := 0.0, 0.0

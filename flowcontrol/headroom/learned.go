@@ -124,7 +124,7 @@ func (c *Controller) learned(now time.Time) learned {
 	l := learned{
 		Version: learnedVersion, Under: c.settings(),
 		Lines: min(c.lines, max(c.carried.mean, float64(c.cfg.Start))),
-		Known: c.ticked.Sub(c.began).Seconds(), Gateway: !c.engineFirst.gateway.IsZero(),
+		Known: c.ticked.Sub(c.began).Seconds(), Gateway: !c.source.gateway.IsZero(),
 		Fit: learnedFit{c.fit.factor, c.fit.covariance}, Sizes: c.sizes.learned(),
 		Alone: c.alone.iteration.value, AloneAge: c.alone.iteration.age,
 		AloneShares:   c.alone.shares.learned(now),

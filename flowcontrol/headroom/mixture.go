@@ -11,6 +11,8 @@ import (
 // period to the next, it counts more requests if more lines are answered, one for one. Changes are
 // compared, not rates, because users and lines both follow the time of day.
 type mixture struct {
+	counted   float64 // requests at the last reading
+	countedAt time.Time
 	// Of the period since readings were last compared.
 	answers, requests, seconds float64 // lines answered, requests counted
 	// Of the period before, in a second.
@@ -64,6 +66,14 @@ func (m *mixture) read(now time.Time, requests, seconds float64) {
 	m.xx += portable.Rounded(dx * dx)
 	m.xy += portable.Rounded(dx * dy)
 	m.yy += portable.Rounded(dy * dy)
+}
+
+// count takes over how many requests a reading of the gateway shows.
+func (m *mixture) count(now time.Time, g *flowcontrol.Reading) {
+	if !m.countedAt.IsZero() {
+		m.read(now, g.TTFT.Requests-m.counted, g.Sampled.Sub(m.countedAt).Seconds())
+	}
+	m.counted, m.countedAt = g.TTFT.Requests, g.Sampled
 }
 
 // withoutLines returns how many of the requests that a gateway has counted since the last reading

@@ -176,7 +176,13 @@ func (c *Controller) correct(now time.Time, r *runner, m measurement) {
 
 // readGateway updates the levels from the gateway's counts of late interactive requests.
 func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed bool) {
-	if !c.isNew(now, g) {
+	if g.Source == flowcontrol.Gateway {
+		if !c.source.newer(now, g) {
+			return false
+		}
+		c.mixture.count(now, g)
+	}
+	if !c.uses(now, g) {
 		return false
 	}
 	c.tokens.read(now, g.TokenTimes, c.addedTime())
@@ -186,8 +192,9 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	c.first.read(now, g.FirstTokenTimes, objective, slowdown)
 	ttft, since := g.TTFT, lateness{}
 	if objective > c.slo.TTFT && c.slo.TTFT > 0 {
-		ttft = flowcontrol.Estimated(g.FirstTokenTimes, objective.Seconds())
-		since = lateness{last: flowcontrol.Estimated(before, objective.Seconds()), known: true}
+		part := c.first.recent.lateInBucket(objective.Seconds())
+		ttft = attained(g.FirstTokenTimes, objective.Seconds(), part)
+		since = lateness{last: attained(before, objective.Seconds(), part), known: true}
 	}
 	if objective != c.objective {
 		c.objective, c.outcomes.ttft, c.quiet.first.seen = objective, since, since
@@ -197,10 +204,6 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	c.gatewayShowsAnswers = g.Source == flowcontrol.Gateway && len(g.AnswerLengths) > 0
 	c.answers.read(g.AnswerLengths)
 	c.quiet.read(now, g, ttft, c.slo.WithUsual().TTFT.Seconds(), c.withoutUs(now))
-	if g.Source == flowcontrol.Gateway && c.outcomes.ttft.known && c.outcomes.every > 0 {
-		c.mixture.read(now, g.TTFT.Requests-c.outcomes.ttft.last.Requests,
-			c.outcomes.every.Seconds())
-	}
 	defer func() { c.linesAnswered = 0 }()
 	if c.ownShare.mean < innocentShare {
 		// Batch lines do not cause late requests while hardly any of them run.

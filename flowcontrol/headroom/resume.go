@@ -52,7 +52,7 @@ func (c *Controller) checkResume(now time.Time) {
 		return
 	}
 	waited := now.Sub(c.resume.since)
-	gateway, shown := !c.engineFirst.gateway.IsZero(), 0
+	gateway, shown := !c.source.gateway.IsZero(), 0
 	for _, m := range c.roster.Members {
 		if c.recent(now, m.State.interactive.seenAt) {
 			shown++
