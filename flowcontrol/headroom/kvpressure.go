@@ -12,23 +12,47 @@ type kvPressure struct {
 	keep  int // lines
 	evict bool
 	until time.Time
+	// waited is whether interactive requests waited though nothing but lines held them back, by the
+	// last metrics.
+	waited bool
 }
+
+// blocks reports whether the lines of a runner keep interactive requests waiting, in two readings
+// in a row: sequences are free, requests wait, and nothing but lines runs. The request that is next
+// then needs more of the KV cache than lines leave, and the engine starts none until a line ends,
+// however short its iterations are.
+func (p *kvPressure) blocks(own *ownLoad, in *interactive, used float64, slots bool) bool {
+	before := p.waited
+	p.waited = own.lines > 0 && slots && used > halfUsed && in.waiting >= 1 &&
+		in.demand-in.waiting < 0.5
+	return p.waited && before
+}
+
+// halfUsed is the part of the KV cache that must be in use for lines to block it: with less,
+// requests wait for prompts that are being computed.
+const halfUsed = 0.5
 
 // update updates the limit from metrics. used is the share of the cache's capacity tokens that is
 // in use, preempted reports whether the engine preempted a request. mayEvict is false while
 // evictions have wasted too much.
 func (p *kvPressure) update(
-	now time.Time, own *ownLoad, used, capacity float64, preempted, mayEvict bool, cfg Tuning,
+	now time.Time, own *ownLoad, used, capacity float64, preempted, blocked, mayEvict bool,
+	cfg Tuning,
 ) {
 	limit := cfg.Reserve.KVUsed
-	if own.lines == 0 || !(used > limit) && !preempted {
+	if own.lines == 0 || !(used > limit) && !preempted && !blocked {
 		if now.After(p.until) {
-			*p = kvPressure{}
+			*p = kvPressure{waited: p.waited}
 		}
 		p.evict = false
 		return
 	}
-	next := kvPressure{keep: own.lines, until: now.Add(cfg.Brake.Hold)}
+	next := kvPressure{keep: own.lines, until: now.Add(cfg.Brake.Hold), waited: p.waited}
+	if blocked {
+		next.evict, next.keep = mayEvict, own.lines/2
+		*p = next
+		return
+	}
 	if (preempted || used > (1+limit)/2) &&
 		own.context > cfg.Brake.MinOwnShare*capacity {
 		each := max(own.context/float64(own.lines), 1)

@@ -117,7 +117,9 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 		c.kvDemand.add(asked/r.interactive.capacity(c.engine.KVTokens), r.interactive.demand+0.05)
 	}
 	if capacity := r.interactive.capacity(c.engine.KVTokens); m.KVUsed >= 0 && capacity > 0 {
-		r.kvPressure.update(now, &r.own, m.KVUsed, capacity, s.preempted,
+		slots := c.engine.MaxSeqs == 0 || m.Running < almostAll*float64(c.engine.MaxSeqs)
+		blocked := r.kvPressure.blocks(&r.own, &r.interactive, m.KVUsed, slots)
+		r.kvPressure.update(now, &r.own, m.KVUsed, capacity, s.preempted, blocked,
 			c.mayEvict(r), c.tuning)
 	}
 	if s.iteration > 0 && r.iterations.useMetrics(now, s.period) {

@@ -1,0 +1,38 @@
+package headroom
+
+import "testing"
+
+// A line that holds much of the KV cache keeps a long prompt waiting, and every request behind it,
+// while iterations are short and the cache is not full. It is evicted.
+func TestLinesThatBlockTheCacheAreEvicted(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		used             float64
+		running, waiting float64 // interactive requests
+		lines            int
+		readings         int
+		want             bool
+	}{
+		{"blocked", 0.65, 0, 30, 1, 2, true},
+		{"seen once", 0.65, 0, 30, 1, 1, false},
+		{"users run too", 0.65, 2, 30, 1, 2, false},
+		{"nobody waits", 0.65, 0, 0, 1, 2, false},
+		{"prompts are computed", 0.2, 0, 30, 1, 2, false},
+		{"no lines", 0.65, 0, 30, 0, 2, false},
+	} {
+		c, runners := newPool(t, nil, "r")
+		r := runners[0]
+		r.own.lines, r.own.context = test.lines, 3000
+		r.interactive.waiting, r.interactive.demand = test.waiting, test.running+test.waiting
+		for range test.readings {
+			blocked := r.kvPressure.blocks(&r.own, &r.interactive, test.used, true)
+			r.kvPressure.update(noon, &r.own, test.used, 8000, false, blocked, true, c.tuning)
+		}
+		if r.kvPressure.evict != test.want {
+			t.Errorf("%s: evict is %v", test.name, r.kvPressure.evict)
+		}
+		if test.want && r.kvPressure.keep != 0 {
+			t.Errorf("%s: %d lines are kept", test.name, r.kvPressure.keep)
+		}
+	}
+}
