@@ -95,7 +95,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 		return false
 	}
 	r.feed.waiting, r.feed.knownAt = max(m.Waiting, 0), m.Sampled
-	before := r.interactive.counters
+	before, seen := r.interactive.counters, r.interactive.seenAt
 	s, ok := r.interactive.read(now, m, &r.own, c.engine.KVTokens)
 	if !ok {
 		return false
@@ -110,6 +110,8 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	if c.engineAnswers.read(before.AnswerLengths, m.AnswerLengths); !c.gatewayShowsAnswers {
 		c.answers.read(c.engineAnswers.interactive())
 	}
+	r.answered.read(before.AnswerLengths, m.AnswerLengths,
+		r.own.at(m.Sampled).answered-r.own.at(seen).answered)
 	c.engineFirst.add(&before, m, &r.ownFirst)
 	if s.kvShown && r.packed == 0 {
 		asked := s.kvHeld + portable.Rounded(r.interactive.waiting*c.first.prompts.mean())

@@ -14,6 +14,7 @@ type ownLoad struct {
 	context    float64 // KV tokens that the lines hold
 	computed   float64 // prompt tokens known to be computed so far; only grows
 	output     float64 // tokens produced so far; only grows
+	answered   float64 // lines so far; only grows
 
 	latest ownSample      // after the last observation
 	past   [128]ownSample // a ring, of samples at least sampleEvery apart
@@ -29,6 +30,7 @@ type ownSample struct {
 	at                        time.Time
 	lines, context            float64
 	computed, output, waiting float64
+	answered                  float64
 }
 
 // decoding estimates how many lines have their prompts computed, for prompts of that mean length.
@@ -54,6 +56,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 		l.output += decoded
 	case flowcontrol.Answered:
 		l.context -= float64(o.PromptTokens + o.OutputTokens)
+		l.answered++
 	case flowcontrol.Shed, flowcontrol.Broken, flowcontrol.Evicted:
 		l.context -= sizes.prompt
 	}
@@ -66,7 +69,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	}
 	l.latest = ownSample{
 		at: now, lines: float64(l.lines), context: l.context, computed: l.computed,
-		output:  l.output,
+		output: l.output, answered: l.answered,
 		waiting: float64(l.prefilling) / max(sizes.compute, 1),
 	}
 	if now.Sub(l.past[l.last].at) >= sampleEvery {

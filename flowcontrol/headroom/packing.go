@@ -38,6 +38,9 @@ const (
 	packSign = 40 * time.Second
 	// visitWindow is how far back the interactive requests on a packed runner are averaged.
 	visitWindow = 10 * time.Second
+	// fewUsers is how many interactive requests may always run on a runner that begins to be
+	// filled.
+	fewUsers = 0.5
 	// rounding is how many interactive requests may be an error of our own count.
 	rounding = 0.02
 	// firstPause is how long nothing is tried after the router did not avoid a runner; it doubles
@@ -55,7 +58,7 @@ func (c *Controller) updatePacking(now time.Time, dt time.Duration) {
 	case p.runners > 0 && !c.mixture.mixed() && c.outcomes.harm(c.quiet.tpot()+c.quiet.ttft()):
 		p.giveUp(now, p.runners-1)
 	case now.Sub(p.changed) >= packEvery && !now.Before(p.until):
-		if best := c.bestPacked(); best > p.runners && c.lastIsAvoided() {
+		if best := c.bestPacked(); best > p.runners && c.lastIsAvoided() && c.mayTry() {
 			p.runners, p.changed = p.runners+1, now
 		} else if best < p.runners {
 			p.runners, p.changed = p.runners-1, now
@@ -67,7 +70,7 @@ func (c *Controller) updatePacking(now time.Time, dt time.Duration) {
 	}
 	mean /= float64(len(c.roster.Members))
 	for i, m := range c.roster.Members {
-		if r := m.State; i >= p.runners || !c.pack(now, dt, r, portable.Rounded(avoided*mean)) {
+		if r := m.State; i >= p.runners || !c.pack(now, dt, r, mean) {
 			r.packed = 0
 			if i < p.runners {
 				p.giveUp(now, i)
@@ -83,6 +86,16 @@ func (c *Controller) lastIsAvoided() bool {
 	return n == 0 || c.roster.Members[n-1].State.avoided
 }
 
+// mayTry reports whether the next runner may be filled. As long as it is not known that the router
+// avoids a full one, the requests that run there are at stake: they must be few, or few of all.
+func (c *Controller) mayTry() bool {
+	if c.packing.runners > 0 {
+		return true
+	}
+	few := max(fewUsers, portable.Rounded(c.slo.Late*c.budget.requests)/2)
+	return c.roster.Members[0].State.interactive.running.mean <= few
+}
+
 // giveUp leaves some runners packed, and no more for a while.
 func (p *packing) giveUp(now time.Time, runners int) {
 	p.runners, p.changed = runners, now
@@ -90,11 +103,12 @@ func (p *packing) giveUp(now time.Time, runners int) {
 	p.until = now.Add(p.pause)
 }
 
-// pack lets the lines of a packed runner grow. few is how many interactive requests a runner has
-// that the router avoids. It returns false if this one is not avoided.
-func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float64) bool {
+// pack lets the lines of a packed runner grow. mean is how many interactive requests a runner of
+// the pool has. It returns false if this one is not avoided.
+func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, mean float64) bool {
 	if r.packed == 0 {
 		r.packed, r.packedAt, r.visits = max(c.lines, 1), now, spread{}
+		c.beginStay(r)
 		if c.resume.until.After(now) {
 			r.packedAt = c.resume.until // until then it is not meant to be full
 		}
@@ -102,7 +116,13 @@ func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, few float6
 	r.visits.add(now, visitWindow, r.interactive.running.mean)
 	filling := now.Sub(r.packedAt)
 	visits := r.visits.mean - rounding
-	if r.avoided = visits <= few; !r.avoided {
+	came := c.stay(r)
+	if came.known && came.visited() {
+		return false
+	}
+	few := portable.Rounded(avoided * mean)
+	r.avoided = visits <= few && (!came.known || came.avoided())
+	if visits > few {
 		switch { // it takes lines to be avoided
 		case filling > packSign && visits > 3*few:
 			return false

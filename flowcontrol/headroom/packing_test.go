@@ -20,7 +20,7 @@ func newRouted(t *testing.T, avoids bool) *routed {
 	c, runners := newPool(t, func(c *flowcontrol.Config) { c.Engine.KVTokens = 4_000_000 },
 		"a", "b", "c", "d")
 	p := &routed{c, runners, noon, avoids}
-	c.outcomes.at, c.lines = noon, 4
+	c.outcomes.at, c.lines, c.budget.requests = noon, 4, 5000
 	for range 200 { // lines of long answers
 		c.sizes.start(50, 0, 500, 500)
 		c.sizes.answer(50, 500)

@@ -29,6 +29,8 @@ type runner struct {
 	extra    float64 // makes the lines by feedback a whole number
 	computed float64 // own.computed at the last second
 
+	answered visits
+	stay     stay
 	packedAt time.Time
 	visits   spread  // interactive requests while it is packed
 	avoided  bool    // by the router

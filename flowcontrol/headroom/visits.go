@@ -1,0 +1,67 @@
+package headroom
+
+import "github.com/tidefill/tidefill/flowcontrol"
+
+// visits counts the interactive requests that a runner has answered: the answers that its metrics
+// count, less those of batch lines. A gauge of running requests misses short ones between two
+// readings.
+type visits struct {
+	shown bool    // metrics count answers
+	count float64 // may be off by a few, since lines are known to be answered a moment later
+}
+
+// read takes over the histograms of answers of two readings in a row. ours is how many batch lines
+// were answered between them.
+func (v *visits) read(before, now []flowcontrol.Bucket, ours float64) {
+	last := len(now) - 1
+	v.shown = last >= 0
+	if !v.shown || len(before) != len(now) || now[last].Count < before[last].Count {
+		return
+	}
+	v.count += now[last].Count - before[last].Count - ours
+}
+
+// stay is how many interactive requests came to a packed runner since it is packed, and how many
+// would have come if the router had spread all of them evenly.
+type stay struct {
+	known         bool
+	came, even    float64
+	own, everyone float64 // counts at the start
+}
+
+const (
+	// fewExpected is how many requests would have to come evenly for those that came to prove that
+	// a runner is avoided.
+	fewExpected = 4
+	// doubtful is how many may have come by mistake of our count, or before the runner was full.
+	doubtful = 3
+)
+
+// stay returns what came to a packed runner.
+func (c *Controller) stay(r *runner) stay {
+	s := r.stay
+	all, known := 0.0, true
+	for _, m := range c.roster.Members {
+		all += m.State.answered.count
+		known = known && m.State.answered.shown
+	}
+	s.known = known
+	s.came = r.answered.count - s.own
+	s.even = (all - s.everyone) / float64(len(c.roster.Members))
+	return s
+}
+
+// begin starts to count.
+func (c *Controller) beginStay(r *runner) {
+	r.stay = stay{}
+	now := c.stay(r)
+	r.stay = stay{own: now.came, everyone: now.even * float64(len(c.roster.Members))}
+}
+
+// avoided reports whether requests have shown that the router avoids the runner.
+func (s stay) avoided() bool {
+	return s.even >= fewExpected && s.came <= avoided*s.even
+}
+
+// visited reports whether they have shown that it does not.
+func (s stay) visited() bool { return s.came >= doubtful+s.even/2 }
