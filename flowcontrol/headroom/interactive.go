@@ -29,6 +29,10 @@ func newInteractive(window time.Duration) interactive {
 	return interactive{kvPeak: peak{window: window}}
 }
 
+// fewGaps is the part of the token gaps that those of users must have. Otherwise those of lines
+// with short answers, which are counted a moment earlier or later, hide them.
+const fewGaps = 0.5
+
 // busyTokens is how many output tokens of batch lines an engine's counters must show.
 const busyTokens = 32
 
@@ -46,10 +50,12 @@ type shown struct {
 }
 
 // read updates the estimate from metrics of the engine. configured is the capacity of the KV cache
-// in tokens, used if the metrics do not report it. It returns false if the metrics have not
-// changed, because their source then reports old values.
+// in tokens, used if the metrics do not report it. alone is how long an iteration takes at least:
+// lines with short answers decode in short iterations, between prompts, so their gaps say nothing
+// about those of users. It returns false if the metrics have not changed, because their source then
+// reports old values.
 func (in *interactive) read(
-	now time.Time, m *flowcontrol.Reading, own *ownLoad, configured int,
+	now time.Time, m *flowcontrol.Reading, own *ownLoad, configured int, alone float64,
 ) (s shown, ok bool) {
 	if !m.Sampled.After(in.seenAt) {
 		return s, false
@@ -94,6 +100,11 @@ func (in *interactive) read(
 		in.promptRate.add(m.Sampled, window, max(0, computed-(then.computed-past.computed))/seconds)
 	}
 	gaps, took := m.TokenGaps-before.TokenGaps, 1000*(m.TokenGapTime-before.TokenGapTime)
+	if ours := then.shortGaps - past.shortGaps; ours > 0 && gaps-ours > fewGaps*gaps {
+		mean, lines := took/gaps, max(1, (then.lines+past.lines)/2)
+		each := min(mean, mean-portable.Rounded((mean-alone)/lines))
+		gaps, took = gaps-ours, took-portable.Rounded(ours*each)
+	}
 	if !at.IsZero() && gaps > 0 && took > 0 {
 		s.period = m.Sampled.Sub(at)
 		s.iteration = took / gaps

@@ -15,6 +15,7 @@ type ownLoad struct {
 	computed   float64 // prompt tokens known to be computed so far; only grows
 	output     float64 // tokens produced so far; only grows
 	answered   float64 // lines so far; only grows
+	shortGaps  float64 // token gaps of the short answers so far; only grows
 
 	latest ownSample      // after the last observation
 	past   [128]ownSample // a ring, of samples at least sampleEvery apart
@@ -30,7 +31,7 @@ type ownSample struct {
 	at                        time.Time
 	lines, context            float64
 	computed, output, waiting float64
-	answered                  float64
+	answered, shortGaps       float64
 }
 
 // decoding estimates how many lines have their prompts computed, for prompts of that mean length.
@@ -57,6 +58,9 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	case flowcontrol.Answered:
 		l.context -= float64(o.PromptTokens + o.OutputTokens)
 		l.answered++
+		if o.OutputTokens < fewOutput {
+			l.shortGaps += float64(max(0, o.OutputTokens-1))
+		}
 	case flowcontrol.Shed, flowcontrol.Broken, flowcontrol.Evicted:
 		l.context -= sizes.prompt
 	}
@@ -69,7 +73,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	}
 	l.latest = ownSample{
 		at: now, lines: float64(l.lines), context: l.context, computed: l.computed,
-		output: l.output, answered: l.answered,
+		output: l.output, answered: l.answered, shortGaps: l.shortGaps,
 		waiting: float64(l.prefilling) / max(sizes.compute, 1),
 	}
 	if now.Sub(l.past[l.last].at) >= sampleEvery {
