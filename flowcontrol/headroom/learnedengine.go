@@ -57,19 +57,20 @@ func positive(m [3][3]float64) bool {
 // learnedSizes are the sizes of batch lines.
 type learnedSizes struct {
 	Prompt, Output, Compute, Expected, LatestPrompt, LatestOutput, LatestLong, Context,
-	Square float64
+	Square, ComputeSquare float64
 	Started, Seen, Answers int
 }
 
 func (l *learnedSizes) valid() bool {
 	return within(0, mostFigure, l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt,
-		l.LatestOutput, l.LatestLong, l.Context) && within(0, mostFigure*mostFigure, l.Square) &&
+		l.LatestOutput, l.LatestLong, l.Context) &&
+		within(0, mostFigure*mostFigure, l.Square, l.ComputeSquare) &&
 		within(0, mostFigure, float64(l.Started), float64(l.Seen), float64(l.Answers))
 }
 
 func (s *lineSizes) learned() learnedSizes {
 	return learnedSizes{s.prompt, s.output, s.compute, s.expected, s.latestPrompt, s.latestOutput,
-		s.latestLong, s.context, s.square, s.started, s.seen, s.answers}
+		s.latestLong, s.context, s.square, s.computeSquare, s.started, s.seen, s.answers}
 }
 
 func (s *lineSizes) learn(l learnedSizes, trust float64) {
@@ -79,5 +80,7 @@ func (s *lineSizes) learn(l learnedSizes, trust float64) {
 		return
 	}
 	*s = lineSizes{l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt, l.LatestOutput,
-		l.LatestLong, l.Context, l.Square, started, seen, few(l.Answers)}
+		l.LatestLong, l.Context, l.Square,
+		max(l.ComputeSquare, portable.Rounded(l.Compute*l.Compute)),
+		started, seen, few(l.Answers)}
 }

@@ -21,6 +21,8 @@ type lineSizes struct {
 	// context is how many tokens a line holds on average, over the lines that run at one time. Long
 	// lines have a larger weight there than in all lines. square is the mean of its square.
 	context, square float64
+	// computeSquare is the mean of the square of compute.
+	computeSquare float64
 
 	started, seen int // within the means
 	answers       int // in total
@@ -58,12 +60,23 @@ func (s *lineSizes) start(prompt, cached, output, long int) {
 	}
 	s.started = min(s.started+1, sizesWindow)
 	s.prompt += (float64(prompt) - s.prompt) / float64(s.started)
-	s.compute += (float64(max(1, prompt-cached)) - s.compute) / float64(s.started)
+	compute := float64(max(1, prompt-cached))
+	s.compute += (compute - s.compute) / float64(s.started)
+	s.computeSquare += (portable.Rounded(compute*compute) - s.computeSquare) / float64(s.started)
 	s.expected += (float64(output) - s.expected) / float64(s.started)
 	few := float64(min(s.started, latestWindow))
-	s.latestPrompt += (float64(max(1, prompt-cached)) - s.latestPrompt) / few
+	s.latestPrompt += (compute - s.latestPrompt) / few
 	s.latestOutput += (float64(output) - s.latestOutput) / few
 	s.latestLong += (float64(long) - s.latestLong) / few
+}
+
+// longPrompts returns how many times as long as the mean the prompt is whose tokens are computed at
+// a time: long ones take more of it.
+func (s *lineSizes) longPrompts() float64 {
+	if s.compute <= 0 {
+		return 1
+	}
+	return max(1, s.computeSquare/portable.Rounded(s.compute*s.compute))
 }
 
 // answer adds an answered line.

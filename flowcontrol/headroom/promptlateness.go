@@ -15,8 +15,10 @@ type promptLoad struct {
 
 func (c *Controller) promptLoad() promptLoad {
 	token := c.fit.perToken()
-	return promptLoad{cost: c.promptCost(), added: portable.Rounded(c.sizes.compute * token),
-		most: portable.Rounded(c.chunk() * token)}
+	long := c.sizes.longPrompts()
+	return promptLoad{cost: portable.Rounded(long * c.promptCost()),
+		added: portable.Rounded(long * c.sizes.compute * token),
+		most:  portable.Rounded(c.chunk() * token)}
 }
 
 // lateByPrompts returns which share of interactive answers is expected to be late because prompts

@@ -121,3 +121,21 @@ func TestPartByTokenTimes(t *testing.T) {
 		t.Errorf("the part is %v by the cost model, want %v", c.partByTokenTimes(0.002), want)
 	}
 }
+
+// A part of the time that long prompts take makes more answers late than the same part of short
+// ones, although the mean is the same.
+func TestLongPromptsMakeMoreAnswersLate(t *testing.T) {
+	late := func(prompts ...int) float64 {
+		c, _ := newPool(t, nil, "r")
+		for range 50 {
+			for _, n := range prompts {
+				c.sizes.start(n, 0, 10, 10)
+			}
+		}
+		return c.answers.lateByPrompts(0.05, c.promptLoad(), 60, 80)
+	}
+	same, mixed := late(1000, 1000), late(100, 1900)
+	if mixed < 1.2*same {
+		t.Errorf("%.4f late with prompts of 100 and 1,900 tokens, %.4f with 1,000", mixed, same)
+	}
+}
