@@ -33,8 +33,8 @@ type NoBatch struct {
 }
 
 // ErrNoRequests is the error of a run in which no interactive request is judged.
-var ErrNoRequests = errors.New("no interactive request arrives between the first and last minute, " +
-	"so there is nothing to measure; raise horizon or interactive.rate")
+var ErrNoRequests = errors.New("no interactive request arrives between the first and last " +
+	"minute, so there is nothing to measure; raise horizon or interactive.rate")
 
 // RunNoBatch simulates the scenario without batch work. It returns an UnfitError if a pool misses
 // its SLO even so, and ErrNoRequests if nobody comes.
