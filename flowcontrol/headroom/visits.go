@@ -1,6 +1,9 @@
 package headroom
 
-import "github.com/tidefill/tidefill/flowcontrol"
+import (
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
 
 // visits counts the interactive requests that a runner has answered: the answers that its metrics
 // count, less those of batch lines. A gauge of running requests misses short ones between two
@@ -26,6 +29,7 @@ func (v *visits) read(before, now []flowcontrol.Bucket, ours float64) {
 type stay struct {
 	known         bool
 	came, even    float64
+	most          float64 // how many may come if all that do are late
 	own, everyone float64 // counts at the start
 }
 
@@ -35,6 +39,9 @@ const (
 	fewExpected = 4
 	// doubtful is how many may have come by mistake of our count, or before the runner was full.
 	doubtful = 3
+	// mostVisits is how many times slo.late of all requests may come to packed runners: those that
+	// come while it is nearly empty are in time.
+	mostVisits = 4
 )
 
 // stay returns what came to a packed runner.
@@ -47,6 +54,7 @@ func (c *Controller) stay(r *runner) stay {
 	}
 	s.known = known
 	s.came = r.answered.count - s.own
+	s.most = mostVisits * portable.Rounded(c.slo.Late*(all-s.everyone))
 	s.even = (all - s.everyone) / float64(len(c.roster.Members))
 	return s
 }
@@ -64,4 +72,4 @@ func (s stay) avoided() bool {
 }
 
 // visited reports whether they have shown that it does not.
-func (s stay) visited() bool { return s.came >= doubtful+s.even/2 }
+func (s stay) visited() bool { return s.came >= doubtful+min(s.even/2, s.most) }

@@ -55,3 +55,21 @@ func TestBusyRunnersAreNotFilled(t *testing.T) {
 		t.Errorf("%d runners are filled beside ten users of 500", p.packing.runners)
 	}
 }
+
+// Where a few of many users come to a full runner, those few are late, so it counts as visited.
+func TestFewOfManyAreVisits(t *testing.T) {
+	for _, test := range []struct {
+		came float64
+		want bool
+	}{{40, true}, {20, false}} {
+		c, runners := newPool(t, nil, "a", "b")
+		for _, r := range runners {
+			r.answered.shown = true
+		}
+		c.beginStay(runners[0])
+		runners[0].answered.count, runners[1].answered.count = test.came, 1000
+		if s := c.stay(runners[0]); s.visited() != test.want {
+			t.Errorf("%v of %v users came: visited is %v", test.came, 2*s.even, s.visited())
+		}
+	}
+}
