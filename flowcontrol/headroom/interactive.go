@@ -31,7 +31,7 @@ func newInteractive(window time.Duration) interactive {
 
 // fewGaps is the part of the token gaps that those of users must have. Otherwise those of lines
 // with short answers, which are counted a moment earlier or later, hide them.
-const fewGaps = 0.5
+const fewGaps = 0.2
 
 // busyTokens is how many output tokens of batch lines an engine's counters must show.
 const busyTokens = 32
