@@ -18,19 +18,21 @@ type kvPressure struct {
 }
 
 // blocks reports whether the lines of a runner keep interactive requests waiting, in two readings
-// in a row: sequences are free, requests wait, and nothing but lines runs. The request that is next
-// then needs more of the KV cache than lines leave, and the engine starts none until a line ends,
-// however short its iterations are.
-func (p *kvPressure) blocks(own *ownLoad, in *interactive, used float64, slots bool) bool {
+// in a row: sequences are free, requests wait, and nothing but lines runs, or they hold a quarter
+// of the KV cache. The request that is next then needs more of it than lines leave, and the engine
+// starts none until a line ends, however short its iterations are. used and held are the shares of
+// the cache that all requests use and that lines hold.
+func (p *kvPressure) blocks(own *ownLoad, in *interactive, used, held float64, slots bool) bool {
 	before := p.waited
 	p.waited = own.lines > 0 && slots && used > halfUsed && in.waiting >= 1 &&
-		in.demand-in.waiting < 0.5
+		(in.demand-in.waiting < 0.5 || held > quarter)
 	return p.waited && before
 }
 
 // halfUsed is the part of the KV cache that must be in use for lines to block it: with less,
-// requests wait for prompts that are being computed.
-const halfUsed = 0.5
+// requests wait for prompts that are being computed. quarter is the part that lines must hold if
+// others run too.
+const halfUsed, quarter = 0.5, 0.25
 
 // update updates the limit from metrics. used is the share of the cache's capacity tokens that is
 // in use, preempted reports whether the engine preempted a request. mayEvict is false while

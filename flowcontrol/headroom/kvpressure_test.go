@@ -9,23 +9,26 @@ func TestLinesThatBlockTheCacheAreEvicted(t *testing.T) {
 		name             string
 		used             float64
 		running, waiting float64 // interactive requests
+		held             float64
 		lines            int
 		readings         int
 		want             bool
 	}{
-		{"blocked", 0.65, 0, 30, 1, 2, true},
-		{"seen once", 0.65, 0, 30, 1, 1, false},
-		{"users run too", 0.65, 2, 30, 1, 2, false},
-		{"nobody waits", 0.65, 0, 0, 1, 2, false},
-		{"prompts are computed", 0.2, 0, 30, 1, 2, false},
-		{"no lines", 0.65, 0, 30, 0, 2, false},
+		{"blocked", 0.65, 0, 30, 0, 1, 2, true},
+		{"seen once", 0.65, 0, 30, 0, 1, 1, false},
+		{"users run too", 0.65, 2, 30, 0.1, 1, 2, false},
+		{"beside users", 0.65, 2, 30, 0.5, 1, 2, true},
+		{"nobody waits", 0.65, 0, 0, 0.5, 1, 2, false},
+		{"prompts are computed", 0.2, 0, 30, 0, 1, 2, false},
+		{"no lines", 0.65, 0, 30, 0, 0, 2, false},
 	} {
 		c, runners := newPool(t, nil, "r")
 		r := runners[0]
 		r.own.lines, r.own.context = test.lines, 3000
 		r.interactive.waiting, r.interactive.demand = test.waiting, test.running+test.waiting
 		for range test.readings {
-			blocked := r.kvPressure.blocks(&r.own, &r.interactive, test.used, true)
+			blocked := r.kvPressure.blocks(&r.own, &r.interactive, test.used, test.held,
+				true)
 			r.kvPressure.update(noon, &r.own, test.used, 8000, false, blocked, true, c.tuning)
 		}
 		if r.kvPressure.evict != test.want {

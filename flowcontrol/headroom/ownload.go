@@ -17,6 +17,9 @@ type ownLoad struct {
 	answered   float64 // lines so far; only grows
 	shortGaps  float64 // token gaps of the short answers so far; only grows
 
+	born float64 // the sum of the seconds at which its lines started, after the first of all
+	zero time.Time
+
 	latest ownSample      // after the last observation
 	past   [128]ownSample // a ring, of samples at least sampleEvery apart
 	last   int
@@ -42,6 +45,7 @@ func (l *ownLoad) decoding(prompt float64) float64 {
 // observe updates the load by an observation of the runner.
 func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineSizes) {
 	before := l.prefilling
+	l.age(now, o)
 	switch o.Kind {
 	case flowcontrol.Started:
 		before += o.PromptTokens - o.CachedTokens
@@ -80,6 +84,35 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 		l.last = (l.last + 1) % len(l.past)
 		l.past[l.last] = l.latest
 	}
+}
+
+// age follows how long lines have run.
+func (l *ownLoad) age(now time.Time, o flowcontrol.Observation) {
+	if l.zero.IsZero() {
+		l.zero = now
+	}
+	at := now.Sub(l.zero).Seconds()
+	switch o.Kind {
+	case flowcontrol.Started:
+		l.born += at
+	case flowcontrol.Answered, flowcontrol.Evicted:
+		l.born -= at - o.Latency.Seconds()
+	case flowcontrol.Shed: // at once
+		l.born -= at
+	case flowcontrol.Broken: // nothing says which
+		l.born -= l.born / max(float64(l.lines), 1)
+	}
+	if o.InFlight == 0 {
+		l.born = 0
+	}
+}
+
+// held estimates how many KV tokens the lines hold by how long they have run, for prompts and
+// iterations of that mean. Without streams, context lacks what they have produced.
+func (l *ownLoad) held(now time.Time, prompt, iteration float64) float64 {
+	lines := float64(l.lines)
+	ages := portable.Rounded(lines*now.Sub(l.zero).Seconds()) - l.born
+	return max(l.context, portable.Rounded(lines*prompt)+max(0, 1000*ages/max(iteration, 1)))
 }
 
 // at returns the load at an instant, to be subtracted from what metrics showed then; the oldest

@@ -48,3 +48,39 @@ func TestShortLinesAreGone(t *testing.T) {
 		t.Errorf("%v lines with %v tokens seconds after the last", is.lines, is.context)
 	}
 }
+
+// Without streams, what lines hold follows from how long they have run; lines that ended hold
+// nothing, whatever ended them.
+func TestAgesShowWhatLinesHold(t *testing.T) {
+	own, sizes, now, lines := ownLoad{}, lineSizes{}, noon, 0
+	sizes.start(50, 0, 5, 5)
+	see := func(kind flowcontrol.Kind, ran time.Duration) {
+		if kind == flowcontrol.Started {
+			lines++
+		} else {
+			lines--
+		}
+		own.observe(now, flowcontrol.Observation{Kind: kind, InFlight: lines, PromptTokens: 50,
+			OutputTokens: 5, Latency: ran}, &sizes)
+	}
+	held := func() float64 { return own.held(now, 50, 20) }
+	see(flowcontrol.Started, 0)
+	now = now.Add(time.Minute)
+	if got := held(); !near(got, 3050) {
+		t.Errorf("a line of a minute holds %v tokens, want 3,050", got)
+	}
+	see(flowcontrol.Started, 0)
+	see(flowcontrol.Started, 0)
+	see(flowcontrol.Shed, 0)
+	if got := held(); !near(got, 3100) {
+		t.Errorf("with another that has just started %v, want 3,100", got)
+	}
+	see(flowcontrol.Evicted, time.Minute)
+	if got := held(); !near(got, 50) {
+		t.Errorf("the younger one holds %v, want 50", got)
+	}
+	now = now.Add(time.Second)
+	if see(flowcontrol.Broken, 0); held() != 0 {
+		t.Errorf("no line holds %v", held())
+	}
+}
