@@ -99,8 +99,10 @@ func (in *interactive) read(
 		seconds := m.Sampled.Sub(at).Seconds()
 		in.promptRate.add(m.Sampled, window, max(0, computed-(then.computed-past.computed))/seconds)
 	}
-	gaps, took := m.TokenGaps-before.TokenGaps, 1000*(m.TokenGapTime-before.TokenGapTime)
-	if ours := then.shortGaps - past.shortGaps; ours > 0 && gaps-ours > fewGaps*gaps {
+	gaps, took := m.TokenGaps-before.TokenGaps,
+		portable.Rounded(1000*(m.TokenGapTime-before.TokenGapTime))
+	ours := then.shortGaps - past.shortGaps
+	if ours > 0 && gaps-ours > portable.Rounded(fewGaps*gaps) {
 		mean, lines := took/gaps, max(1, (then.lines+past.lines)/2)
 		each := min(mean, mean-portable.Rounded((mean-alone)/lines))
 		gaps, took = gaps-ours, took-portable.Rounded(ours*each)

@@ -42,7 +42,7 @@ func (r *recentTimes) lateInBucket(limit float64) float64 {
 				return (b.Upper - limit) / (b.Upper - from)
 			}
 			part := (limit - from) / (b.Upper - from)
-			above := left * portable.Exp(part*portable.Log(right/left))
+			above := portable.Rounded(left * portable.Exp(part*portable.Log(right/left)))
 			return min(1, max(0, (above-right)/(left-right)))
 		}
 		from, below = b.Upper, b.Count
