@@ -50,8 +50,8 @@ func (p *kvPressure) update(
 		return
 	}
 	next := kvPressure{keep: own.lines, until: now.Add(cfg.Brake.Hold), waited: p.waited}
-	if blocked {
-		next.evict, next.keep = mayEvict, own.lines/2
+	if blocked { // whatever that wastes: nobody is served otherwise
+		next.evict, next.keep = true, own.lines/2
 		*p = next
 		return
 	}

@@ -29,7 +29,7 @@ func TestLinesThatBlockTheCacheAreEvicted(t *testing.T) {
 		for range test.readings {
 			blocked := r.kvPressure.blocks(&r.own, &r.interactive, test.used, test.held,
 				true)
-			r.kvPressure.update(noon, &r.own, test.used, 8000, false, blocked, true, c.tuning)
+			r.kvPressure.update(noon, &r.own, test.used, 8000, false, blocked, false, c.tuning)
 		}
 		if r.kvPressure.evict != test.want {
 			t.Errorf("%s: evict is %v", test.name, r.kvPressure.evict)
