@@ -44,7 +44,7 @@ const (
 	mostVisits = 4
 )
 
-// stay returns what came to a packed runner.
+// stay returns what came to a packed runner since then.
 func (c *Controller) stay(r *runner) stay {
 	s := r.stay
 	all, known := 0.0, true
@@ -59,7 +59,7 @@ func (c *Controller) stay(r *runner) stay {
 	return s
 }
 
-// begin starts to count.
+// beginStay starts to count what comes to a runner that is packed now.
 func (c *Controller) beginStay(r *runner) {
 	r.stay = stay{}
 	now := c.stay(r)
