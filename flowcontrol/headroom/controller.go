@@ -68,6 +68,8 @@ type Controller struct {
 	// promptShare is the part of the time that prompts of batch lines may take; 0: not known yet.
 	promptShare float64
 	packing     packing
+	// usersAnswered is the sum of what runners have answered, also those that have left.
+	usersAnswered float64
 
 	began     time.Time // when the pool got its first runner
 	watched   bool      // the pool has been watched long enough; see watching

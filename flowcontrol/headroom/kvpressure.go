@@ -35,8 +35,8 @@ func (p *kvPressure) blocks(own *ownLoad, in *interactive, used, held float64, s
 const halfUsed, quarter = 0.5, 0.25
 
 // update updates the limit from metrics. used is the share of the cache's capacity tokens that is
-// in use, preempted reports whether the engine preempted a request. mayEvict is false while
-// evictions have wasted too much.
+// in use, preempted reports whether the engine preempted a request, and blocked whether lines keep
+// requests waiting. mayEvict is false while evictions have wasted too much.
 func (p *kvPressure) update(
 	now time.Time, own *ownLoad, used, capacity float64, preempted, blocked, mayEvict bool,
 	cfg Tuning,

@@ -111,7 +111,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	if c.engineAnswers.read(before.AnswerLengths, m.AnswerLengths); !c.gatewayShowsAnswers {
 		c.answers.read(c.engineAnswers.interactive())
 	}
-	r.answered.read(before.AnswerLengths, m.AnswerLengths,
+	c.usersAnswered += r.answered.read(before.AnswerLengths, m.AnswerLengths,
 		r.own.at(m.Sampled).answered-r.own.at(seen).answered)
 	c.engineFirst.add(&before, m, &r.ownFirst)
 	if s.kvShown && r.packed == 0 {

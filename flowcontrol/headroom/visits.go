@@ -14,14 +14,16 @@ type visits struct {
 }
 
 // read takes over the histograms of answers of two readings in a row. ours is how many batch lines
-// were answered between them.
-func (v *visits) read(before, now []flowcontrol.Bucket, ours float64) {
+// were answered between them. It returns by how much the count has grown.
+func (v *visits) read(before, now []flowcontrol.Bucket, ours float64) (more float64) {
 	last := len(now) - 1
 	v.shown = last >= 0
 	if !v.shown || len(before) != len(now) || now[last].Count < before[last].Count {
-		return
+		return 0
 	}
-	v.count += now[last].Count - before[last].Count - ours
+	more = now[last].Count - before[last].Count - ours
+	v.count += more
+	return more
 }
 
 // stay is how many interactive requests came to a packed runner since it is packed, and how many
@@ -46,24 +48,20 @@ const (
 
 // stay returns what came to a packed runner since then.
 func (c *Controller) stay(r *runner) stay {
-	s := r.stay
-	all, known := 0.0, true
+	s, all := r.stay, c.usersAnswered-r.stay.everyone
+	s.known = true
 	for _, m := range c.roster.Members {
-		all += m.State.answered.count
-		known = known && m.State.answered.shown
+		s.known = s.known && m.State.answered.shown
 	}
-	s.known = known
 	s.came = r.answered.count - s.own
-	s.most = mostVisits * portable.Rounded(c.slo.Late*(all-s.everyone))
-	s.even = (all - s.everyone) / float64(len(c.roster.Members))
+	s.most = mostVisits * portable.Rounded(c.slo.Late*all)
+	s.even = all / float64(len(c.roster.Members))
 	return s
 }
 
 // beginStay starts to count what comes to a runner that is packed now.
 func (c *Controller) beginStay(r *runner) {
-	r.stay = stay{}
-	now := c.stay(r)
-	r.stay = stay{own: now.came, everyone: now.even * float64(len(c.roster.Members))}
+	r.stay = stay{own: r.answered.count, everyone: c.usersAnswered}
 }
 
 // avoided reports whether requests have shown that the router avoids the runner.

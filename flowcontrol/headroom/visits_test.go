@@ -37,6 +37,7 @@ func TestAnsweredUsersEndPacking(t *testing.T) {
 				r.answered.shown = true
 				if !avoids || r.packed == 0 {
 					r.answered.count += 0.2
+					p.usersAnswered += 0.2
 				}
 			}
 			p.run(time.Second)
@@ -67,9 +68,20 @@ func TestFewOfManyAreVisits(t *testing.T) {
 			r.answered.shown = true
 		}
 		c.beginStay(runners[0])
-		runners[0].answered.count, runners[1].answered.count = test.came, 1000
+		runners[0].answered.count, c.usersAnswered = test.came, test.came+1000
 		if s := c.stay(runners[0]); s.visited() != test.want {
 			t.Errorf("%v of %v users came: visited is %v", test.came, 2*s.even, s.visited())
 		}
+	}
+}
+
+// A runner that leaves takes its users' answers with it, not those of the pool.
+func TestLeavingRunnersAreNoVisits(t *testing.T) {
+	c, runners := newPool(t, nil, "a", "b", "c")
+	runners[2].answered.count, c.usersAnswered = 5000, 5000
+	c.beginStay(runners[0])
+	c.leave("c")
+	if s := c.stay(runners[0]); s.visited() || s.even != 0 {
+		t.Errorf("visited is %v, and %v would have come evenly", s.visited(), s.even)
 	}
 }
