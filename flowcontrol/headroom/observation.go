@@ -24,7 +24,7 @@ func (c *Controller) observe(
 		c.linesAnswered++
 		r.staleness.observed(now)
 		c.sizes.answer(o.PromptTokens, o.OutputTokens)
-		c.engineAnswers.answered(o.OutputTokens)
+		r.ownAnswers.answered(o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
 		c.tokenBound.see(now, o.Latency, o.PromptTokens-o.CachedTokens)
 		if !c.seesIterations() { // prompts were charged by a guess; they took no longer than this
@@ -108,7 +108,8 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 		r.slotPressure.update(now, &r.own, m.Running, seqs, r.interactive.waiting,
 			c.mayEvict(r), c.tuning.Brake.Hold)
 	}
-	if c.engineAnswers.read(before.AnswerLengths, m.AnswerLengths); !c.gatewayShowsAnswers {
+	if c.engineAnswers.read(before.AnswerLengths, m.AnswerLengths,
+		&r.ownAnswers); !c.gatewayShowsAnswers {
 		c.answers.read(c.engineAnswers.interactive())
 	}
 	c.usersAnswered += r.answered.read(before.AnswerLengths, m.AnswerLengths,

@@ -11,6 +11,7 @@ type runner struct {
 	access       flowcontrol.Access
 	own          ownLoad
 	ownFirst     ownFirstTokens
+	ownAnswers   ownAnswers
 	iterations   iterations
 	virtual      virtualAnswers
 	gapVariance  float64 // of token gaps within the last reading; 0: unknown
