@@ -68,12 +68,19 @@ func (m *mixture) read(now time.Time, requests, seconds float64) {
 	m.yy += portable.Rounded(dy * dy)
 }
 
-// count takes over how many requests a reading of the gateway shows.
+// count takes over how many requests a reading of the gateway shows. Those that have ended are
+// compared if it shows them: a line that is answered now had its first token long ago.
 func (m *mixture) count(now time.Time, g *flowcontrol.Reading) {
-	if !m.countedAt.IsZero() {
-		m.read(now, g.TTFT.Requests-m.counted, g.Sampled.Sub(m.countedAt).Seconds())
+	requests := g.TTFT.Requests
+	if n := len(g.AnswerLengths); n > 0 {
+		requests = g.AnswerLengths[n-1].Count
+	} else if g.TPOT.Requests > 0 {
+		requests = g.TPOT.Requests
 	}
-	m.counted, m.countedAt = g.TTFT.Requests, g.Sampled
+	if !m.countedAt.IsZero() {
+		m.read(now, requests-m.counted, g.Sampled.Sub(m.countedAt).Seconds())
+	}
+	m.counted, m.countedAt = requests, g.Sampled
 }
 
 // withoutLines returns how many of the requests that a gateway has counted since the last reading

@@ -188,3 +188,34 @@ func TestLateAnswersOfMixedCountsAreShared(t *testing.T) {
 		t.Errorf("%v late answers are charged, want one or two of 20", got)
 	}
 }
+
+// A gateway counts the first token of a long line half a minute before its answer. Where it shows
+// how many answers have ended, those are compared.
+func TestMixtureOfLongLines(t *testing.T) {
+	for _, shows := range []string{"lengths", "token times", "first tokens"} {
+		random, m, started := rand.New(rand.NewPCG(1, 1)), mixture{}, [120]float64{}
+		first, ended := 0.0, 0.0
+		for i := range started {
+			started[i] = float64(random.IntN(20))
+			first += started[i] + 5
+			if ended += 5; i >= 6 {
+				m.answers = started[i-6]
+				ended += started[i-6]
+			}
+			at := noon.Add(time.Duration(i) * mixturePeriod * time.Second)
+			g := flowcontrol.NoReading(flowcontrol.Gateway, at)
+			g.TTFT.Requests = first
+			switch shows {
+			case "lengths":
+				g.AnswerLengths = []flowcontrol.Bucket{{Upper: 10}, {Upper: math.Inf(1),
+					Count: ended}}
+			case "token times":
+				g.TPOT.Requests = ended
+			}
+			m.count(at, &g)
+		}
+		if got, want := m.mixed(), shows != "first tokens"; got != want {
+			t.Errorf("%s: mixed is %v", shows, got)
+		}
+	}
+}
