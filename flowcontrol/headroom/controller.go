@@ -36,8 +36,9 @@ type Controller struct {
 	alone alone
 
 	// What is known of interactive requests.
-	outcomes outcomes
-	mixture  mixture
+	outcomes    outcomes
+	mixture     mixture
+	mixedTokens mixedTokens
 	// linesAnswered is how many lines were answered since the last reading of a gateway.
 	linesAnswered float64
 	virtual       virtualOutcomes

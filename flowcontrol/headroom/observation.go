@@ -21,6 +21,7 @@ func (c *Controller) observe(
 	case flowcontrol.Answered:
 		m.Answered()
 		c.mixture.answers++
+		c.mixedTokens.answered(o, milliseconds(c.slo.TPOT))
 		c.linesAnswered++
 		r.staleness.observed(now)
 		c.sizes.answer(o.PromptTokens, o.OutputTokens)
@@ -188,6 +189,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 			return false
 		}
 		c.mixture.count(now, g)
+		c.readMixedTokens(now, g)
 	}
 	if !c.uses(now, g) {
 		return false

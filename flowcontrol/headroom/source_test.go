@@ -15,6 +15,10 @@ type mixedPool struct {
 	now            time.Time
 	requests, late float64
 	engine         flowcontrol.Reading
+	// What the gateway counts of the time between tokens, and how many lines of each reading are
+	// late.
+	tokens    flowcontrol.Attainment
+	lateLines float64
 }
 
 func newMixedPool(t *testing.T) *mixedPool {
@@ -29,6 +33,13 @@ func newMixedPool(t *testing.T) *mixedPool {
 func (p *mixedPool) pass(withEngines bool) {
 	p.now = p.now.Add(5 * time.Second)
 	p.ownShare.mean, p.linesAnswered = 0.5, 100
+	for i := range 100 {
+		latency := 500 * time.Millisecond
+		if float64(i) < p.lateLines {
+			latency *= 4
+		}
+		p.mixedTokens.answered(flowcontrol.Observation{OutputTokens: 10, Latency: latency}, 100)
+	}
 	p.requests, p.late = p.requests+110, p.late+50
 	if withEngines {
 		before := p.engine
@@ -39,7 +50,7 @@ func (p *mixedPool) pass(withEngines bool) {
 	}
 	g := flowcontrol.NoReading(flowcontrol.Gateway, p.now)
 	g.TTFT = flowcontrol.Attainment{Requests: p.requests, Late: p.late}
-	g.TPOT = g.TTFT
+	g.TPOT = p.tokens
 	p.readGateway(p.now, &g)
 }
 
