@@ -69,6 +69,7 @@ type Controller struct {
 	// promptShare is the part of the time that prompts of batch lines may take; 0: not known yet.
 	promptShare float64
 	packing     packing
+	crowd       crowd
 	// usersAnswered is the sum of what runners have answered, also those that have left.
 	usersAnswered float64
 

@@ -70,6 +70,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	c.boundLines()
 	c.probe(now)
 	c.updatePacking(now, dt)
+	c.updateCrowd(now)
 	running := (all - ours) / float64(len(c.roster.Members))
 	c.virtual.running.add(now, virtualWindow, running)
 	c.ownShare.add(now, blameWindow, max(ours/max(all, 1), spentShare))

@@ -23,7 +23,7 @@ func (w *waste) fade(dt time.Duration) {
 const leastAnswered = 1e5
 
 // emergency is how many times as much evictions may waste once the budget of late requests is
-// spent: what is wasted before must not leave a burst without remedy.
+// spent, or where users crowd: what is wasted before must not leave a burst without remedy.
 const emergency = 3
 
 // allows reports whether evictions may waste so many tokens more, if they may waste a share.
@@ -36,8 +36,13 @@ func (w *waste) share() float64 { return w.wasted / max(w.answered, 1) }
 
 // mayEvict reports whether a line of the runner may be evicted.
 func (c *Controller) mayEvict(r *runner) bool {
+	return c.mayWaste(r, c.budget.left() == 0)
+}
+
+// mayWaste reports whether evictions may waste a line of the runner, in an emergency or not.
+func (c *Controller) mayWaste(r *runner, inEmergency bool) bool {
 	share := c.tuning.Brake.MaxWaste
-	if c.budget.left() == 0 {
+	if inEmergency {
 		share *= emergency
 	}
 	return c.waste.allows(r.own.context/max(float64(r.own.lines), 1), share)
