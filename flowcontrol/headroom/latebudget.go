@@ -25,6 +25,9 @@ const (
 	// freeLate is how many late requests prove nothing where few requests come. It is small: where
 	// a hundred requests come in half an hour, each late one is a point.
 	freeLate = 1
+	// mattersFrom is the part of the budget from which on late requests matter, and fewMayBeLate
+	// how many may be late in half an hour where each of them does.
+	mattersFrom, fewMayBeLate = 0.3, 30
 )
 
 // read takes over requests, and those of them that were late because of batch work.
@@ -40,12 +43,25 @@ func (b *lateBudget) read(now time.Time, requests, late float64) {
 
 // left returns which part of the lines may run that may run otherwise, 0 to 1.
 func (b *lateBudget) left() float64 {
+	spent := b.late / (b.mayBeLate() + freeLate)
+	return min(max(0, (stopAt-spent)/(stopAt-saveFrom)), 1)
+}
+
+// mayBeLate returns how many requests may be late within the time that counts.
+func (b *lateBudget) mayBeLate() float64 {
 	requests := b.requests
 	if counted := min(b.at.Sub(b.began), shareMemory); counted > 0 {
 		requests += portable.Rounded(b.requests * (float64(ahead) / float64(counted)))
 	}
-	spent := b.late / (portable.Rounded(b.allowed*requests) + freeLate)
-	return min(max(0, (stopAt-spent)/(stopAt-saveFrom)), 1)
+	return portable.Rounded(b.allowed * requests)
+}
+
+// matters reports whether so many were late that the number of lines may have caused it. Where many
+// requests come, some of those that are charged were late for reasons of their own.
+func (b *lateBudget) matters() bool {
+	counted := max(min(b.at.Sub(b.began), shareMemory), time.Second)
+	inAll := b.allowed * portable.Rounded(b.requests*(float64(shareMemory)/float64(counted)))
+	return inAll < fewMayBeLate || b.late > portable.Rounded(mattersFrom*b.mayBeLate())
 }
 
 // economize lowers a grant while too many interactive requests have been late.

@@ -42,9 +42,10 @@ func newLateLines(late float64) lateLines {
 // carry records how many lines a runner carries.
 func (l *lateLines) carry(now time.Time, lines float64) { l.carried.add(now, lines) }
 
-// read takes over requests, and those of them that were late because of batch work.
-func (l *lateLines) read(now time.Time, requests, late float64) {
-	if late > 0 {
+// read takes over requests, and those of them that were late because of batch work. The limit
+// begins when those are as many as matter.
+func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
+	if late > 0 && matter {
 		tested := portable.Rounded(aboveCarried * l.carried.most(now))
 		l.level.value = min(l.level.value, max(1, tested))
 	}
@@ -54,7 +55,7 @@ func (l *lateLines) read(now time.Time, requests, late float64) {
 // chargeLate takes over interactive requests, and those of them that batch work has made late.
 func (c *Controller) chargeLate(now time.Time, requests, late float64) {
 	c.budget.read(now, requests, late)
-	c.lateLines.read(now, requests, late)
+	c.lateLines.read(now, requests, late, c.budget.matters())
 }
 
 // boundByLate lowers a grant to the lines that late requests permit on a runner. Where that is no

@@ -15,7 +15,7 @@ func TestLateLinesRestWhereTheAllowedShareIsLate(t *testing.T) {
 	for s := range 3 * 3600 {
 		now = now.Add(time.Second)
 		l.carry(now, lines)
-		l.read(now, 5, 5*harm*lines)
+		l.read(now, 5, 5*harm*lines, true)
 		lines = min(60, l.level.value)
 		if s > 3600 {
 			least, most = min(least, lines), max(most, lines)
@@ -30,11 +30,11 @@ func TestLateLinesRestWhereTheAllowedShareIsLate(t *testing.T) {
 func TestLateLinesBeginAtWhatRunnersCarry(t *testing.T) {
 	l := newLateLines(0.006)
 	l.carry(noon, 20)
-	l.read(noon.Add(time.Second), 1000, 0)
+	l.read(noon.Add(time.Second), 1000, 0, true)
 	if l.level.value < noLateLimit {
 		t.Errorf("limit %v before any request was late", l.level.value)
 	}
-	l.read(noon.Add(2*time.Second), 5, 1)
+	l.read(noon.Add(2*time.Second), 5, 1, true)
 	if l.level.value > aboveCarried*20 || l.level.value < 20 {
 		t.Errorf("limit %v after the first late request, with 20 lines", l.level.value)
 	}
@@ -80,7 +80,7 @@ func TestLateLinesAreDividedAmongRunners(t *testing.T) {
 func TestLateLinesSurvive(t *testing.T) {
 	l := newLateLines(0.006)
 	l.carry(noon, 10)
-	l.read(noon, 10, 1)
+	l.read(noon, 10, 1, true)
 	for trust, want := range map[float64]float64{1: l.level.value, 0.5: 2 * l.level.value} {
 		again := newLateLines(0.006)
 		again.learn(l.level.learned(), trust)
@@ -91,5 +91,25 @@ func TestLateLinesSurvive(t *testing.T) {
 	none, again := newLateLines(0.006), newLateLines(0.006)
 	if again.learn(none.level.learned(), 0.5); again.level.value != noLateLimit {
 		t.Errorf("no limit became %v", again.level.value)
+	}
+}
+
+// In a pool of many requests, a few that are charged by mistake limit nothing; many do, and so does
+// one in a pool of few.
+func TestFewLateOfManyRequestsDoNotLimit(t *testing.T) {
+	for _, test := range []struct {
+		requests, late float64 // in a second
+		limits         bool
+	}{{10, 0.01, false}, {10, 0.04, true}, {0.3, 0.0001, true}} {
+		c, _ := newPool(t, nil, "r")
+		for s := range 300 {
+			at := noon.Add(time.Duration(s) * time.Second)
+			c.lateLines.carry(at, 10)
+			c.chargeLate(at, test.requests, test.late)
+		}
+		if limits := c.lateLines.level.value < 100; limits != test.limits {
+			t.Errorf("%v late of %v requests: the limit is %v", test.late, test.requests,
+				c.lateLines.level.value)
+		}
 	}
 }
