@@ -26,6 +26,7 @@ type alone struct {
 // updateAlone takes over what the pool's runners show now.
 func (c *Controller) updateAlone(now time.Time) {
 	c.alone.shares.fade(now)
+	c.answersAlone.fade(now)
 	sum, with, n := 0.0, 0.0, 0.0
 	times := c.alone.times[:0]
 	for _, m := range c.roster.Members {

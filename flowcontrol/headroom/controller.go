@@ -42,6 +42,7 @@ type Controller struct {
 	// linesAnswered is how many lines were answered since the last reading of a gateway.
 	linesAnswered float64
 	virtual       virtualOutcomes
+	answersAlone  shares // their token times without batch lines, relative to the objective
 	quiet         quiet
 	// Late first tokens, and late requests by the time between their tokens.
 	lateFirst, lateTokens excess

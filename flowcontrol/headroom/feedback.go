@@ -44,6 +44,9 @@ func (c *Controller) targetTimeAt(share float64) float64 {
 	if c.slo.TPOT == 0 {
 		return alone + room
 	}
+	if c.alone.iteration.age >= packHistory.Seconds() {
+		room = min(room, (mostSlowdown-1)*alone)
+	}
 	return alone + min(room, c.tokens.room)
 }
 

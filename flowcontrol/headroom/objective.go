@@ -7,12 +7,20 @@ import (
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
-// mostSlowdown is how many times as long as without batch work iterations may take, whatever the
-// objective says. An objective that allows more is probably a mistake, and more would harvest
-// little: the work of an iteration grows with its length.
-const mostSlowdown = 4
+const (
+	// mostSlowdown is how many times as long as without batch work iterations may take on average,
+	// whatever the objective says. More would harvest little: the work of an iteration grows with
+	// its length.
+	mostSlowdown = 4
+	// mostOfSlowest is how many times as long as in the slowest answers without batch work tokens
+	// may take, if that is more. An objective that allows more than both is probably a mistake.
+	// Where users have long prompts, answers that meet them take several times the mean.
+	mostOfSlowest = 2
+	// slowest is the share of the answers that are the slowest ones.
+	slowest = 0.015
+)
 
-// objectiveTime returns how long iterations may take for interactive requests, in milliseconds: the
+// objectiveTime returns how long tokens of interactive requests may take, in milliseconds: the
 // objective, or the relative one while none is configured.
 func (c *Controller) objectiveTime() float64 {
 	alone := c.alone.iteration.mean()
@@ -29,7 +37,16 @@ func (c *Controller) objectiveTime() float64 {
 	if !c.shared || c.target.fixed() || c.alone.iteration.age < packHistory.Seconds() {
 		return objective
 	}
-	return min(objective, mostSlowdown*alone)
+	return min(objective, max(mostSlowdown*alone, mostOfSlowest*c.slowAnswers()))
+}
+
+// slowAnswers returns how long tokens of the slowest answers take without batch work, in
+// milliseconds; 0: not known.
+func (c *Controller) slowAnswers() float64 {
+	if c.answersAlone.total < fewVirtual {
+		return 0
+	}
+	return portable.Rounded(c.answersAlone.quantile(slowest) * milliseconds(c.slo.TPOT))
 }
 
 // Warnings implements flowcontrol.Warner.
@@ -37,7 +54,11 @@ func (c *Controller) Warnings(time.Time) []flowcontrol.Warning {
 	if !c.shared || c.alone.iteration.age < packHistory.Seconds() {
 		return nil
 	}
-	if w, found := c.slo.Implausible(fromMilliseconds(c.alone.iteration.mean())); found {
+	alone := c.alone.iteration.mean()
+	if objective := milliseconds(c.slo.TPOT); alone <= objective && c.objectiveTime() >= objective {
+		return nil // the slowest answers need it
+	}
+	if w, found := c.slo.Implausible(fromMilliseconds(alone)); found {
 		return []flowcontrol.Warning{w}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -121,6 +122,8 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 	o := &c.virtual
 	r.virtual.add(n, ms, alone, &c.answers.lengths, func(mean, alone, share float64) {
 		w := portable.Rounded(min(share, 3) * weight / virtualLengths)
+		c.answersAlone.addAnswers(alone, r.gapVariance*share/max(n, 1),
+			milliseconds(c.slo.TPOT), w)
 		late, innocent := 0.0, 0.0
 		switch {
 		case share > many && r.gapVariance > 0 && r.iterations.every >= longReading:
@@ -146,6 +149,18 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 		o.lateShare.add(now, virtualWindow, w, late)
 		o.innocentShare.add(now, virtualWindow, w, innocent)
 	})
+}
+
+// addAnswers counts answers without batch lines whose tokens take so long on average, by the
+// objective. The answers of a long reading differ by a variance.
+func (s *shares) addAnswers(ms, variance, objective, weight float64) {
+	deviation := math.Sqrt(together * variance)
+	for _, part := range []struct{ deviations, share float64 }{
+		{0, 0.84}, {1.5, 0.135}, {2.4, 0.025},
+	} {
+		s.add((ms+portable.Rounded(part.deviations*deviation))/max(objective, 1),
+			portable.Rounded(part.share*weight))
+	}
 }
 
 // updateTarget moves the target share by the virtual requests since the last call, corrected by
