@@ -32,8 +32,8 @@ func (c *Controller) observe(
 			r.budget = max(r.budget, -promptBudget(milliseconds(o.Latency)))
 		}
 		switch {
-		case c.slo.Relative() && !c.seesIterations(),
-			c.blind() && (o.OutputTokens < fewOutput || c.recent(now, r.interactive.seenAt)):
+		case !c.seesIterations() && (c.slo.Relative() || o.OutputTokens < fewOutput),
+			c.blind() && c.recent(now, r.interactive.seenAt):
 			c.answeredBlind(now, o.Latency, o.OutputTokens)
 		case c.recent(now, r.iterations.seenAt), c.recent(now, r.interactive.seenAt):
 		case o.OutputTokens >= fewOutput:
