@@ -27,7 +27,7 @@ const (
 	freeLate = 1
 	// mattersFrom is the part of the budget from which on late requests matter, and fewMayBeLate
 	// how many may be late in half an hour where each of them does.
-	mattersFrom, fewMayBeLate = 0.3, 30
+	mattersFrom, fewMayBeLate = 0.3, 50
 )
 
 // read takes over requests, and those of them that were late because of batch work.

@@ -31,6 +31,9 @@ const (
 	// aboveCarried is how far above the carried lines a limit may be that late requests lower: one
 	// that has risen untested would take long to fall.
 	aboveCarried = 1.3
+	// wellTested is the part of the lines that room is left for from which on those that run may
+	// have caused whatever was late.
+	wellTested = 0.1
 )
 
 func newLateLines(late float64) lateLines {
@@ -42,20 +45,25 @@ func newLateLines(late float64) lateLines {
 // carry records how many lines a runner carries.
 func (l *lateLines) carry(now time.Time, lines float64) { l.carried.add(now, lines) }
 
-// read takes over requests, and those of them that were late because of batch work. The limit
-// begins when those are as many as matter.
+// read takes over requests, and those of them that were late because of batch work. Without a
+// limit, one begins when those are as many as matter.
 func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
-	if late > 0 && matter {
+	limited := l.level.value < noLateLimit
+	if late > 0 && (limited || matter) {
 		tested := portable.Rounded(aboveCarried * l.carried.most(now))
 		l.level.value = min(l.level.value, max(1, tested))
+		limited = true
 	}
-	l.level.update(now, requests, late, 1)
+	if limited {
+		l.level.update(now, requests, late, 1)
+	}
 }
 
 // chargeLate takes over interactive requests, and those of them that batch work has made late.
 func (c *Controller) chargeLate(now time.Time, requests, late float64) {
 	c.budget.read(now, requests, late)
-	c.lateLines.read(now, requests, late, c.budget.matters())
+	tested := c.lateLines.carried.most(now) > portable.Rounded(wellTested*c.linesByRoom())
+	c.lateLines.read(now, requests, late, tested || c.budget.matters())
 }
 
 // boundByLate lowers a grant to the lines that late requests permit on a runner. Where that is no

@@ -113,3 +113,19 @@ func TestFewLateOfManyRequestsDoNotLimit(t *testing.T) {
 		}
 	}
 }
+
+// Where many requests come, whatever is late limits lines that use a part of the room.
+func TestLateRequestsLimitManyLines(t *testing.T) {
+	for lines, limits := range map[float64]bool{2: false, 200: true} {
+		c, _ := newPool(t, nil, "r")
+		c.alone.iteration.value = 40
+		for s := range 300 {
+			at := noon.Add(time.Duration(s) * time.Second)
+			c.lateLines.carry(at, lines)
+			c.chargeLate(at, 10, 0.01)
+		}
+		if got := c.lateLines.level.value; got < noLateLimit != limits {
+			t.Errorf("%v lines, room for %v: the limit is %v", lines, c.linesByRoom(), got)
+		}
+	}
+}
