@@ -24,6 +24,8 @@ const (
 	// unnoticed is by how many milliseconds more an answer may take in any case: servers and
 	// networks vary as much.
 	unnoticed = 10
+	// seenSlowdown is how many times as long answers may take where a gateway shows users.
+	seenSlowdown = 2
 	// roundFall bounds by how much they fall in one.
 	roundFall = 0.7
 )
@@ -116,6 +118,10 @@ func (c *Controller) answeredBlind(now time.Time, latency time.Duration, output 
 	if output >= fewOutput {
 		times, parts = &c.answerTokenTimes, float64(output)
 	}
-	c.lines = times.add(now, milliseconds(latency), parts, carried, c.lines, c.slo.Slowdown)
+	slowdown := c.slo.Slowdown
+	if !c.outcomes.at.IsZero() && !c.slo.Relative() {
+		slowdown = seenSlowdown // users who are late limit lines
+	}
+	c.lines = times.add(now, milliseconds(latency), parts, carried, c.lines, slowdown)
 	c.boundLines()
 }
