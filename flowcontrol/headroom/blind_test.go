@@ -159,21 +159,23 @@ func TestQueueOfCapabilitiesStopsLines(t *testing.T) {
 	}
 }
 
-// Short answers show no iterations. Where a gateway shows users and engines show nothing, lines grow
-// by how long these answers take.
+// Short answers show no iterations. Where a gateway shows users and engines show nothing, lines
+// grow by how long these answers take, half as long again as the first ones too.
 func TestShortAnswersBesideAGateway(t *testing.T) {
 	c, runners := newPool(t, nil, "r")
 	c.watched, c.outcomes.at = true, noon
 	now := noon
-	for range 400 {
+	for i := range 400 {
 		now = now.Add(50 * time.Millisecond)
 		runners[0].own.lines = int(c.lines)
+		latency := 80 * time.Millisecond
+		if i >= 40 {
+			latency = 120 * time.Millisecond
+		}
 		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
-			PromptTokens: 100, OutputTokens: 3, Latency: 80 * time.Millisecond,
-			InFlight: int(c.lines)})
+			PromptTokens: 100, OutputTokens: 3, Latency: latency, InFlight: int(c.lines)})
 	}
 	if c.lines < 4*float64(c.cfg.Start) {
-		t.Errorf("%v lines after 400 answers as fast as the first, %d at the start", c.lines,
-			c.cfg.Start)
+		t.Errorf("%v lines after 400 answers, %d at the start", c.lines, c.cfg.Start)
 	}
 }

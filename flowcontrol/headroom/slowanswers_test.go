@@ -46,3 +46,18 @@ func TestSlowAnswersOfLongReadings(t *testing.T) {
 		}
 	}
 }
+
+// What the iterations of runners show counts, by how long they would have taken without lines.
+func TestSlowAnswersAreThoseOfIterations(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	for i := range 100 {
+		ms := 40.0
+		if i%20 == 0 {
+			ms = 90
+		}
+		c.countVirtual(noon.Add(time.Duration(i)*time.Minute), runners[0], 400, ms, 0)
+	}
+	if got := c.slowAnswers(); got < 85 || got > 95 {
+		t.Errorf("the slowest answers take %v ms, want 90", got)
+	}
+}
