@@ -33,7 +33,7 @@ const (
 	aboveCarried = 1.3
 	// wellTested is the part of the lines that room is left for from which on those that run may
 	// have caused whatever was late.
-	wellTested = 0.1
+	wellTested = 0.04
 )
 
 func newLateLines(late float64) lateLines {
