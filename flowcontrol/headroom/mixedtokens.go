@@ -9,20 +9,25 @@ import (
 
 // mixedTokens judges by how many answers were late that a gateway counts with those of batch lines,
 // while the engines stand in for its first tokens: they do not count by answers how long tokens
-// took. Lines that may have been late by how long they ran are taken away.
+// took. Lines that may have been late by how long they ran are taken away. For answers of a few
+// tokens that is mostly the time of their prompt, so how many of those are late is supposed.
 type mixedTokens struct {
 	seen        lateness
 	lines, late float64 // answered, and not yet taken away
+	short       float64 // the same, of a few tokens
 }
 
 // answered counts the answer of a line. objective is in milliseconds.
 func (m *mixedTokens) answered(o flowcontrol.Observation, objective float64) {
-	if o.OutputTokens < 2 {
-		return // has no time between tokens
-	}
-	m.lines++
-	if milliseconds(o.Latency) > portable.Rounded(objective*float64(o.OutputTokens)) {
-		m.late++
+	switch {
+	case o.OutputTokens < 2: // has no time between tokens
+	case o.OutputTokens < fewOutput:
+		m.short++
+	default:
+		m.lines++
+		if milliseconds(o.Latency) > portable.Rounded(objective*float64(o.OutputTokens)) {
+			m.late++
+		}
 	}
 }
 
@@ -31,15 +36,23 @@ func (m *mixedTokens) answered(o flowcontrol.Observation, objective float64) {
 func (m *mixedTokens) users(g *flowcontrol.Reading) (requests, late float64, ok bool) {
 	requests, late, ok = m.seen.since(g.TPOT)
 	if !ok {
-		m.lines, m.late = 0, 0
+		m.lines, m.late, m.short = 0, 0, 0
 		return 0, 0, false
 	}
-	ours := min(m.lines, requests)
-	oursLate := min(m.late, late)
+	ours, oursLate := min(m.lines, requests), min(m.late, late)
 	m.lines -= ours
 	m.late = min(m.late-oursLate, m.lines) // the estimate may be too high
-	return requests - ours, min(late-oursLate, requests-ours), true
+	rest := requests - ours
+	short := min(m.short, rest)
+	m.short -= short
+	users := rest - short
+	of := users + portable.Rounded(shortLate*short)
+	return users, portable.Rounded(min(late-oursLate, rest) * (users / max(of, 1))), true
 }
+
+// shortLate is how many times as often as those of users answers of lines with a few tokens are
+// supposed to be late: their gaps meet the prompts of the next lines.
+const shortLate = 4
 
 // readMixedTokens takes over what a gateway counts that is not used for first tokens. It serves as
 // a brake only: that few users seem to be late proves nothing, since those that were taken for

@@ -34,7 +34,7 @@ func TestLateUsersOfMixedCountsAreCharged(t *testing.T) {
 // too high does not hide users for ever.
 func TestMixedTokensForget(t *testing.T) {
 	var m mixedTokens
-	slow := flowcontrol.Observation{OutputTokens: 2, Latency: time.Second}
+	slow := flowcontrol.Observation{OutputTokens: 20, Latency: 10 * time.Second}
 	m.answered(flowcontrol.Observation{OutputTokens: 1, Latency: time.Second}, 100)
 	if m.lines != 0 {
 		t.Errorf("%v lines count", m.lines)
@@ -52,5 +52,22 @@ func TestMixedTokensForget(t *testing.T) {
 	g.TPOT = flowcontrol.Attainment{Requests: 70, Late: 5}
 	if requests, late, ok := m.users(&g); !ok || requests != 10 || late != 5 {
 		t.Errorf("%v of %v users late, %v", late, requests, ok)
+	}
+}
+
+// The duration of answers of a few tokens is mostly the time of their prompt, so a part of the late
+// ones is supposed to be users'.
+func TestMixedTokensOfShortLines(t *testing.T) {
+	var m mixedTokens
+	g := flowcontrol.NoReading(flowcontrol.Gateway, noon)
+	g.TPOT = flowcontrol.Attainment{}
+	m.users(&g)
+	for range 90 {
+		m.answered(flowcontrol.Observation{OutputTokens: 3, Latency: time.Second}, 100)
+	}
+	g.TPOT = flowcontrol.Attainment{Requests: 100, Late: 20}
+	want := 20 * 10.0 / (10 + 90*shortLate)
+	if requests, late, ok := m.users(&g); !ok || requests != 10 || !near(late, want) {
+		t.Errorf("%v of %v users late, %v, want some of 10", late, requests, ok)
 	}
 }

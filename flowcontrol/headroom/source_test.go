@@ -34,11 +34,11 @@ func (p *mixedPool) pass(withEngines bool) {
 	p.now = p.now.Add(5 * time.Second)
 	p.ownShare.mean, p.linesAnswered = 0.5, 100
 	for i := range 100 {
-		latency := 500 * time.Millisecond
+		latency := time.Second
 		if float64(i) < p.lateLines {
 			latency *= 4
 		}
-		p.mixedTokens.answered(flowcontrol.Observation{OutputTokens: 10, Latency: latency}, 100)
+		p.mixedTokens.answered(flowcontrol.Observation{OutputTokens: 20, Latency: latency}, 100)
 	}
 	p.requests, p.late = p.requests+110, p.late+50
 	if withEngines {
