@@ -54,8 +54,9 @@ func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
 		l.level.value = min(l.level.value, max(1, tested))
 		limited = true
 	}
-	if limited {
-		l.level.update(now, requests, late, 1)
+	l.level.update(now, requests, late, 1) // which also learns how many requests come
+	if !limited {
+		l.level.value = noLateLimit
 	}
 }
 
