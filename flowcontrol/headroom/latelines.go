@@ -31,8 +31,8 @@ const (
 	// aboveCarried is how far above the carried lines a limit may be that late requests lower: one
 	// that has risen untested would take long to fall.
 	aboveCarried = 1.3
-	// wellTested is the part of the lines that room is left for from which on those that run may
-	// have caused whatever was late.
+	// wellTested is the part of linesByRoom from which on the lines that run may have caused
+	// whatever was late.
 	wellTested = 0.04
 )
 
