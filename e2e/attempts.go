@@ -59,6 +59,15 @@ func (f AttemptList) After(t time.Time) AttemptList {
 	return f[i:]
 }
 
+// byLine returns the attempts of each line of each batch.
+func (f AttemptList) byLine() map[string]AttemptList {
+	lines := map[string]AttemptList{}
+	for _, attempt := range f {
+		lines[attempt.Line] = append(lines[attempt.Line], attempt)
+	}
+	return lines
+}
+
 // Sender returns the daemon that sent most of them; empty: nothing was sent.
 func (f AttemptList) Sender() (node string) {
 	sent := map[string]int{}

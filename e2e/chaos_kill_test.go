@@ -61,7 +61,7 @@ func TestChaosKilledAtRandomTimes(t *testing.T) {
 
 	files, bodies := checkPromises(t, tr, d, users)
 	checkSwept(t, d, files)
-	tr.Resent = checkRepeats(t, stub.Ledger(), k.killed, disk, bodies)
+	tr.Resent = checkRepeats(t, stub.AttemptList(Lines{}), k.killed, disk)
 	t.Logf("%d kills (%s), %d requests for %d bodies", len(k.killed), strings.Join(k.hits(), ", "),
 		stub.Requests(), len(bodies))
 }

@@ -36,6 +36,7 @@ type Stub struct {
 type Attempt struct {
 	Begin, End time.Time // End is zero while the request is in flight
 	Node       string    // the daemon that sent it, by NodeHeader
+	Line       string    // the batch and the line, by X-Request-Id: several may have one body
 }
 
 // NodeHeader is a header that daemons send, as configured by upstreams[].headers, so that the stub
@@ -92,7 +93,8 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	digest := Digest(body)
-	attempt := &Attempt{Begin: time.Now(), Node: r.Header.Get(NodeHeader)}
+	attempt := &Attempt{Begin: time.Now(), Node: r.Header.Get(NodeHeader),
+		Line: r.Header.Get("X-Request-Id")}
 	s.sender.Store(&attempt.Node)
 	s.mu.Lock()
 	s.ledger[digest] = append(s.ledger[digest], attempt)
