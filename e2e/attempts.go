@@ -81,7 +81,7 @@ func (f AttemptList) Sender() (node string) {
 
 // Repeats returns the number of attempts for lines that had been sent before.
 func (s *Stub) Repeats() (n int) {
-	for _, attempts := range s.Ledger() {
+	for _, attempts := range s.AttemptList(Lines{}).byLine() {
 		n += len(attempts) - 1
 	}
 	return n
