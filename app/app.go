@@ -85,6 +85,9 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	if err := registerBuild(options.Registry, options.Version); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
+	if a.cfg.Node, err = cfg.NodeName(); err != nil {
+		return nil, err
+	}
 	if err := a.awaitStore(); err != nil {
 		return nil, err
 	}

@@ -26,9 +26,6 @@ func (a *App) openStore(ctx context.Context) (err error) {
 }
 
 func (a *App) openBackend(ctx context.Context) (err error) {
-	if a.cfg.Node, err = a.cfg.NodeName(); err != nil {
-		return err
-	}
 	a.clock = wallclock.NewGuard(a.cfg.Clock, a.log)
 	backend, err := store.FindBackend(a.cfg.Store.Backend)
 	if err != nil {
