@@ -13,6 +13,7 @@ import (
 // metrics show, minus that of its batch lines.
 type interactive struct {
 	seenAt     time.Time           // Sampled of the last metrics that changed; zero: none
+	every      time.Duration       // between the last two
 	counters   flowcontrol.Reading // the last one
 	ownOutput  float64             // ownLoad.output at that time
 	running    spread              // requests
@@ -67,6 +68,9 @@ func (in *interactive) read(
 	}
 	in.gauged = in.gauged || !showsNoLoad(m)
 	before, at := in.counters, in.seenAt
+	if !at.IsZero() {
+		in.every = m.Sampled.Sub(at)
+	}
 	past := own.at(at)
 	in.counters, in.seenAt, in.ownOutput = *m, m.Sampled, then.output
 	window := 6 * m.Sampled.Sub(at)

@@ -153,13 +153,16 @@ func (s *lineSizes) kv(mix costmodel.Mix, lines, ages float64) lineKV {
 	return kv
 }
 
-// fitting returns how many lines fit into some KV tokens, each as large as it will be: n lines take
-// n·mean + deviations·√n·deviation.
-func (kv lineKV) fitting(tokens, deviations float64) float64 {
-	if !(tokens > 0) {
+// fitting returns how many lines fit into some KV tokens of which users may want a part, each as
+// large as it will be: n lines take n·mean, and √n·deviations·deviation more at most. The most that
+// users and lines take rarely comes at one time, so both add up by their squares.
+func (kv lineKV) fitting(tokens, wanted, deviations float64) float64 {
+	if !(tokens > wanted) {
 		return 0
 	}
-	half := deviations * kv.deviation / (2 * kv.mean)
-	root := math.Sqrt(portable.Rounded(half*half)+tokens/kv.mean) - half
-	return root * root
+	all, users, each := tokens/kv.mean, wanted/kv.mean, deviations*kv.deviation/kv.mean
+	variance := portable.Rounded(each * each)
+	root := math.Sqrt(portable.Rounded(variance*(portable.Rounded(4*all)+variance)) +
+		portable.Rounded(4*users*users))
+	return 2 * (all - users) * (all + users) / (portable.Rounded(2*all) + variance + root)
 }

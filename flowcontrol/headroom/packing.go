@@ -222,7 +222,7 @@ func (c *Controller) fullLines() float64 {
 	kv := c.lineKV(c.LineMix())
 	reserve, first := c.tuning.Reserve, &c.roster.Members[0].State.interactive
 	if capacity := first.capacity(c.engine.KVTokens); capacity > 0 && kv.mean > 0 {
-		full = min(full, kv.fitting(reserve.KVUsed*capacity, reserve.KVDeviations))
+		full = min(full, kv.fitting(reserve.KVUsed*capacity, 0, reserve.KVDeviations))
 	}
 	return full
 }

@@ -154,3 +154,66 @@ func TestOneLineScoutsWhereNoneMightFit(t *testing.T) {
 		t.Errorf("%d lines on a runner that users fill", a)
 	}
 }
+
+// Where users who wait are noticed, a quarter of the runners may scout.
+func TestAQuarterScoutsWhereUsersAreNoticed(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	c, runners := newPool(t, func(c *flowcontrol.Config) { c.Engine.KVTokens = 4000 }, names...)
+	for _, r := range runners {
+		r.interactive.seenAt, r.interactive.every = noon, time.Second
+	}
+	c.sizes.start(500, 0, 0, 3000)
+	for before, want := range []int{1, 1, 0} {
+		if got := int(c.linesByKV(noon, runners[7], c.LineMix())); got != want {
+			t.Errorf("%v lines beside %d scouts, want %v", got, before, want)
+		}
+		runners[before].own.lines = 1
+	}
+}
+
+// Users who wait are noticed by metrics of their engine or counts of a gateway, if they come soon
+// after each other.
+func TestUsersAreNoticedByFrequentReadings(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	r := runners[0]
+	for _, test := range []struct {
+		name             string
+		engine, outcomes time.Duration
+		of               flowcontrol.Source
+		want             bool
+	}{
+		{"nothing was read", 0, 0, flowcontrol.Gateway, false},
+		{"metrics each second", time.Second, 0, flowcontrol.Gateway, true},
+		{"metrics each half minute", 30 * time.Second, 0, flowcontrol.Gateway, false},
+		{"a gateway each second", 30 * time.Second, time.Second, flowcontrol.Gateway, true},
+		{"a gateway each half minute", 0, 30 * time.Second, flowcontrol.Gateway, false},
+		// Each reading of one of many runners counts there.
+		{"first tokens of engines", 30 * time.Second, time.Second, flowcontrol.Metrics, false},
+	} {
+		r.interactive.every, c.outcomes.every, c.source.of = test.engine, test.outcomes, test.of
+		if got := c.noticesUsers(r); got != test.want {
+			t.Errorf("%s: noticed is %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// More lines run where users are noticed, and never more than fit at their mean size beside all
+// that users wanted.
+func TestMoreLinesFitWhereUsersAreNoticed(t *testing.T) {
+	c, runners := newPool(t, func(c *flowcontrol.Config) { c.Engine.KVTokens = 20_000 }, "r")
+	r := runners[0]
+	for i := range 300 { // some of the answers are long
+		output := 100 + 1900*(i%10/9)
+		c.sizes.start(900, 0, output, output)
+		c.sizes.answer(900, output)
+	}
+	r.interactive.seenAt, c.kvWanted, c.began = noon, 0.1, noon.Add(-24*time.Hour)
+	mix := c.LineMix()
+	unnoticed := c.linesByKV(noon, r, mix)
+	r.interactive.every = time.Second
+	noticed, all := c.linesByKV(noon, r, mix), 15_000/c.lineKV(mix).mean
+	if noticed < 1.1*unnoticed || noticed > (1-estimateError)*all {
+		t.Errorf("%v lines, %v where users are not noticed; %v would fit at their mean size",
+			noticed, unnoticed, all)
+	}
+}

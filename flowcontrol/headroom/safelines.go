@@ -94,7 +94,12 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	}
 	free := usable - c.keptFree(present, held, mix)
 	free = max(free, min(usable-present, lightShare*capacity))
-	lines := kv.fitting(free, reserve.KVDeviations)
+	lines := kv.fitting(free, 0, reserve.KVDeviations)
+	if c.noticesUsers(r) {
+		wanted := wantedPart * max(0, usable-present-free)
+		apart := kv.fitting(usable-present, wanted, reserve.KVDeviations)
+		lines = max(lines, min(apart, (1-estimateError)*free/kv.mean))
+	}
 	if scout := c.sizes.prompt + max(c.sizes.output, assumedOutput); lines < 1 &&
 		scout < usable-present && c.mayScout(r) {
 		return 1
@@ -102,14 +107,37 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	return lines
 }
 
-// mayScout reports whether a runner may carry the pool's only line although it might not fit.
-// Without it the sizes of lines would stay unknown, and what is assumed of them could keep the pool
-// empty for ever.
+// mayScout reports whether a runner may carry its only line although it might not fit. Without such
+// lines the sizes of lines would stay unknown, and what is assumed of them could keep the pool
+// empty for ever. One of the pool does so, or those of a quarter of its runners where users are
+// noticed.
 func (c *Controller) mayScout(r *runner) bool {
+	others, most := 0, 1
+	if c.noticesUsers(r) {
+		most = max(most, len(c.roster.Members)/4)
+	}
 	for _, m := range c.roster.Members {
 		if m.State != r && m.State.own.lines > 0 {
-			return false
+			others++
 		}
 	}
-	return r.own.lines <= 1
+	return others < most && r.own.lines <= 1
 }
+
+// noticesUsers reports whether users who wait for what lines hold of a runner are noticed soon, by
+// its metrics or because a gateway counts late requests. Lines are evicted then, or get fewer.
+func (c *Controller) noticesUsers(r *runner) bool {
+	in, late := &r.interactive, &c.outcomes
+	return in.every > 0 && in.every <= soon ||
+		c.source.of == flowcontrol.Gateway && late.every > 0 && late.every <= soon
+}
+
+// soon is the most time between two readings: evictions begin with the second one that shows users
+// who wait. wantedPart is the part of what users wanted at once, beyond what they hold, that is
+// kept for them where they are noticed. What lines and users hold is an estimate, so estimateError
+// of what may be free is kept free whatever the deviations.
+const (
+	soon          = 15 * time.Second
+	wantedPart    = 0.7
+	estimateError = 0.1
+)
