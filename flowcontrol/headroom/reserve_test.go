@@ -191,8 +191,12 @@ func TestUsersAreNoticedByFrequentReadings(t *testing.T) {
 		{"first tokens of engines", 30 * time.Second, time.Second, flowcontrol.Metrics, false},
 	} {
 		r.interactive.every, c.outcomes.every, c.source.of = test.engine, test.outcomes, test.of
-		if got := c.noticesUsers(r); got != test.want {
+		r.interactive.seenAt, c.outcomes.at = noon, noon
+		if got := c.noticesUsers(noon.Add(soon), r); got != test.want {
 			t.Errorf("%s: noticed is %v, want %v", test.name, got, test.want)
+		}
+		if c.noticesUsers(noon.Add(3*soon), r) {
+			t.Errorf("%s: users are noticed after the readings have ended", test.name)
 		}
 	}
 }

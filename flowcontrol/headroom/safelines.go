@@ -95,13 +95,13 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	free := usable - c.keptFree(present, held, mix)
 	free = max(free, min(usable-present, lightShare*capacity))
 	lines := kv.fitting(free, 0, reserve.KVDeviations)
-	if c.noticesUsers(r) {
+	if c.noticesUsers(now, r) {
 		wanted := wantedPart * max(0, usable-present-free)
 		apart := kv.fitting(usable-present, wanted, reserve.KVDeviations)
 		lines = max(lines, min(apart, (1-estimateError)*free/kv.mean))
 	}
 	if scout := c.sizes.prompt + max(c.sizes.output, assumedOutput); lines < 1 &&
-		scout < usable-present && c.mayScout(r) {
+		scout < usable-present && c.mayScout(now, r) {
 		return 1
 	}
 	return lines
@@ -111,9 +111,9 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 // lines the sizes of lines would stay unknown, and what is assumed of them could keep the pool
 // empty for ever. One of the pool does so, or those of a quarter of its runners where users are
 // noticed.
-func (c *Controller) mayScout(r *runner) bool {
+func (c *Controller) mayScout(now time.Time, r *runner) bool {
 	others, most := 0, 1
-	if c.noticesUsers(r) {
+	if c.noticesUsers(now, r) {
 		most = max(most, len(c.roster.Members)/4)
 	}
 	for _, m := range c.roster.Members {
@@ -126,10 +126,12 @@ func (c *Controller) mayScout(r *runner) bool {
 
 // noticesUsers reports whether users who wait for what lines hold of a runner are noticed soon, by
 // its metrics or because a gateway counts late requests. Lines are evicted then, or get fewer.
-func (c *Controller) noticesUsers(r *runner) bool {
-	in, late := &r.interactive, &c.outcomes
-	return in.every > 0 && in.every <= soon ||
-		c.source.of == flowcontrol.Gateway && late.every > 0 && late.every <= soon
+func (c *Controller) noticesUsers(now time.Time, r *runner) bool {
+	often := func(at time.Time, every time.Duration) bool {
+		return every > 0 && every <= soon && now.Sub(at) <= 2*soon
+	}
+	return often(r.interactive.seenAt, r.interactive.every) ||
+		c.source.of == flowcontrol.Gateway && often(c.outcomes.at, c.outcomes.every)
 }
 
 // soon is the most time between two readings: evictions begin with the second one that shows users
