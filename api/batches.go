@@ -50,7 +50,7 @@ func (s *Server) listBatches(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("list batches: %w", err)
 	}
-	list := listWriter[batchObject]{out: w, id: func(b batchObject) string { return b.ID }}
+	list := newListWriter(w, func(b batchObject) string { return b.ID })
 	for ids := range slices.Chunk(page.Items, batchesAtOnce) {
 		shown, err := s.listed(ctx, q, ids)
 		if err == nil {

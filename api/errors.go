@@ -176,7 +176,9 @@ func writeJSON(w http.ResponseWriter, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
-	w.Write(append(body, '\n'))
+	if _, err := w.Write(append(body, '\n')); errors.Is(err, errRevoked) {
+		return err // nothing is sent yet; other errors mean that the client is gone
+	}
 	return nil
 }
 

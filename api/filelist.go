@@ -17,7 +17,7 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := listWriter[fileObject]{out: w, id: func(f fileObject) string { return f.ID }}
+	list := newListWriter(w, func(f fileObject) string { return f.ID })
 	for left := q.Limit; ; {
 		q.Limit = min(left, filesAtOnce)
 		page, err := s.meta.ListFiles(r.Context(), tenantOf(r.Context()), q)

@@ -1,20 +1,31 @@
 package api
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 )
 
+// listBuffer is how many bytes of a listing are collected before its answer starts.
+const listBuffer = 8 << 10
+
 // listWriter sends one page of a listing in OpenAI's format, item by item, so that no page is in
-// memory while a slow client reads it. The answer starts with the first item; before it, an error
-// can still be answered.
+// memory while a slow client reads it. The answer starts when listBuffer is full or the page is
+// complete; before that, an error can still be answered.
 type listWriter[T any] struct {
-	out  http.ResponseWriter
+	out  *bufio.Writer
 	id   func(T) string
 	sent int
 
 	firstID, lastID string
+}
+
+func newListWriter[T any](w http.ResponseWriter, id func(T) string) *listWriter[T] {
+	w.Header().Set("Content-Type", "application/json")
+	l := &listWriter[T]{out: bufio.NewWriterSize(w, listBuffer), id: id}
+	l.out.WriteString(`{"object":"list","data":[`) // into the empty buffer
+	return l
 }
 
 // send writes items.
@@ -24,29 +35,21 @@ func (l *listWriter[T]) send(items ...T) error {
 		if err != nil {
 			return fmt.Errorf("encode item: %w", err)
 		}
-		before := ","
 		if l.lastID = l.id(item); l.sent == 0 {
-			before, l.firstID = l.start(), l.lastID
+			l.firstID = l.lastID
+		} else {
+			l.out.WriteByte(',') // its error remains for the next Write
 		}
 		l.sent++
-		if err := l.write([]byte(before), encoded); err != nil {
-			return err
+		if _, err := l.out.Write(encoded); err != nil {
+			return fmt.Errorf("send list: %w", err)
 		}
 	}
 	return nil
 }
 
-func (l *listWriter[T]) start() string {
-	l.out.Header().Set("Content-Type", "application/json")
-	return `{"object":"list","data":[`
-}
-
 // end writes what follows the items.
 func (l *listWriter[T]) end(more bool) error {
-	before := ""
-	if l.sent == 0 {
-		before = l.start()
-	}
 	rest, err := json.Marshal(struct {
 		FirstID *string `json:"first_id"`
 		LastID  *string `json:"last_id"`
@@ -55,14 +58,9 @@ func (l *listWriter[T]) end(more bool) error {
 	if err != nil {
 		return fmt.Errorf("encode end of list: %w", err)
 	}
-	return l.write([]byte(before), []byte("],"), rest[1:], []byte("\n"))
-}
-
-func (l *listWriter[T]) write(pieces ...[]byte) error {
-	for _, piece := range pieces {
-		if _, err := l.out.Write(piece); err != nil {
-			return fmt.Errorf("send list: %w", err)
-		}
+	fmt.Fprintf(l.out, "],%s\n", rest[1:])
+	if err := l.out.Flush(); err != nil {
+		return fmt.Errorf("send list: %w", err)
 	}
 	return nil
 }

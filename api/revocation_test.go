@@ -38,6 +38,28 @@ func TestRevokedKeys(t *testing.T) {
 	}
 }
 
+// Answers of which nothing is sent when the key is revoked must be refused, not cut off.
+func TestRevokedKeysDuringShortAnswers(t *testing.T) {
+	s := newService(t, func(_ *Config, d *Deps) {
+		d.Keys = ringOf(t, "default=leaked,default=kept")
+	})
+	s.server.route("/listing", methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+		list := newListWriter(w, func(id string) string { return id })
+		if err := list.send("first"); err != nil {
+			return err
+		}
+		s.server.SetKeys(ringOf(t, "default=kept"))
+		return list.end(false)
+	}})
+	s.get("/listing", "Authorization", "Bearer leaked").refused(401, "", "invalid_api_key")
+	s.server.SetKeys(ringOf(t, "default=leaked"))
+	s.server.route("/object", methods{"GET": func(w http.ResponseWriter, _ *http.Request) error {
+		s.server.SetKeys(ringOf(t, "default=kept"))
+		return writeJSON(w, "answer")
+	}})
+	s.get("/object", "Authorization", "Bearer leaked").refused(401, "", "invalid_api_key")
+}
+
 func TestRevokedKeysEndRequests(t *testing.T) {
 	s := newService(t, func(_ *Config, d *Deps) {
 		d.Keys = ringOf(t, "default=leaked,default=kept")
