@@ -138,30 +138,33 @@ func (c *Controller) grantPrompts(
 	}
 }
 
-// restrict lowers the allowance, and evicts lines, while the brake or KV pressure require it.
+// restrict lowers the allowance, and evicts lines, while the brake or a lack of KV cache or
+// sequences require it. No more are evicted than that, also if fewer may start.
 func (r *runner) restrict(now time.Time, g *flowcontrol.RunnerAllowance) {
-	if now.Before(r.brake.until) {
-		lower(g, r.brake.keep, ReasonBrake)
-		if r.brake.evicts() {
-			g.Evict = g.Lines >= r.brake.keep
-			g.Prompt = 0
-			g.Reason = ReasonBrake
+	keep, reason := r.own.lines, flowcontrol.ReasonNone
+	for _, by := range []struct {
+		until  time.Time
+		keep   int
+		evict  bool
+		reason flowcontrol.Reason
+	}{
+		{r.brake.until, r.brake.keep, r.brake.evicts(), ReasonBrake},
+		{r.kvPressure.until, r.kvPressure.keep, r.kvPressure.evict, ReasonKV},
+		{r.slotPressure.until, r.slotPressure.keep, r.slotPressure.evict, ReasonSlots},
+	} {
+		if !now.Before(by.until) {
+			continue
+		}
+		lower(g, by.keep, by.reason)
+		if by.evict && by.keep < keep {
+			keep, reason = by.keep, by.reason
 		}
 	}
-	if now.Before(r.kvPressure.until) {
-		lower(g, r.kvPressure.keep, ReasonKV)
-		g.Evict = g.Evict || r.kvPressure.evict && g.Lines >= r.kvPressure.keep
+	if now.Before(r.brake.until) && r.brake.evicts() {
+		g.Prompt, g.Reason = 0, ReasonBrake
 	}
-	if p := &r.slotPressure; now.Before(p.until) {
-		if !p.evict || r.own.lines <= p.keep {
-			lower(g, p.keep, ReasonSlots)
-			return
-		}
-		// No more are evicted than requests wait, also if fewer may start.
-		if !g.Evict || p.keep < g.Lines {
-			g.Lines, g.Reason = p.keep, ReasonSlots
-		}
-		g.Evict = true
+	if keep < r.own.lines {
+		g.Lines, g.Evict, g.Reason = keep, true, reason
 	}
 }
 

@@ -124,9 +124,10 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	if capacity := r.interactive.capacity(c.engine.KVTokens); m.KVUsed >= 0 && capacity > 0 {
 		slots := c.engine.MaxSeqs == 0 || m.Running < almostAll*float64(c.engine.MaxSeqs)
 		held := r.own.held(m.Sampled, c.sizes.prompt, r.iterations.all.mean()) / capacity
-		blocked := r.kvPressure.blocks(&r.own, &r.interactive, m.KVUsed, held, slots)
-		r.kvPressure.update(now, &r.own, m.KVUsed, capacity, s.preempted, blocked,
-			c.mayEvict(r), c.tuning)
+		blocked := r.kvPressure.blocks(&r.own, &r.interactive, m.KVUsed, held,
+			c.tuning.Reserve.KVUsed, slots)
+		r.kvPressure.update(now, &r.own, m.KVUsed, held, s.preempted, blocked, c.mayEvict(r),
+			c.tuning)
 	}
 	if s.iteration > 0 && r.iterations.useMetrics(now, s.period) {
 		r.iterations.fromMetrics, r.iterations.every = true, s.period
