@@ -24,8 +24,9 @@ const (
 	// unnoticed is by how many milliseconds more an answer may take in any case: servers and
 	// networks vary as much.
 	unnoticed = 10
-	// seenSlowdown is how many times as long answers may take where a gateway shows users.
-	seenSlowdown = 2
+	// seenSlowdown is how many times as long answers may take where a gateway shows users. Those
+	// who are late limit lines, so it bounds only how fast lines get many.
+	seenSlowdown = 4
 	// roundFall bounds by how much they fall in one.
 	roundFall = 0.7
 )
@@ -43,7 +44,8 @@ func (a *answerTimes) add(
 	}
 	mean, unnoticed := a.ms/a.parts, unnoticed*a.answers/a.parts
 	a.answers, a.parts, a.ms = 0, 0, 0
-	if a.best == 0 || mean < a.best || now.Sub(a.bestAt) > bestFor {
+	alone := carried <= 1 // users, not lines, are why it took as long
+	if alone || a.best == 0 || mean < a.best || now.Sub(a.bestAt) > bestFor {
 		a.best, a.bestAt = mean, now
 	}
 	if allowed := portable.Rounded(slowdown*a.best) + unnoticed; mean > allowed {
@@ -120,7 +122,7 @@ func (c *Controller) answeredBlind(now time.Time, latency time.Duration, output 
 	}
 	slowdown := c.slo.Slowdown
 	if !c.outcomes.at.IsZero() && !c.slo.Relative() {
-		slowdown = seenSlowdown // users who are late limit lines
+		slowdown = seenSlowdown
 	}
 	c.lines = times.add(now, milliseconds(latency), parts, carried, c.lines, slowdown)
 	c.boundLines()

@@ -179,3 +179,27 @@ func TestShortAnswersBesideAGateway(t *testing.T) {
 		t.Errorf("%v lines after 400 answers, %d at the start", c.lines, c.cfg.Start)
 	}
 }
+
+// Answers that take longer while a single line runs do so because of users: that line stays, and
+// lines grow from what it shows.
+func TestOneLineShowsHowThePoolIsWithoutLines(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	c.watched, c.outcomes.at = true, noon
+	now := noon
+	answer := func(latency time.Duration) {
+		now = now.Add(time.Second)
+		runners[0].own.lines = 1
+		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
+			PromptTokens: 100, OutputTokens: 3, Latency: latency, InFlight: 1})
+	}
+	for i := range 60 {
+		latency := 80 * time.Millisecond
+		if i >= 20 {
+			latency = time.Second
+		}
+		answer(latency)
+	}
+	if c.lines < 2 {
+		t.Errorf("%v lines after users have slowed a single one down", c.lines)
+	}
+}

@@ -25,9 +25,10 @@ const (
 	// freeLate is how many late requests prove nothing where few requests come. It is small: where
 	// a hundred requests come in half an hour, each late one is a point.
 	freeLate = 1
-	// mattersFrom is the part of the budget from which on late requests matter, and fewMayBeLate
-	// how many may be late in half an hour where each of them does.
-	mattersFrom, fewMayBeLate = 0.3, 50
+	// mattersFrom is the part of the budget from which on late requests matter. Where fewer than
+	// fewMayBeLate may be late in half an hour, each does. Less than aWhole one never does: parts
+	// are charged for what may have had other reasons.
+	mattersFrom, fewMayBeLate, aWhole = 0.3, 50, 1
 )
 
 // read takes over requests, and those of them that were late because of batch work.
@@ -61,7 +62,8 @@ func (b *lateBudget) mayBeLate() float64 {
 func (b *lateBudget) matters() bool {
 	counted := max(min(b.at.Sub(b.began), shareMemory), time.Second)
 	inAll := b.allowed * portable.Rounded(b.requests*(float64(shareMemory)/float64(counted)))
-	return inAll < fewMayBeLate || b.late > portable.Rounded(mattersFrom*b.mayBeLate())
+	return b.late >= aWhole &&
+		(inAll < fewMayBeLate || b.late > portable.Rounded(mattersFrom*b.mayBeLate()))
 }
 
 // economize lowers a grant while too many interactive requests have been late.

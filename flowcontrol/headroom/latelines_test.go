@@ -95,12 +95,12 @@ func TestLateLinesSurvive(t *testing.T) {
 }
 
 // In a pool of many requests, a few that are charged by mistake limit nothing; many do, and so does
-// one in a pool of few.
+// one in a pool of few, but not a part of one.
 func TestFewLateOfManyRequestsDoNotLimit(t *testing.T) {
 	for _, test := range []struct {
 		requests, late float64 // in a second
 		limits         bool
-	}{{10, 0.01, false}, {10, 0.04, true}, {0.3, 0.0001, true}} {
+	}{{10, 0.01, false}, {10, 0.04, true}, {0.3, 0.004, true}, {0.3, 0.003, false}} {
 		c, _ := newPool(t, nil, "r")
 		for s := range 300 {
 			at := noon.Add(time.Duration(s) * time.Second)

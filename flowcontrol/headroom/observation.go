@@ -195,6 +195,9 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	if !c.uses(now, g) {
 		return false
 	}
+	if g.Source == flowcontrol.Gateway && c.outcomes.countedIn(g) {
+		c.seenServed(g.Sampled)
+	}
 	c.tokens.read(now, g.TokenTimes, c.addedTime())
 	objective := c.firstObjective()
 	slowdown, _ := c.poolSlowdown()

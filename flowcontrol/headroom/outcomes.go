@@ -39,6 +39,14 @@ func (o *outcomes) newer(g *flowcontrol.Reading) bool {
 	return true
 }
 
+// countedIn reports whether a reading counts requests that the last one did not.
+func (o *outcomes) countedIn(g *flowcontrol.Reading) bool {
+	more := func(l lateness, now flowcontrol.Attainment) bool {
+		return l.known && now.Requests > l.last.Requests
+	}
+	return more(o.ttft, g.TTFT) || more(o.tpot, g.TPOT)
+}
+
 // recordLate records the time if many first tokens were late.
 func (o *outcomes) recordLate(now time.Time, requests, late float64) {
 	if late > max(lateSign*requests, 1) {

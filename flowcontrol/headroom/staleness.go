@@ -55,6 +55,18 @@ func (s *staleness) observed(at time.Time) {
 	s.samples++
 }
 
+// seenServed records that a gateway has shown users who were served. Where no metrics show a runner,
+// its answers alone do, and a single long line is answered so rarely that the runner would count as
+// stale, and keep that single line. What lines do to users shows all the same. A runner on which a
+// line has broken is not taken to be among those that serve.
+func (c *Controller) seenServed(at time.Time) {
+	for _, m := range c.roster.Members {
+		if r := m.State; r.interactive.seenAt.IsZero() && r.staleness.broken == 0 {
+			r.staleness.observed(at)
+		}
+	}
+}
+
 // agingAfter returns the silence after which the state is aging. Where metrics come every half
 // minute, as in many installations of Prometheus, that much silence says nothing.
 func (s *staleness) agingAfter(cfg Staleness) time.Duration {

@@ -3,6 +3,8 @@ package headroom
 import (
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // Where metrics come every half minute, half a minute of silence is no sign that a runner is gone,
@@ -39,5 +41,36 @@ func TestSilenceCountsByTheUsualOne(t *testing.T) {
 	s.observed(noon.Add(3 * time.Minute))
 	if after := s.agingAfter(cfg); after != cfg.AgingAfter {
 		t.Errorf("after one long silence, aging begins after %v", after)
+	}
+}
+
+// Where only a gateway shows users, a line that runs for minutes leaves its runner as well known as
+// the users who are served meanwhile.
+func TestServedUsersShowRunnersWithoutMetrics(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		prepare func(*Controller, *runner)
+		served  float64 // users between two readings
+		want    knowledge
+	}{
+		{"users are served", func(*Controller, *runner) {}, 5, fresh},
+		{"nobody is served", func(*Controller, *runner) {}, 0, stale},
+		{"metrics have shown it", func(_ *Controller, r *runner) { r.interactive.seenAt = noon }, 5, stale},
+		{"a line has broken", func(_ *Controller, r *runner) { r.staleness.broken = 1 }, 5, stale},
+	} {
+		c, runners := newPool(t, nil, "r")
+		test.prepare(c, runners[0])
+		for s := range 120 {
+			now := noon.Add(time.Duration(s) * time.Second)
+			users := test.served * float64(s)
+			c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read,
+				Reading: &flowcontrol.Reading{Source: flowcontrol.Gateway, Sampled: now,
+					TTFT: flowcontrol.Attainment{Requests: users},
+					TPOT: flowcontrol.Attainment{Requests: users}}})
+			c.Advance(now)
+		}
+		if got := runners[0].staleness.state; got != test.want {
+			t.Errorf("%s: state %d, want %d", test.name, got, test.want)
+		}
 	}
 }
