@@ -56,8 +56,8 @@ func TestLevelMovesAsFastByRareReadings(t *testing.T) {
 	for _, late := range []float64{0, 0.1} {
 		often, rarely := read(5*time.Second, late), read(20*time.Second, late)
 		if ratio := rarely / often; ratio < 0.8 || ratio > 1.25 {
-			t.Errorf("with a share of %v late, readings each 5 s move the level to %v, each 20 s to %v",
-				late, often, rarely)
+			t.Errorf("with a share of %v late, readings each 5 s move the level to %v, "+
+				"each 20 s to %v", late, often, rarely)
 		}
 	}
 }

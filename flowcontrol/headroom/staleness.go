@@ -55,9 +55,9 @@ func (s *staleness) observed(at time.Time) {
 	s.samples++
 }
 
-// seenServed records that a gateway has shown users who were served. Where no metrics show a runner,
-// its answers alone do, and a single long line is answered so rarely that the runner would count as
-// stale, and keep that single line. What lines do to users shows all the same. A runner on which a
+// seenServed records that a gateway has shown users who were served. Where no metrics show a
+// runner, only its answers do. A single long line is answered so rarely that the runner would count
+// as stale, and keep that single line, though what lines do to users shows. A runner on which a
 // line has broken is not taken to be among those that serve.
 func (c *Controller) seenServed(at time.Time) {
 	for _, m := range c.roster.Members {

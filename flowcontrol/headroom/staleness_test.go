@@ -49,17 +49,17 @@ func TestSilenceCountsByTheUsualOne(t *testing.T) {
 func TestServedUsersShowRunnersWithoutMetrics(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		prepare func(*Controller, *runner)
+		prepare func(*runner)
 		served  float64 // users between two readings
 		want    knowledge
 	}{
-		{"users are served", func(*Controller, *runner) {}, 5, fresh},
-		{"nobody is served", func(*Controller, *runner) {}, 0, stale},
-		{"metrics have shown it", func(_ *Controller, r *runner) { r.interactive.seenAt = noon }, 5, stale},
-		{"a line has broken", func(_ *Controller, r *runner) { r.staleness.broken = 1 }, 5, stale},
+		{"users are served", func(*runner) {}, 5, fresh},
+		{"nobody is served", func(*runner) {}, 0, stale},
+		{"metrics have shown it", func(r *runner) { r.interactive.seenAt = noon }, 5, stale},
+		{"a line has broken", func(r *runner) { r.staleness.broken = 1 }, 5, stale},
 	} {
 		c, runners := newPool(t, nil, "r")
-		test.prepare(c, runners[0])
+		test.prepare(runners[0])
 		for s := range 120 {
 			now := noon.Add(time.Duration(s) * time.Second)
 			users := test.served * float64(s)
