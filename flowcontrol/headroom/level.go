@@ -23,8 +23,9 @@ const (
 	// maxRise is the most by which one reading raises a level, as a share. Without it, a level that
 	// many requests move would rise by more in a calm minute than it may fall in a busy one.
 	maxRise = 0.01
-	// usualPeriod is the time between readings up to which one moves a level by MaxFall or maxRise
-	// at most. Rarer ones move it by as much more, up to mostPeriods times.
+	// usualPeriod is the time between readings up to which one lowers a level by MaxFall at most.
+	// Rarer ones lower it by as much more, up to mostPeriods times. They do not raise it faster: if
+	// the rise was too much, that shows late too.
 	usualPeriod, mostPeriods = 5 * time.Second, 6
 	// mostOwed is how much of a fall that could not be made at once is remembered.
 	mostOwed = 0.7
@@ -51,10 +52,10 @@ func (l *level) update(now time.Time, requests, late, part float64) {
 	if !l.at.IsZero() {
 		periods = min(max(1, now.Sub(l.at).Seconds()/usualPeriod.Seconds()), mostPeriods)
 	}
-	rise, fall := portable.Rounded(periods*maxRise), portable.Rounded(periods*l.cfg.MaxFall)
+	fall := portable.Rounded(periods * l.cfg.MaxFall)
 	due := portable.Rounded(l.gain(now, requests) * (portable.Rounded(l.allowed*requests) - late))
-	l.owed = min(max(l.owed+due, -mostOwed), rise)
-	move := min(max(l.owed, -fall), rise)
+	l.owed = min(max(l.owed+due, -mostOwed), maxRise)
+	move := min(max(l.owed, -fall), maxRise)
 	l.owed -= move
 	l.value = min(max(l.value*(1+portable.Rounded(part*move)), l.cfg.Min), l.cfg.Max)
 }

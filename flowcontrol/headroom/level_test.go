@@ -42,22 +42,19 @@ func TestLevelSettlesAtTheAllowedShare(t *testing.T) {
 	}
 }
 
-// A level moves as fast where readings are rare.
-func TestLevelMovesAsFastByRareReadings(t *testing.T) {
-	read := func(every time.Duration, late float64) float64 {
+// A level falls as fast where readings are rare.
+func TestLevelFallsAsFastByRareReadings(t *testing.T) {
+	read := func(every time.Duration) float64 {
 		l := testLevel()
 		l.cfg.Gain, l.cfg.Max = 0.1, 1e6
 		for s := time.Duration(0); s < 5*time.Minute; s += every {
 			requests := 20 * every.Seconds()
-			l.update(noon.Add(s), requests, late*requests, 1)
+			l.update(noon.Add(s), requests, 0.1*requests, 1)
 		}
 		return l.value
 	}
-	for _, late := range []float64{0, 0.1} {
-		often, rarely := read(5*time.Second, late), read(20*time.Second, late)
-		if ratio := rarely / often; ratio < 0.8 || ratio > 1.25 {
-			t.Errorf("with a share of %v late, readings each 5 s move the level to %v, "+
-				"each 20 s to %v", late, often, rarely)
-		}
+	often, rarely := read(5*time.Second), read(20*time.Second)
+	if ratio := rarely / often; ratio < 0.8 || ratio > 1.25 {
+		t.Errorf("readings each 5 s lower the level to %v, each 20 s to %v", often, rarely)
 	}
 }
