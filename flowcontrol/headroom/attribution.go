@@ -13,10 +13,12 @@ import (
 // Lines make a first token take a multiple of its time, and a prompt of a line that is computed
 // before it delays it by that prompt. Those that took longer than the objective and both would have
 // been late anyway, if the estimates are right: they know iterations, but not every queue. So a
-// part of them counts nevertheless.
+// part of them counts nevertheless, and all of them while lines run where the KV cache or the
+// sequences are full, because a request that waits for those waits until another one ends.
 type attribution struct {
-	slowdowns peak // of first tokens by lines, within the last seconds
-	waits     peak // of first tokens for prompts of lines, in seconds
+	slowdowns peak      // of first tokens by lines, within the last seconds
+	waits     peak      // of first tokens for prompts of lines, in seconds
+	full      time.Time // when a runner with lines was last full
 }
 
 // attributionWindow is for how long a delay counts: first tokens that are counted now were delayed
@@ -38,11 +40,17 @@ func (a *attribution) see(now time.Time, slowdown, wait float64) {
 	a.waits.add(now, wait)
 }
 
+// seeFull records that a runner with lines has its KV cache or its sequences full.
+func (a *attribution) seeFull(now time.Time) { a.full = now }
+
 // caused returns how many of the late first tokens, those beyond the usual number, batch work has
 // caused, by what a histogram counted between two readings. Without a histogram it is all of them.
 func (a *attribution) caused(
 	now time.Time, before, counted []flowcontrol.Bucket, objective time.Duration, late float64,
 ) float64 {
+	if !a.full.IsZero() && now.Sub(a.full) <= attributionWindow {
+		return late
+	}
 	last := len(counted) - 1
 	if last < 0 || len(before) != len(counted) || counted[last].Count < before[last].Count {
 		return late

@@ -21,6 +21,7 @@ func TestLateFirstTokensAreAttributed(t *testing.T) {
 		late, want    float64
 		age           time.Duration
 		countedIsNone bool
+		full          time.Duration // how long before a runner was full; 0: never
 	}{
 		{name: "no batch work", slowdown: 1, before: before, late: 15, want: 3},
 		{name: "a little slower", slowdown: 1.1, before: before, late: 3, want: 2},
@@ -34,9 +35,15 @@ func TestLateFirstTokensAreAttributed(t *testing.T) {
 			before: []flowcontrol.Bucket{{Upper: 1, Count: 900}, {Upper: 2, Count: 900},
 				{Upper: 3, Count: 900}, {Upper: math.Inf(1), Count: 900}}},
 		{name: "no histogram", slowdown: 1, late: 20, want: 20, countedIsNone: true},
+		{name: "full", slowdown: 1, before: before, late: 15, want: 15, full: 10 * time.Second},
+		{name: "full a minute ago", slowdown: 1, before: before, late: 15, want: 3,
+			full: time.Minute},
 	} {
 		a := newAttribution()
 		a.see(noon, test.slowdown, test.wait)
+		if test.full > 0 {
+			a.seeFull(noon.Add(test.age - test.full))
+		}
 		now := counted
 		if test.countedIsNone {
 			now = nil
@@ -68,6 +75,31 @@ func TestBurstsOfUsersSpendLittleBudget(t *testing.T) {
 		}
 		if stops := c.budget.left() < 1; stops != slow {
 			t.Errorf("lines twice as slow: %v; %v of the budget is left", slow, c.budget.left())
+		}
+	}
+}
+
+// All late first tokens count while lines run on a runner that is full, for whichever reason.
+func TestFullRunnersAreCharged(t *testing.T) {
+	until := noon.Add(time.Minute)
+	for _, test := range []struct {
+		name  string
+		lines int
+		kv    kvPressure
+		slots slotPressure
+		full  bool
+	}{
+		{"room for all", 2, kvPressure{}, slotPressure{}, false},
+		{"the KV cache is full", 2, kvPressure{until: until}, slotPressure{}, true},
+		{"all sequences are taken", 2, kvPressure{}, slotPressure{until: until}, true},
+		{"that was before", 2, kvPressure{until: noon}, slotPressure{until: noon}, false},
+		{"without lines", 0, kvPressure{until: until}, slotPressure{until: until}, false},
+	} {
+		c, r := knownPool(t)
+		r.own.lines, r.kvPressure, r.slotPressure = test.lines, test.kv, test.slots
+		c.Advance(noon.Add(time.Second))
+		if full := !c.attribution.full.IsZero(); full != test.full {
+			t.Errorf("%s: full: %v", test.name, full)
 		}
 	}
 }
