@@ -147,7 +147,7 @@ func (c *Controller) Observe(now time.Time, o flowcontrol.Observation) (changed 
 }
 
 func (c *Controller) join(now time.Time, o flowcontrol.Observation) bool {
-	joins := newRunner(now, o.InFlight, o.Prefilling, c.tuning)
+	joins := newRunner(now, o.InFlight, o.Prefilling)
 	joins.access = o.Access
 	if !c.roster.Join(o.Runner, joins) {
 		return false

@@ -44,7 +44,7 @@ func (c *Controller) Runners(now time.Time) []Runner {
 		r := m.State
 		in := &r.interactive
 		of := Runner{ID: m.ID, Lines: r.own.lines, Prefilling: r.own.prefilling,
-			Start: c.cfg.Start, Load: in.load(c.tuning.Reserve.LoadDeviations),
+			Start: c.cfg.Start, Load: in.load(),
 			Known: !in.seenAt.IsZero() && now.Sub(in.seenAt) < c.tuning.Staleness.StaleAfter}
 		of.Safe, of.SafeReason = c.safeLines(now, r, mix)
 		all = append(all, of)

@@ -22,8 +22,8 @@
 //   - The KV cache and the sequences that interactive requests have wanted at once stay free, and
 //     more in a pool whose bursts are not known yet. Lines are evicted where requests wait.
 //   - Where the router avoids busy runners, some runners are packed with lines.
-//   - Silence shrinks the allowance slowly, sheds cut it at once, and a brake evicts lines when two
-//     signs of harm agree.
+//   - Silence shrinks the allowance slowly, sheds cut it at once, and a brake evicts lines while
+//     iterations are too long in the whole pool.
 //   - Deadlines may raise the allowance to a share of what is safe.
 //
 // Requests that are late without batch lines count for nothing: the share of them that is seen in

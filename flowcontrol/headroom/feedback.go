@@ -17,11 +17,7 @@ func (c *Controller) targetTime() float64 {
 	if !c.shared {
 		return unsharedTarget * c.objectiveTime()
 	}
-	target := c.targetTimeAt(c.target.value())
-	if c.demanded > c.lines {
-		target *= c.tuning.Deadlines.TargetFactor
-	}
-	return target
+	return c.targetTimeAt(c.target.value())
 }
 
 // targetTimeAt returns how long iterations may take if they may use this share of what is left
@@ -130,8 +126,7 @@ func (c *Controller) resized(from, to int) {
 	c.boundLines()
 }
 
-// load returns the mean interactive load of a runner, each figure some deviations above its mean;
-// false if no metrics show it.
+// load returns the mean interactive load of a runner; false if no metrics show it.
 func (c *Controller) load() (l costmodel.Load, seen bool) {
 	n := 0.0
 	for _, m := range c.roster.Members {
@@ -140,7 +135,7 @@ func (c *Controller) load() (l costmodel.Load, seen bool) {
 			continue
 		}
 		n++
-		of := in.load(c.tuning.Reserve.LoadDeviations)
+		of := in.load()
 		l.Running += of.Running
 		l.Context += of.Context
 		l.PromptRate += of.PromptRate

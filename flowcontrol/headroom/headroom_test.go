@@ -681,8 +681,8 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"tuning.staleness.stale_after: ": tuning(func(t *headroom.Tuning) {
 			t.Staleness.StaleAfter = time.Second
 		}),
-		"tuning.deadlines.target_factor: ": tuning(func(t *headroom.Tuning) {
-			t.Deadlines.TargetFactor = 0.5
+		"tuning.deadlines.safe_share: ": tuning(func(t *headroom.Tuning) {
+			t.Deadlines.SafeShare = 1.5
 		}),
 		"tuning.decrease: ": tuning(func(t *headroom.Tuning) { t.Decrease = 1 }),
 	})

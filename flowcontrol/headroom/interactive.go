@@ -21,13 +21,8 @@ type interactive struct {
 	promptRate spread              // tokens per second
 	waiting    float64             // requests, at seenAt
 	demand     float64             // requests that run or wait
-	kvPeak     peak                // KV tokens
 	kvTokens   float64             // what the KV cache holds; 0: metrics do not say
 	gauged     bool                // metrics have shown the number of requests or the KV usage
-}
-
-func newInteractive(window time.Duration) interactive {
-	return interactive{kvPeak: peak{window: window}}
 }
 
 // fewGaps is the part of the token gaps that those of users must have. Otherwise those of lines
@@ -93,7 +88,6 @@ func (in *interactive) read(
 	if capacity := in.capacity(configured); m.KVUsed >= 0 && capacity > 0 {
 		held := portable.Rounded(m.KVUsed * capacity)
 		in.context.add(m.Sampled, window, max(0, held-then.context))
-		in.kvPeak.add(now, max(0, held-then.context))
 	}
 	cached := max(0, m.CachedTokens-before.CachedTokens)
 	if !(cached >= 0) {
@@ -139,9 +133,7 @@ func showsNoLoad(m *flowcontrol.Reading) bool {
 // showed may have been load that is gone, which would keep lines away for as long as no other
 // request comes.
 func (in *interactive) forget() {
-	kvTokens := in.kvTokens
-	*in = newInteractive(in.kvPeak.window)
-	in.kvTokens, in.gauged = kvTokens, true
+	*in = interactive{kvTokens: in.kvTokens, gauged: true}
 }
 
 // capacity returns how many tokens the KV cache holds: what metrics say, or else configured; 0:
@@ -153,13 +145,8 @@ func (in *interactive) capacity(configured int) float64 {
 	return float64(configured)
 }
 
-// load returns the load, each figure some standard deviations above its mean.
-func (in *interactive) load(deviations float64) costmodel.Load {
-	return costmodel.Load{
-		Running: in.running.above(deviations), Context: in.context.above(deviations),
-		// The mean over the window is meant, which varies less than single samples.
-		PromptRate: in.promptRate.mean +
-			deviations*math.Sqrt(in.promptRate.variance)/3,
-		PromptMean: typicalContext,
-	}
+// load returns the mean load.
+func (in *interactive) load() costmodel.Load {
+	return costmodel.Load{Running: in.running.mean, Context: in.context.mean,
+		PromptRate: in.promptRate.mean, PromptMean: typicalContext}
 }

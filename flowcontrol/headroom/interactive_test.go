@@ -14,7 +14,7 @@ func TestShortAnswersOfLinesLeaveTheMeanAlone(t *testing.T) {
 		alone, users = 20.0, 60.0 // milliseconds
 		lines, gaps  = 50, 100    // gaps of users
 	)
-	own, sizes, in, now := ownLoad{}, lineSizes{}, newInteractive(time.Minute), noon
+	own, sizes, in, now := ownLoad{}, lineSizes{}, interactive{}, noon
 	reading := flowcontrol.NoReading(flowcontrol.Metrics, now)
 	reading.TokenGaps, reading.TokenGapTime = 0, 0
 	in.read(now, &reading, &own, 0, alone)

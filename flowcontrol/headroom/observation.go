@@ -243,7 +243,6 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.promptTokens.update(now, requests, charged, 1)
 		c.firstForecast.read(now, requests, charged)
 		c.chargeLate(now, requests, charged)
-		c.outcomes.recordLate(now, requests, late)
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 	}
 	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {

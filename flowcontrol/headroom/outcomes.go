@@ -11,9 +11,7 @@ type outcomes struct {
 	ttft, tpot lateness
 	at         time.Time     // Sampled of the last reading
 	every      time.Duration // time between the last two
-	// lateFirst is when many first tokens were late for the last time.
-	lateFirst  time.Time
-	recentLate fadingShare // requests of the last minutes that were late
+	recentLate fadingShare   // requests of the last minutes that were late
 }
 
 const (
@@ -23,8 +21,6 @@ const (
 	// makes many short answers late.
 	innocentShare = 0.005
 	blameWindow   = 30 * time.Second
-	// lateSign is the share of late first tokens above which the brake may be applied.
-	lateSign = 0.05
 )
 
 // newer reports whether a reading is newer than the last one, and records its time.
@@ -45,13 +41,6 @@ func (o *outcomes) countedIn(g *flowcontrol.Reading) bool {
 		return l.known && now.Requests > l.last.Requests
 	}
 	return more(o.ttft, g.TTFT) || more(o.tpot, g.TPOT)
-}
-
-// recordLate records the time if many first tokens were late.
-func (o *outcomes) recordLate(now time.Time, requests, late float64) {
-	if late > max(lateSign*requests, 1) {
-		o.lateFirst = now
-	}
 }
 
 // harm reports whether clearly more requests were late within the last minutes than without us.

@@ -44,11 +44,10 @@ type runner struct {
 	changed bool      // granted must be computed again
 }
 
-func newRunner(now time.Time, lines, prefilling int, cfg Tuning) *runner {
+func newRunner(now time.Time, lines, prefilling int) *runner {
 	return &runner{
-		own:         ownLoad{lines: lines, prefilling: prefilling},
-		interactive: newInteractive(cfg.Reserve.Window),
-		staleness:   newStaleness(now), yield: 1, changed: true, feed: feed{trust: 1},
+		own:       ownLoad{lines: lines, prefilling: prefilling},
+		staleness: newStaleness(now), yield: 1, changed: true, feed: feed{trust: 1},
 	}
 }
 

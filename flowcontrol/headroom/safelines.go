@@ -78,10 +78,10 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	if capacity <= 0 || kv.mean <= 0 {
 		return math.Inf(1)
 	}
-	held := in.kvPeak.most(now)
+	held := 0.0
 	if r.packed == 0 {
-		held = max(held, portable.Rounded(c.kvWanted*capacity),
-			portable.Rounded(burst*c.unknown())*capacity) / (1 + c.slots.patience)
+		held = max(c.kvWanted, portable.Rounded(burst*c.unknown())) * capacity /
+			(1 + c.slots.patience)
 	}
 	held += portable.Rounded(c.growth(now, r) * math.Sqrt(in.context.variance))
 	usable := portable.Rounded(reserve.KVUsed * capacity)

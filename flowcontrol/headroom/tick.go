@@ -99,25 +99,14 @@ func (c *Controller) checkPool(now time.Time) {
 	}
 }
 
-// updateBrake applies the brake of a runner while its lines harm interactive requests. One of two
-// conditions must hold: iterations on the runner are much too long, and interactive requests wait
-// or are late; or iterations are too long on average in the pool and on the runner. In both cases
-// the runner's lines must cause a considerable part of the time.
+// updateBrake applies the brake of a runner while iterations are too long in the pool and on the
+// runner, and its lines cause a considerable part of the time.
 func (c *Controller) updateBrake(now time.Time, r *runner) {
 	if !c.shared || r.packed > 0 {
 		return
 	}
-	cfg, objective := c.tuning.Brake, c.objectiveTime()
-	above := cfg.Above * objective
-	if budget := c.engine.MaxBatchedTokens; budget > 0 {
-		longest := c.fit.perIteration() + portable.Rounded(c.fit.perToken()*float64(budget))
-		above = min(above, cfg.MaxOfLongest*longest)
-	}
-	it, in := &r.iterations, &r.interactive
-	here := it.all.mean() > above && c.recent(now, it.seenAt) &&
-		(in.waiting >= 1 && c.recent(now, in.seenAt) || c.recent(now, c.outcomes.lateFirst))
-	all := !c.tooLong.IsZero() && it.base.mean() > c.targetTime()
 	ours := float64(r.own.lines) * c.fit.perSequence()
-	harm := (here || all) && ours > cfg.MinOwnShare*objective
-	r.brake.update(now, harm, r.own.lines, c.mayEvict(r), cfg)
+	harm := !c.tooLong.IsZero() && r.iterations.base.mean() > c.targetTime() &&
+		ours > c.tuning.Brake.MinOwnShare*c.objectiveTime()
+	r.brake.update(now, harm, r.own.lines, c.mayEvict(r), c.tuning.Brake)
 }

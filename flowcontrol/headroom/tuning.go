@@ -149,30 +149,18 @@ type Reserve struct {
 	// KVDeviations is how many standard deviations above the mean the KV tokens of lines under way
 	// are assumed. Default: 2, because a few lines of very different lengths may all be long.
 	KVDeviations float64 `yaml:"kv_deviations"`
-	// Window is how far back the most KV tokens and requests are searched for. Default: 1m, the
-	// time of an answer or two.
-	Window time.Duration `yaml:"window"`
-	// LoadDeviations is how many standard deviations above the mean the interactive load is assumed
-	// in the cost model. Default: 1.
-	LoadDeviations float64 `yaml:"load_deviations"`
 }
 
-// Brake evicts lines when two signs agree: iterations are too long, and interactive requests wait
-// or are late.
+// Brake evicts lines while iterations are too long in the whole pool.
 type Brake struct {
-	// Above is the share of slo.tpot above which a runner's iterations are too long. Default: 1.15.
-	Above float64 `yaml:"above"`
-	// MaxOfLongest lowers that limit for engines with small chunks, whose iterations are never much
-	// longer than the SLO: to this share of the longest possible iteration. Default: 0.92.
-	MaxOfLongest float64 `yaml:"max_of_longest"`
 	// PoolAbove is the share of slo.tpot above which the mean of all runners' iterations is too
 	// long. Default: 0.85.
 	PoolAbove float64 `yaml:"pool_above"`
 	// MinOwnShare is the share of slo.tpot that the batch lines running on a runner must cost for
 	// an eviction. Default: 0.02; if they cost less, ending them helps nobody.
 	MinOwnShare float64 `yaml:"min_own_share"`
-	// After is how long both signs must last. A longer time wastes less and lets interactive
-	// requests suffer longer. Default: 3s.
+	// After is how long that must last. A longer time wastes less and lets interactive requests
+	// suffer longer. Default: 3s.
 	After time.Duration `yaml:"after"`
 	// EvictShare is the most of a runner's lines that are evicted in a second. Default: 0.3.
 	EvictShare float64 `yaml:"evict_share"`
@@ -211,9 +199,6 @@ type Deadlines struct {
 	// what interactive latency allows. A higher share meets more deadlines and makes more
 	// interactive requests late. Prompts keep to the target all the same. Default: 0.1.
 	SafeShare float64 `yaml:"safe_share"`
-	// TargetFactor multiplies the target share while deadlines require more lines, 1 or more.
-	// Default: 1, because interactive requests go first, whatever the deadline.
-	TargetFactor float64 `yaml:"target_factor"`
 }
 
 func defaultTuning() Tuning {
@@ -230,18 +215,17 @@ func defaultTuning() Tuning {
 		PromptTokens: Level{Start: 1024, Min: 16, Max: 4096, Gain: 0.02,
 			MaxFall: 0.1, BudgetShare: 0.4},
 		FirstTokens: 0.4, LateByPrompts: 0.4, TokenTimes: 2,
-		Fit: Fit{HalfLife: 3000, MaxCorrection: 2, MaxCorrectionUnknown: 8},
-		Reserve: Reserve{KVUsed: 0.85, KVDeviations: 2, Window: time.Minute,
-			LoadDeviations: 1},
+		Fit:     Fit{HalfLife: 3000, MaxCorrection: 2, MaxCorrectionUnknown: 8},
+		Reserve: Reserve{KVUsed: 0.85, KVDeviations: 2},
 		Brake: Brake{
-			Above: 1.15, MaxOfLongest: 0.92, PoolAbove: 0.85, MinOwnShare: 0.02,
+			PoolAbove: 0.85, MinOwnShare: 0.02,
 			After: 3 * time.Second, EvictShare: 0.3, MaxWaste: 0.015, Hold: 30 * time.Second,
 		},
 		Staleness: Staleness{
 			AgingAfter: 15 * time.Second, StaleAfter: time.Minute, HalfLife: 30 * time.Second,
 			MinShare: 0.1, BrokenLines: 5, Retry: 15 * time.Second, Recovery: 0.1,
 		},
-		Deadlines: Deadlines{SafeShare: 0.1, TargetFactor: 1},
+		Deadlines: Deadlines{SafeShare: 0.1},
 		Decrease:  0.7, DecreaseEvery: 2 * time.Second,
 	}
 }
@@ -260,7 +244,6 @@ func (t Tuning) validate() error {
 	all.AddAll("brake", t.Brake.validate())
 	all.AddAll("staleness", t.Staleness.validate())
 	all.Within("deadlines.safe_share", t.Deadlines.SafeShare, 0, 1)
-	all.Within("deadlines.target_factor", t.Deadlines.TargetFactor, 1, 2)
 	all.Within("decrease", t.Decrease, 0.01, 0.99)
 	all.NotNegative("decrease_every", t.DecreaseEvery)
 	return all.Err()
@@ -306,15 +289,11 @@ func (r Reserve) validate() error {
 	var all faults.List
 	all.Within("kv_used", r.KVUsed, 0.01, 1)
 	all.Within("kv_deviations", r.KVDeviations, 0, 10)
-	all.Positive("window", r.Window)
-	all.Within("load_deviations", r.LoadDeviations, 0, 10)
 	return all.Err()
 }
 
 func (b Brake) validate() error {
 	var all faults.List
-	all.Within("above", b.Above, 0.1, 100)
-	all.Within("max_of_longest", b.MaxOfLongest, 0.1, 1)
 	all.Within("pool_above", b.PoolAbove, 0.1, 100)
 	all.Within("min_own_share", b.MinOwnShare, 0, 1)
 	all.Positive("after", b.After)

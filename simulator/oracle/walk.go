@@ -154,8 +154,7 @@ func (g *gatewaySearch) perturb(flow *flowcontrol.Config, loops bool, factor flo
 		times := []*time.Duration{&t.Pace.Window, &t.Pace.MaxCredit, &t.Pace.MaxDebt,
 			&t.Brake.Hold}
 		shares := []*float64{&t.Pace.Gain, &t.Pace.MaxGrowth, &t.Pace.MaxLineRatio,
-			&t.Reserve.KVUsed, &t.Reserve.KVDeviations, &t.Brake.Above,
-			&t.Brake.PoolAbove}
+			&t.Reserve.KVUsed, &t.Reserve.KVDeviations, &t.Brake.PoolAbove}
 		if loops {
 			target, prompt := &t.TargetShare, &t.PromptTokens
 			shares = append(shares, &target.Gain, &target.MaxFall, &target.Max,
