@@ -159,8 +159,8 @@ type Brake struct {
 	// MinOwnShare is the share of slo.tpot that the batch lines running on a runner must cost for
 	// an eviction. Default: 0.02; if they cost less, ending them helps nobody.
 	MinOwnShare float64 `yaml:"min_own_share"`
-	// After is how long that must last. A longer time wastes less and lets interactive requests
-	// suffer longer. Default: 3s.
+	// After is how long they must be too long before lines are evicted. A longer time wastes less
+	// and lets interactive requests suffer longer. Default: 3s.
 	After time.Duration `yaml:"after"`
 	// EvictShare is the most of a runner's lines that are evicted in a second. Default: 0.3.
 	EvictShare float64 `yaml:"evict_share"`
@@ -218,8 +218,8 @@ func defaultTuning() Tuning {
 		Fit:     Fit{HalfLife: 3000, MaxCorrection: 2, MaxCorrectionUnknown: 8},
 		Reserve: Reserve{KVUsed: 0.85, KVDeviations: 2},
 		Brake: Brake{
-			PoolAbove: 0.85, MinOwnShare: 0.02,
-			After: 3 * time.Second, EvictShare: 0.3, MaxWaste: 0.015, Hold: 30 * time.Second,
+			PoolAbove: 0.85, MinOwnShare: 0.02, After: 3 * time.Second, EvictShare: 0.3,
+			MaxWaste: 0.015, Hold: 30 * time.Second,
 		},
 		Staleness: Staleness{
 			AgingAfter: 15 * time.Second, StaleAfter: time.Minute, HalfLife: 30 * time.Second,
