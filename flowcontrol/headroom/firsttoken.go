@@ -23,7 +23,7 @@ const (
 	// fewFirstTokens are too few to show anything.
 	fewFirstTokens = 20
 	// usualSlowdown is by what factor first tokens may be delayed while it is not known how long
-	// they take.
+	// they take, and iterations where users need all of the KV cache.
 	usualSlowdown = 1.15
 	// shortestShare bounds what a distribution allows: first tokens below a tenth of the objective
 	// show little about a pool with much more load.

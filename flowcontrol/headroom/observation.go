@@ -124,6 +124,9 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	if capacity := r.interactive.capacity(c.engine.KVTokens); m.KVUsed >= 0 && capacity > 0 {
 		slots := c.engine.MaxSeqs == 0 || m.Running < almostAll*float64(c.engine.MaxSeqs)
 		held := r.own.held(m.Sampled, c.sizes.prompt, r.iterations.all.mean()) / capacity
+		if r.packed == 0 {
+			c.seeKVAlone(m.Sampled, r, max(0, m.KVUsed-held))
+		}
 		blocked := r.kvPressure.blocks(&r.own, &r.interactive, m.KVUsed, held,
 			c.tuning.Reserve.KVUsed, slots)
 		r.kvPressure.update(now, &r.own, m.KVUsed, held, s.preempted, blocked, c.mayEvict(r),

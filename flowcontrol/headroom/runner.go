@@ -16,6 +16,7 @@ type runner struct {
 	virtual      virtualAnswers
 	gapVariance  float64 // of token gaps within the last reading; 0: unknown
 	interactive  interactive
+	kvAlone      spread // the share of the KV cache that users would hold without batch work
 	staleness    staleness
 	brake        brake
 	kvPressure   kvPressure

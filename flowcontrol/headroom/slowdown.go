@@ -59,7 +59,8 @@ func (c *Controller) allowedSlowdown() float64 {
 	if c.slo.Relative() {
 		return c.slo.Slowdown
 	}
-	return min(c.first.slowdown, 1.15+portable.Rounded((mostSlowdown-1.15)*(1-c.unknown())))
+	return min(c.first.slowdown,
+		usualSlowdown+portable.Rounded((mostSlowdown-usualSlowdown)*(1-c.unknown())))
 }
 
 // linesByFirstTokens returns how many lines a runner may carry so that first tokens stay in time.

@@ -1,0 +1,34 @@
+package headroom
+
+import (
+	"math"
+	"time"
+)
+
+// kvAloneDeviations is by how many standard deviations users may hold more than their mean.
+const kvAloneDeviations = 2
+
+// seeKVAlone records the share of a runner's KV cache that users hold, as it would be without batch
+// work: requests that take twice as long are twice as many at a time.
+func (c *Controller) seeKVAlone(at time.Time, r *runner, held float64) {
+	longer := max(1, r.iterations.all.mean()/c.timeAlone(r))
+	r.kvAlone.add(at, aloneWindow, held/longer)
+}
+
+// mostLonger returns how many times as long as without batch work iterations may take, so that
+// users, who then stay as many times as long, fit into the KV cache; infinite: nothing shows them.
+func (c *Controller) mostLonger() float64 {
+	mean, variance, n := 0.0, 0.0, 0.0
+	for _, m := range c.roster.Members {
+		if r := m.State; r.packed == 0 && !r.kvAlone.at.IsZero() {
+			mean += r.kvAlone.mean
+			variance += r.kvAlone.variance
+			n++
+		}
+	}
+	if mean <= 0 {
+		return math.Inf(1)
+	}
+	held := spread{mean: mean / n, variance: variance / n}
+	return max(usualSlowdown, c.tuning.Reserve.KVUsed/held.above(kvAloneDeviations))
+}
