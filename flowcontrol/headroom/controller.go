@@ -63,6 +63,7 @@ type Controller struct {
 	slots               slotDemand
 	kvDemand            shares  // the part of the KV cache that interactive requests want
 	kvWanted            float64 // the part that hardly any request wanted more than
+	kvLonger            float64 // how many times as long as alone iterations may take; 0: unknown
 
 	// What batch work may use.
 	target       targetShare

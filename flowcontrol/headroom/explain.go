@@ -41,7 +41,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "gateway counts lines", Value: mixed},
 		{Name: "best packed", Value: float64(c.bestPacked()), Unit: "runners"},
 		{Name: "token time allowed", Value: c.tokens.room, Unit: "ms"},
-		{Name: "times as long by KV cache", Value: c.mostLonger()},
+		{Name: "times as long by KV cache", Value: c.kvLonger},
 		{Name: "token time added", Value: c.addedTime(), Unit: "ms"},
 		{Name: "prompt share", Value: c.promptShare},
 		{Name: "objective of first tokens", Value: milliseconds(c.firstObjective()), Unit: "ms"},

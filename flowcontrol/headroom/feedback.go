@@ -37,8 +37,8 @@ func (c *Controller) targetTimeAt(share float64) float64 {
 		share = relativeShare
 	}
 	room := portable.Rounded(share * max(0, objective-alone))
-	if most := c.mostLonger(); !math.IsInf(most, 1) {
-		room = min(room, portable.Rounded((most-1)*alone))
+	if c.kvLonger > 0 {
+		room = min(room, portable.Rounded((c.kvLonger-1)*alone))
 	}
 	if c.slo.TPOT == 0 {
 		return alone + room

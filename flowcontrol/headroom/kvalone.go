@@ -1,9 +1,6 @@
 package headroom
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // kvAloneDeviations is by how many standard deviations users may hold more than their mean.
 const kvAloneDeviations = 2
@@ -15,9 +12,9 @@ func (c *Controller) seeKVAlone(at time.Time, r *runner, held float64) {
 	r.kvAlone.add(at, aloneWindow, held/longer)
 }
 
-// mostLonger returns how many times as long as without batch work iterations may take, so that
-// users, who then stay as many times as long, fit into the KV cache; infinite: nothing shows them.
-func (c *Controller) mostLonger() float64 {
+// longerByKV returns how many times as long as without batch work iterations may take, so that
+// users, who then stay as many times as long, fit into the KV cache; 0: nothing shows them.
+func (c *Controller) longerByKV() float64 {
 	mean, variance, n := 0.0, 0.0, 0.0
 	for _, m := range c.roster.Members {
 		if r := m.State; r.packed == 0 && !r.kvAlone.at.IsZero() {
@@ -27,7 +24,7 @@ func (c *Controller) mostLonger() float64 {
 		}
 	}
 	if mean <= 0 {
-		return math.Inf(1)
+		return 0
 	}
 	held := spread{mean: mean / n, variance: variance / n}
 	return max(usualSlowdown, c.tuning.Reserve.KVUsed/held.above(kvAloneDeviations))

@@ -48,6 +48,7 @@ func TestSlowerUsersFitIntoTheKVCache(t *testing.T) {
 					Sampled: noon.Add(time.Duration(i+1) * time.Second), Running: 5,
 					KVTokens: 400_000, KVUsed: longer*test.users + held})
 			}
+			c.kvLonger = c.longerByKV()
 			if got := c.targetTimeAt(1) / alone; math.Abs(got-test.want) > 0.03 {
 				t.Errorf("iterations may take %.2f times as long, want %.2f", got, test.want)
 			}

@@ -59,6 +59,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		c.slots.update(seqs, c.overflow(), c.answers.mean(), c.targetTime(),
 			milliseconds(c.firstObjective()))
 	}
+	c.kvLonger = c.longerByKV()
 	c.kvWanted = c.kvDemand.threshold(c.overflow())
 	c.tokens.room = c.tokens.allowed(c.objectiveTime(),
 		c.tuning.TokenTimes*c.slo.Late/c.tokenForecast.error())
