@@ -7,7 +7,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
-// Config is the configuration of the policy headroom. docs/headroom.md says what each part does.
+// Config is the configuration of the policy headroom. docs/headroom-details.md says what each part
+// does.
 type Config struct {
 	// Start is how many lines a runner carries before anything is known of it, at least 1. Default:
 	// 2, one to be streamed and one to measure that a second costs little.

@@ -28,5 +28,5 @@
 //
 // Requests that are late without batch lines count for nothing: the share of them that is seen in
 // times without lines is subtracted. In a pool that is not shared with interactive requests, lines
-// fill the engines instead. See docs/headroom.md.
+// fill the engines instead. See docs/headroom-details.md.
 package headroom
