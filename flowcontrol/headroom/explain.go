@@ -88,7 +88,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		add(flowcontrol.TermLoadAge, age(now, r.interactive.seenAt), "s")
 		add(flowcontrol.TermInteractiveRunning, r.interactive.running.mean, "requests")
 		add("interactive context", r.interactive.context.mean, "tokens")
-		add("interactive prompts", r.interactive.promptRate.mean, "tokens/s")
+		add("interactive prompts", r.interactive.prompts(), "tokens/s")
 		add(flowcontrol.TermInteractiveWaiting, r.interactive.waiting, "requests")
 	}
 	return terms

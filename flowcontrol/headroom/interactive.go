@@ -89,13 +89,16 @@ func (in *interactive) read(
 		held := portable.Rounded(m.KVUsed * capacity)
 		in.context.add(m.Sampled, window, max(0, held-then.context))
 	}
-	cached := max(0, m.CachedTokens-before.CachedTokens)
+	cached := m.CachedTokens - before.CachedTokens
 	if !(cached >= 0) {
 		cached = 0
 	}
-	if computed := m.PromptTokens - before.PromptTokens - cached; !at.IsZero() && computed >= 0 {
+	if prompts := m.PromptTokens - before.PromptTokens; !at.IsZero() && prompts >= 0 {
+		// What is cached counts when a request is admitted, and its prompt with its first token. So
+		// a value may be negative, and only the mean of several says something.
 		seconds := m.Sampled.Sub(at).Seconds()
-		in.promptRate.add(m.Sampled, window, max(0, computed-(then.computed-past.computed))/seconds)
+		in.promptRate.add(m.Sampled, window,
+			(prompts-cached-(then.computed-past.computed))/seconds)
 	}
 	gaps, took := m.TokenGaps-before.TokenGaps,
 		portable.Rounded(1000*(m.TokenGapTime-before.TokenGapTime))
@@ -148,5 +151,8 @@ func (in *interactive) capacity(configured int) float64 {
 // load returns the mean load.
 func (in *interactive) load() costmodel.Load {
 	return costmodel.Load{Running: in.running.mean, Context: in.context.mean,
-		PromptRate: in.promptRate.mean, PromptMean: typicalContext}
+		PromptRate: in.prompts(), PromptMean: typicalContext}
 }
+
+// prompts returns how many prompt tokens are computed in a second.
+func (in *interactive) prompts() float64 { return max(0, in.promptRate.mean) }

@@ -34,3 +34,29 @@ func TestShortAnswersOfLinesLeaveTheMeanAlone(t *testing.T) {
 		t.Errorf("iterations of users take %.1f ms, want %v", shown.iteration, users)
 	}
 }
+
+// Engines count what they found in the cache when they admit a request, and its prompt with its
+// first token. In between, readings show too few prompt tokens, then too many. Users are charged
+// with what is computed on average.
+func TestCachedPromptsOfUsersAreComputedOnce(t *testing.T) {
+	const prompt, cached, each = 1000, 900, 20 // tokens, requests a second
+	own, in, now := ownLoad{}, interactive{}, noon
+	reading := flowcontrol.NoReading(flowcontrol.Metrics, now)
+	reading.PromptTokens, reading.CachedTokens = 0, 0
+	in.read(now, &reading, &own, 0, 0)
+	for i := range 60 {
+		now = now.Add(time.Second)
+		reading.Sampled = now
+		answered := each * float64(i+1)
+		if i%2 == 0 { // the last ones were admitted, and have no first token yet
+			answered -= each
+		}
+		reading.CachedTokens = cached * each * float64(i+1)
+		reading.PromptTokens = prompt * answered
+		in.read(now, &reading, &own, 0, 0)
+	}
+	if got, want := in.prompts(), each*(prompt-cached); got < 0.5*float64(want) ||
+		got > 2*float64(want) {
+		t.Errorf("users compute %.0f prompt tokens a second, want about %d", got, want)
+	}
+}

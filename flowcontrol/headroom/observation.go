@@ -181,7 +181,7 @@ func (c *Controller) correct(now time.Time, r *runner, m measurement) {
 	decoding := r.own.decoding(c.sizes.compute)
 	if in := &r.interactive; c.recent(now, in.seenAt) {
 		decoding += in.running.mean
-		tokens += in.promptRate.mean * mean / 1000
+		tokens += in.prompts() * mean / 1000
 	}
 	c.fit.add(decoding, tokens, mean)
 }
@@ -269,7 +269,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 func (c *Controller) promptRate() float64 {
 	rate := 0.0
 	for _, m := range c.roster.Members {
-		rate += m.State.interactive.promptRate.mean
+		rate += m.State.interactive.prompts()
 	}
 	return rate
 }
