@@ -94,11 +94,13 @@ func (in *interactive) read(
 		cached = 0
 	}
 	if prompts := m.PromptTokens - before.PromptTokens; !at.IsZero() && prompts >= 0 {
+		computed := prompts - cached - (then.computed - past.computed)
 		// What is cached counts when a request is admitted, and its prompt with its first token. So
-		// a value may be negative, and only the mean of several says something.
-		seconds := m.Sampled.Sub(at).Seconds()
-		in.promptRate.add(m.Sampled, window,
-			(prompts-cached-(then.computed-past.computed))/seconds)
+		// readings between them show too little, then too much, and only their mean says something.
+		if cached == 0 {
+			computed = max(0, computed)
+		}
+		in.promptRate.add(m.Sampled, window, computed/m.Sampled.Sub(at).Seconds())
 	}
 	gaps, took := m.TokenGaps-before.TokenGaps,
 		portable.Rounded(1000*(m.TokenGapTime-before.TokenGapTime))
