@@ -96,7 +96,8 @@ func (in *interactive) read(
 	if prompts := m.PromptTokens - before.PromptTokens; !at.IsZero() && prompts >= 0 {
 		computed := prompts - cached - (then.computed - past.computed)
 		// What is cached counts when a request is admitted, and its prompt with its first token. So
-		// readings between them show too little, then too much, and only their mean says something.
+		// readings between them show too little, then too much, and a bound on each would add up.
+		// Where nothing is cached, the bound harvested more in simulations.
 		if cached == 0 {
 			computed = max(0, computed)
 		}
