@@ -43,6 +43,7 @@ func (c *Controller) grant(now time.Time, m *flowcontrol.Member[*runner], load p
 	c.grantLines(now, r, load, &g)
 	c.grantPrompts(now, r, load, &g)
 	r.restrict(now, &g)
+	c.evictInOverload(r, &g)
 	c.disperse(now, r, &g)
 	if c.queues(now, r) {
 		lower(&g, r.own.lines, ReasonQueue)

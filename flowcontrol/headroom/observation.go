@@ -247,6 +247,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.firstForecast.read(now, requests, charged)
 		c.chargeLate(now, requests, charged)
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
+		c.outcomes.overload.see(now, requests, late)
 	}
 	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
 		all := requests
@@ -260,6 +261,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		// the late answers that a gateway counts for both.
 		c.chargeLate(now, 0, portable.Rounded(charged*(requests/max(all, 1))))
 		c.outcomes.recentLate.add(now, recentWindow, 0, late)
+		c.outcomes.overload.see(now, 0, late)
 	}
 	c.invalidate()
 	return true

@@ -12,6 +12,7 @@ type outcomes struct {
 	at         time.Time     // Sampled of the last reading
 	every      time.Duration // time between the last two
 	recentLate fadingShare   // requests of the last minutes that were late
+	overload   overload
 }
 
 const (
