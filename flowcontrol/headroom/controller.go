@@ -70,8 +70,11 @@ type Controller struct {
 	promptTokens level
 	// promptShare is the part of the time that prompts of batch lines may take; 0: not known yet.
 	promptShare float64
-	packing     packing
-	crowd       crowd
+	// promptsAtOnce is how many milliseconds the prompts take that an engine computes in one
+	// iteration: lines with short answers end, and the next ones start, at the same time.
+	promptsAtOnce spread
+	packing       packing
+	crowd         crowd
 	// usersAnswered is the sum of what runners have answered, also those that have left.
 	usersAnswered float64
 

@@ -30,7 +30,7 @@ func (c *Controller) updatePromptShare() {
 // promptHarm returns which share of the interactive requests that arrive while a prompt of a batch
 // line is computed is expected to have a late first token because of it.
 func (c *Controller) promptHarm() float64 {
-	rest := c.promptCost() / milliseconds(c.firstObjective())
+	rest := max(c.promptCost(), c.promptsAtOnce.mean) / milliseconds(c.firstObjective())
 	// The rest is between nothing and all of a prompt, or of a longer one.
 	return (c.first.endangered(rest/4) + c.first.endangered(rest) + c.first.endangered(2*rest)) / 3
 }

@@ -83,6 +83,26 @@ func TestPromptShareFollowsFirstTokens(t *testing.T) {
 	}
 }
 
+// Prompts that are computed at once delay a first token by all of them.
+func TestPromptsAtOnceDelayFirstTokens(t *testing.T) {
+	harm := func(lines int) float64 {
+		c, runners := newPool(t, nil, "r")
+		c.first.alone.fade(noon)
+		c.first.alone.add(0.9, 1000)
+		c.sizes.start(50, 0, 5, 5)
+		runners[0].own.prefilling = 50 * lines
+		for s := range 60 {
+			c.Advance(noon.Add(time.Duration(s+1) * time.Second))
+		}
+		return c.promptHarm()
+	}
+	one, chunk, more := harm(1), harm(41), harm(1000)
+	if one > 0.01 || chunk < 0.3 || more != chunk {
+		t.Errorf("harm %v by one prompt, %v by a chunk of them, %v by many chunks", one, chunk,
+			more)
+	}
+}
+
 // A runner whose prompts have used up their time starts no more.
 func TestNoPromptBeyondTheBudget(t *testing.T) {
 	c, runners := newPool(t, nil, "r")
