@@ -30,16 +30,18 @@ func (f *forecast) expect(share, seconds float64) {
 	f.seconds += seconds
 }
 
-// read takes over what was counted since the last reading: requests, and those that were late
-// because of batch work.
-func (f *forecast) read(now time.Time, requests, late float64) {
+// read takes over what was counted since the last reading: requests, those that were late because
+// of batch work, and those of which nobody knows. As many of the last as were expected are supposed
+// to be late, so that they prove nothing.
+func (f *forecast) read(now time.Time, requests, late, hidden float64) {
 	keep := kept(f.at, now, shareMemory)
 	f.expected *= keep
 	f.late *= keep
 	f.at = now
 	if f.seconds > 0 {
-		f.expected += portable.Rounded(requests * (f.share / f.seconds))
-		f.late += late
+		expected := portable.Rounded(requests * (f.share / f.seconds))
+		f.expected += expected
+		f.late += max(late, min(expected, hidden))
 	}
 	// What was late beyond expectation is forgiven as it would have been allowed.
 	f.expected += min(max(0, f.late-f.expected), portable.Rounded(requests*f.allowed))

@@ -11,7 +11,7 @@ func observed(f *forecast, from time.Time, minutes int, expected, late float64) 
 	for range minutes {
 		from = from.Add(time.Minute)
 		f.expect(expected, 60)
-		f.read(from, 60, 60*late)
+		f.read(from, 60, 60*late, 0)
 	}
 	return from
 }
@@ -21,7 +21,7 @@ func TestForecastWithoutEvidence(t *testing.T) {
 	if got := f.error(); got != 1 {
 		t.Errorf("the error is %v before any request, want 1", got)
 	}
-	f.read(noon, 100, 50)
+	f.read(noon, 100, 50, 0)
 	if got := f.error(); got != 1 {
 		t.Errorf("the error is %v by requests of which nothing was expected, want 1", got)
 	}
@@ -45,7 +45,7 @@ func TestForecastError(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var f forecast // nothing is forgiven
 			f.expect(test.expected, 1)
-			f.read(noon, 100, 100*test.late)
+			f.read(noon, 100, 100*test.late, 0)
 			if got := f.error(); !near(got, test.want) {
 				t.Errorf("the error is %v after 100 requests, want %v", got, test.want)
 			}
@@ -62,11 +62,11 @@ func TestForecastExpectsTheMeanShare(t *testing.T) {
 	var f forecast
 	f.expect(0.2, 1)
 	f.expect(0, 3)
-	f.read(noon, 100, 0)
+	f.read(noon, 100, 0, 0)
 	if got, want := f.expected, 5.0; !near(got, want) {
 		t.Errorf("%v late requests are expected, want %v", got, want)
 	}
-	f.read(noon, 100, 0)
+	f.read(noon, 100, 0, 0)
 	if got, want := f.expected, 5.0; !near(got, want) {
 		t.Errorf("%v late requests are expected by a second reading, want still %v", got, want)
 	}
@@ -76,7 +76,7 @@ func TestForecastExpectsTheMeanShare(t *testing.T) {
 func TestForecastForgives(t *testing.T) {
 	f := forecast{allowed: 0.005}
 	f.expect(0, 1)
-	f.read(noon, 0, 9)
+	f.read(noon, 0, 9, 0)
 	if got := f.error(); got != forecastMost {
 		t.Fatalf("the error is %v after unexpected harm, want %v", got, forecastMost)
 	}
@@ -97,11 +97,11 @@ func TestForecastForgives(t *testing.T) {
 func TestForecastForgets(t *testing.T) {
 	f := forecast{allowed: 0.01}
 	f.expect(0.2, 1)
-	f.read(noon, 100, 0)
+	f.read(noon, 100, 0, 0)
 	if got, want := f.error(), 2.0/22; !near(got, want) {
 		t.Fatalf("the error is %v, want %v", got, want)
 	}
-	f.read(noon.Add(5*time.Hour), 0, 0)
+	f.read(noon.Add(5*time.Hour), 0, 0, 0)
 	if got, want := f.error(), 2/(20.0/11+2); !near(got, want) {
 		t.Errorf("the error is %v five hours later, want %v", got, want)
 	}
@@ -128,5 +128,18 @@ func TestForecastOfPrompts(t *testing.T) {
 	if most, _ := expected(7); most != allFirst {
 		t.Errorf("late first tokens are %v with more than all of the time, want %v", most,
 			allFirst)
+	}
+}
+
+// Requests that may be late or not prove nothing: neither that as few are late as is seen, nor more
+// than as many as were expected.
+func TestForecastTrustsNoBucket(t *testing.T) {
+	for hidden, want := range map[float64]float64{0: 2. / 12, 5: 7. / 12, 10: 1, 100: 1} {
+		var f forecast
+		f.expect(0.1, 1)
+		f.read(noon, 100, 0, hidden)
+		if got := f.error(); !near(got, want) {
+			t.Errorf("%v hidden: the error is %v, want %v", hidden, got, want)
+		}
 	}
 }

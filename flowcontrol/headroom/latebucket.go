@@ -64,3 +64,23 @@ func attained(times []flowcontrol.Bucket, limit, part float64) flowcontrol.Attai
 	low.Late = certain + portable.Rounded(part*max(0, low.Late-certain))
 	return low
 }
+
+// hidden returns how many first tokens a histogram counted between two readings that may be late or
+// not, since the limit lies inside of their bucket.
+func hidden(before, after []flowcontrol.Bucket, limit float64) float64 {
+	if len(before) != len(after) {
+		return 0
+	}
+	from, below := 0.0, 0.0
+	for i, b := range after {
+		n := b.Count - before[i].Count
+		if limit < b.Upper {
+			if from < limit {
+				return max(0, n-below)
+			}
+			return 0
+		}
+		from, below = b.Upper, n
+	}
+	return 0
+}

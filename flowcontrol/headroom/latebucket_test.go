@@ -3,6 +3,8 @@ package headroom
 import (
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // Of the bucket that the objective lies in, few first tokens are late where hardly any are later,
@@ -52,6 +54,29 @@ func TestAttainedByAPart(t *testing.T) {
 	for part, want := range map[float64]float64{0: 3, 0.25: 3.5, 1: 5} {
 		if got := attained(times(4, 2, 2, 1), 1.5, part); got.Late != want || got.Requests != 9 {
 			t.Errorf("part %v: %v late of %v, want %v of 9", part, got.Late, got.Requests, want)
+		}
+	}
+}
+
+// First tokens in the bucket of the objective may be late or not, unless it is one of the edges.
+func TestHiddenInABucket(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before, after []float64 // up to 1, 2 and 4 s, and later
+		limit, want   float64
+	}{
+		{"inside", []float64{1, 2, 3, 4}, []float64{11, 22, 33, 44}, 1.5, 20},
+		{"at an edge", []float64{1, 2, 3, 4}, []float64{11, 22, 33, 44}, 2, 0},
+		{"the last", []float64{0, 0, 0, 0}, []float64{1, 2, 3, 4}, 9, 4},
+		{"started again", []float64{9, 9, 9, 9}, []float64{1, 2, 2, 2}, 1.5, 0},
+		{"first reading", nil, []float64{1, 2, 3, 4}, 1.5, 0},
+	} {
+		var before []flowcontrol.Bucket
+		if test.before != nil {
+			before = times(test.before...)
+		}
+		if got := hidden(before, times(test.after...), test.limit); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
 }

@@ -206,6 +206,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	slowdown, _ := c.poolSlowdown()
 	before := c.first.last
 	c.first.read(now, g.FirstTokenTimes, objective, slowdown)
+	unknown := hidden(before, g.FirstTokenTimes, objective.Seconds())
 	ttft, since := g.TTFT, lateness{}
 	if objective > c.slo.TTFT && c.slo.TTFT > 0 {
 		part := c.first.recent.lateInBucket(objective.Seconds())
@@ -225,7 +226,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		// Batch lines do not cause late requests while hardly any of them run.
 		if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
 			requests = c.withoutLines(g, requests, late)
-			c.firstForecast.read(now, requests, 0)
+			c.firstForecast.read(now, requests, 0, unknown)
 			c.chargeLate(now, requests, 0)
 			if c.promptTokens.value < c.tuning.PromptTokens.Start {
 				c.promptTokens.update(now, requests, 0, 1)
@@ -235,7 +236,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 			requests = c.withoutLines(g, requests, late)
 			// What was late before must not count for ever.
 			c.virtual.real.add(now, realWindow, requests, 0)
-			c.tokenForecast.read(now, requests, 0)
+			c.tokenForecast.read(now, requests, 0, 0)
 		}
 		return true
 	}
@@ -244,7 +245,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		charged := c.attribution.caused(now, before, g.FirstTokenTimes, objective,
 			c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft())))
 		c.promptTokens.update(now, requests, charged, 1)
-		c.firstForecast.read(now, requests, charged)
+		c.firstForecast.read(now, requests, charged, unknown)
 		c.chargeLate(now, requests, charged)
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 		c.outcomes.overload.see(now, requests, late)
@@ -256,7 +257,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.virtual.realRequests += requests
 		charged := c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
 		c.virtual.realLate += charged
-		c.tokenForecast.read(now, requests, charged)
+		c.tokenForecast.read(now, requests, charged, 0)
 		// Tokens of lines and of users come in the same iterations, so users have their share of
 		// the late answers that a gateway counts for both.
 		c.chargeLate(now, 0, portable.Rounded(charged*(requests/max(all, 1))))
