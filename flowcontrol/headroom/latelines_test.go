@@ -129,3 +129,19 @@ func TestLateRequestsLimitManyLines(t *testing.T) {
 		}
 	}
 }
+
+// Requests that were late while nothing was read say nothing about the lines that run now.
+func TestLateRequestsOfAGapDoNotLimit(t *testing.T) {
+	for every, limits := range map[time.Duration]bool{time.Second: true, 10 * time.Minute: false} {
+		c, _ := newPool(t, nil, "r")
+		c.lateLines.carry(noon, 2)
+		c.outcomes.every = every
+		c.chargeLate(noon, 100, 10)
+		if got := c.lateLines.level.value; got < noLateLimit != limits {
+			t.Errorf("the first reading after %v: the limit is %v", every, got)
+		}
+		if c.budget.late != 10 {
+			t.Errorf("the first reading after %v: %v are charged", every, c.budget.late)
+		}
+	}
+}
