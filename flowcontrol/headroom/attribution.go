@@ -14,7 +14,7 @@ import (
 // before it delays it by that prompt. Those that took longer than the objective and both would have
 // been late anyway, if the estimates are right: they know iterations, but not every queue. So a
 // part of them counts nevertheless, and all of them while lines run where the KV cache or the
-// sequences are full, because a request that waits for those waits until another one ends.
+// sequences may be full, because a request that waits for those waits until another one ends.
 type attribution struct {
 	slowdowns peak      // of first tokens by lines, within the last seconds
 	waits     peak      // of first tokens for prompts of lines, in seconds
@@ -40,8 +40,22 @@ func (a *attribution) see(now time.Time, slowdown, wait float64) {
 	a.waits.add(now, wait)
 }
 
-// seeFull records that a runner with lines has its KV cache or its sequences full.
+// seeFull records that a runner with lines may have its KV cache or its sequences full.
 func (a *attribution) seeFull(now time.Time) { a.full = now }
+
+// mayBeFull reports whether a runner's KV cache or its sequences are full, or its lines hold a
+// tenth of either and no metrics show the rest.
+func (c *Controller) mayBeFull(now time.Time, r *runner) bool {
+	if now.Before(r.kvPressure.until) || now.Before(r.slotPressure.until) {
+		return true
+	}
+	if c.recent(now, r.interactive.seenAt) {
+		return false
+	}
+	seqs, capacity := float64(c.engine.MaxSeqs), r.interactive.capacity(c.engine.KVTokens)
+	return float64(r.own.lines) > portable.Rounded(tenth*seqs) ||
+		r.own.context > portable.Rounded(tenth*capacity)
+}
 
 // caused returns how many of the late first tokens, those beyond the usual number, batch work has
 // caused, by what a histogram counted between two readings. Without a histogram it is all of them.

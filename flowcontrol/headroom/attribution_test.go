@@ -79,24 +79,37 @@ func TestBurstsOfUsersSpendLittleBudget(t *testing.T) {
 	}
 }
 
-// All late first tokens count while lines run on a runner that is full, for whichever reason.
+// All late first tokens count while lines run on a runner that is full, for whichever reason, or
+// may be because of them.
 func TestFullRunnersAreCharged(t *testing.T) {
 	until := noon.Add(time.Minute)
 	for _, test := range []struct {
-		name  string
-		lines int
-		kv    kvPressure
-		slots slotPressure
-		full  bool
+		name    string
+		lines   int
+		context float64
+		seen    bool // metrics show the runner
+		kv      kvPressure
+		slots   slotPressure
+		full    bool
 	}{
-		{"room for all", 2, kvPressure{}, slotPressure{}, false},
-		{"the KV cache is full", 2, kvPressure{until: until}, slotPressure{}, true},
-		{"all sequences are taken", 2, kvPressure{}, slotPressure{until: until}, true},
-		{"that was before", 2, kvPressure{until: noon}, slotPressure{until: noon}, false},
-		{"without lines", 0, kvPressure{until: until}, slotPressure{until: until}, false},
+		{"room for all", 2, 0, true, kvPressure{}, slotPressure{}, false},
+		{"the KV cache is full", 2, 0, true, kvPressure{until: until}, slotPressure{}, true},
+		{"all sequences are taken", 2, 0, true, kvPressure{}, slotPressure{until: until}, true},
+		{"that was before", 2, 0, true, kvPressure{until: noon}, slotPressure{until: noon}, false},
+		{"without lines", 0, 0, true, kvPressure{until: until}, slotPressure{until: until}, false},
+		{"many lines", 50, 50_000, true, kvPressure{}, slotPressure{}, false},
+		{"many lines on a runner that nobody sees", 50, 0, false, kvPressure{}, slotPressure{},
+			true},
+		{"long ones", 2, 50_000, false, kvPressure{}, slotPressure{}, true},
+		{"few lines", 2, 0, false, kvPressure{}, slotPressure{}, false},
 	} {
 		c, r := knownPool(t)
 		r.own.lines, r.kvPressure, r.slotPressure = test.lines, test.kv, test.slots
+		if r.own.context = test.context; test.seen {
+			r.interactive.seenAt = noon
+		} else {
+			r.interactive = interactive{}
+		}
 		c.Advance(noon.Add(time.Second))
 		if full := !c.attribution.full.IsZero(); full != test.full {
 			t.Errorf("%s: full: %v", test.name, full)

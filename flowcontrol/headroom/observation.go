@@ -226,6 +226,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		// Batch lines do not cause late requests while hardly any of them run.
 		if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
 			requests = c.withoutLines(g, requests, late)
+			c.counted.read(now, requests)
 			c.firstForecast.read(now, requests, 0, unknown)
 			c.chargeLate(now, requests, 0)
 			if c.promptTokens.value < c.tuning.PromptTokens.Start {
@@ -244,6 +245,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		requests = c.withoutLines(g, requests, late)
 		charged := c.attribution.caused(now, before, g.FirstTokenTimes, objective,
 			c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft())))
+		c.counted.read(now, requests)
 		c.promptTokens.update(now, requests, charged, 1)
 		c.firstForecast.read(now, requests, charged, unknown)
 		c.chargeLate(now, requests, charged)

@@ -10,6 +10,10 @@ import (
 // mostPromptShare is the part of the time that prompts may take where they harm nobody.
 const mostPromptShare = 0.95
 
+// blindPromptShare is the part of the time that prompts may take where nothing shows what is left
+// of the objective: as much as with the relative one.
+const blindPromptShare = 0.15
+
 // minPromptShare lets a prompt start now and then, so that something is observed.
 const minPromptShare = 1e-5
 
@@ -22,6 +26,9 @@ func (c *Controller) updatePromptShare() {
 	}
 	harm := c.promptHarm() * c.firstForecast.error()
 	c.promptShare = min(c.firstForecast.allowed/max(harm, 1e-6), mostPromptShare)
+	if c.blind() && !c.promptsAreFree() {
+		c.promptShare = min(c.promptShare, blindPromptShare)
+	}
 	if c.slo.TPOT > 0 {
 		c.promptShare = min(c.promptShare, c.partByTokenTimes(c.tokenForecast.limit()))
 	}

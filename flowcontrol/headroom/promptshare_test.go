@@ -70,6 +70,7 @@ func TestPromptShareFollowsFirstTokens(t *testing.T) {
 	share := func(near float64) float64 {
 		c, _ := newPool(t, nil, "r")
 		c.tokenForecast.allowed = 1
+		c.outcomes.at = noon
 		c.sizes.start(1000, 0, 100, 100)
 		c.first.alone.fade(noon)
 		c.first.alone.add(0.2, 1000-near)
@@ -100,6 +101,21 @@ func TestPromptsAtOnceDelayFirstTokens(t *testing.T) {
 	if one > 0.01 || chunk < 0.3 || more != chunk {
 		t.Errorf("harm %v by one prompt, %v by a chunk of them, %v by many chunks", one, chunk,
 			more)
+	}
+}
+
+// Where nothing shows what is left of the objective, prompts take no more of the time than with the
+// relative one.
+func TestPromptsOfBlindPools(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		c, runners := newPool(t, nil, "r")
+		if c.tokenForecast.allowed = 1; !blind {
+			runners[0].iterations.seenAt = noon
+		}
+		c.sizes.start(1000, 0, 100, 100)
+		if c.updatePromptShare(); (c.promptShare <= blindPromptShare) != blind {
+			t.Errorf("blind: %v; prompts may take %v of the time", blind, c.promptShare)
+		}
 	}
 }
 

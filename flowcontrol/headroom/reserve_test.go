@@ -113,11 +113,14 @@ func TestUnseenRunnersCarryFewLines(t *testing.T) {
 			if reason != test.reason {
 				t.Errorf("the reason is %q, want %q", reason, test.reason)
 			}
-			r.interactive.seenAt = noon
+			c.outcomes.at = noon
+			counted, _ := c.safeLines(noon, r, mix)
+			c.outcomes.at, r.interactive.seenAt = time.Time{}, noon
 			seen, _ := c.safeLines(noon, r, mix)
-			// Idle runners carry about twice as many.
-			if most := int(unseenShare*float64(seen)) + 1; unseen > most || unseen < most*3/4 {
-				t.Errorf("%d lines, %d where metrics show an idle runner", unseen, seen)
+			for got, share := range map[int]float64{unseen: unseenShare, counted: countedShare} {
+				if most := int(share*float64(seen)) + 1; got > most || got < most*3/4 {
+					t.Errorf("%d lines, %d where metrics show an idle runner", got, seen)
+				}
 			}
 			c.shared, r.interactive.seenAt = false, time.Time{}
 			if alone, _ := c.safeLines(noon, r, mix); alone < seen {

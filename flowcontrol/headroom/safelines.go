@@ -33,12 +33,25 @@ func (c *Controller) safeLines(
 // free: without it, a single large burst would keep all lines away for half an hour.
 const lightShare = 0.1
 
-// unseenShare is the part of an engine's sequences and KV cache that lines may use if nothing shows
-// how much interactive requests use.
-const unseenShare = 0.5
+const (
+	// unseenShare is the part of an engine's sequences and KV cache that lines may use if nothing
+	// shows how much interactive requests use.
+	unseenShare = 0.25
+	// countedShare is that part if a gateway counts them, so that late ones would be seen.
+	countedShare = 0.5
+)
 
-// unseen reports whether nothing shows the interactive requests on a runner.
-func (c *Controller) unseen(r *runner) bool { return c.shared && r.interactive.seenAt.IsZero() }
+// unseen reports whether no metrics show the interactive requests on a runner, and which part of it
+// lines may use then.
+func (c *Controller) unseen(r *runner) (share float64, unseen bool) {
+	switch {
+	case !c.shared || !r.interactive.seenAt.IsZero():
+		return 1, false
+	case c.outcomes.at.IsZero():
+		return unseenShare, true
+	}
+	return countedShare, true
+}
 
 // growth returns by how many standard deviations the interactive load may have grown since the last
 // metrics.
@@ -52,13 +65,13 @@ func (c *Controller) growth(now time.Time, r *runner) float64 {
 // linesBySlots returns how many lines leave enough of the engine's sequences free.
 func (c *Controller) linesBySlots(now time.Time, r *runner, mix costmodel.Mix) float64 {
 	seqs := float64(c.engine.MaxSeqs)
+	share, unseen := c.unseen(r)
 	switch {
 	case seqs <= 0:
 		return math.Inf(1)
-	case c.unseen(r):
-		return unseenShare * seqs
-	}
-	if !c.shared {
+	case unseen:
+		return min(portable.Rounded(share*seqs), max(0, seqs-c.countedUsers()))
+	case !c.shared:
 		return seqs
 	}
 	in := &r.interactive
@@ -78,21 +91,21 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	if capacity <= 0 || kv.mean <= 0 {
 		return math.Inf(1)
 	}
-	held := 0.0
+	usable := portable.Rounded(reserve.KVUsed * capacity)
+	present, held := in.context.above(1), 0.0
 	if r.packed == 0 {
 		held = max(c.kvWanted, portable.Rounded(burst*c.unknown())) * capacity /
 			(1 + c.slots.patience)
 	}
 	held += portable.Rounded(c.growth(now, r) * math.Sqrt(in.context.variance))
-	usable := portable.Rounded(reserve.KVUsed * capacity)
-	if c.unseen(r) {
-		usable *= unseenShare
-	}
-	present := in.context.above(1)
-	if !c.shared { // what lines hold is an estimate, and the rest of what is held is theirs
+	share, unseen := c.unseen(r)
+	switch {
+	case !c.shared: // what lines hold is an estimate, and the rest of what is held is theirs
 		present, held = 0, 0
+	case unseen:
+		held = portable.Rounded(c.countedUsers() * c.first.prompts.mean())
 	}
-	free := usable - c.keptFree(present, held, mix)
+	free := min(usable-c.keptFree(present, held, mix), portable.Rounded(share*usable))
 	free = max(free, min(usable-present, lightShare*capacity))
 	lines := kv.fitting(free, 0, reserve.KVDeviations)
 	if c.noticesUsers(now, r) {

@@ -41,7 +41,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		r.yield = min(1,
 			r.yield*(1+portable.Rounded(c.tuning.Staleness.Recovery*dt.Seconds())))
 		c.updateBrake(now, r)
-		if r.own.lines > 0 && (now.Before(r.kvPressure.until) || now.Before(r.slotPressure.until)) {
+		if r.own.lines > 0 && c.mayBeFull(now, r) {
 			c.attribution.seeFull(now)
 		}
 		c.feedPrompts(r)

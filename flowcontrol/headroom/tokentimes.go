@@ -92,6 +92,22 @@ func (t *tokenTimes) allowed(objective, late float64) float64 {
 	return low
 }
 
+// usual returns the mean time between tokens, in milliseconds; 0: too few requests were seen.
+func (t *tokenTimes) usual() float64 {
+	if t.total < fewTokenTimes {
+		return 0
+	}
+	sum, from := 0.0, 0.0
+	for i, edge := range t.edges {
+		if math.IsInf(edge, 1) {
+			edge = from
+		}
+		sum += portable.Rounded(t.counts[i] * (from + edge) / 2)
+		from = edge
+	}
+	return sum / t.total
+}
+
 // fewTokenTimes is the number of requests below which a distribution shows little.
 const fewTokenTimes = 50
 
