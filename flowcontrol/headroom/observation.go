@@ -206,7 +206,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	slowdown, _ := c.poolSlowdown()
 	before := c.first.last
 	c.first.read(now, g.FirstTokenTimes, objective, slowdown)
-	inDoubt := hidden(before, g.FirstTokenTimes, objective.Seconds())
+	uncertain := hidden(before, g.FirstTokenTimes, objective.Seconds())
 	ttft, since := g.TTFT, lateness{}
 	if objective > c.slo.TTFT && c.slo.TTFT > 0 {
 		part := c.first.recent.lateInBucket(objective.Seconds())
@@ -227,7 +227,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
 			requests = c.withoutLines(g, requests, late)
 			c.counted.read(now, requests)
-			c.firstForecast.read(now, requests, 0, inDoubt)
+			c.firstForecast.read(now, requests, 0, uncertain)
 			c.chargeLate(now, requests, 0)
 			if c.promptTokens.value < c.tuning.PromptTokens.Start {
 				c.promptTokens.update(now, requests, 0, 1)
@@ -247,7 +247,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 			c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft())))
 		c.counted.read(now, requests)
 		c.promptTokens.update(now, requests, charged, 1)
-		c.firstForecast.read(now, requests, charged, inDoubt)
+		c.firstForecast.read(now, requests, charged, uncertain)
 		c.chargeLate(now, requests, charged)
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 		c.outcomes.overload.see(now, requests, late)
