@@ -22,6 +22,7 @@ type medium struct {
 	sync  error // the error of Sync
 	// a refused sync loses what was written since the last one, as the page cache of Linux may
 	drops    bool
+	refusing func()           // called once, before the next refused sync returns
 	between  func(f *os.File) // called once in the middle of the next write
 	attempts chan struct{}    // one token per refused write or sync
 }
@@ -82,8 +83,13 @@ func (f *faultyFile) Sync() error {
 				return err
 			}
 		}
+		err := f.medium.sync
+		if refusing := f.medium.refusing; refusing != nil {
+			f.medium.refusing = nil
+			refusing()
+		}
 		f.medium.attempts <- struct{}{}
-		return f.medium.sync
+		return err
 	}
 	f.synced = size
 	return f.osFile.Sync()
@@ -129,6 +135,14 @@ func (f *faulty) append(lines ...int) {
 			f.t.Fatal(err)
 		}
 	}
+}
+
+// waiting returns the number of callers that flush.
+func (f *faulty) waiting() int {
+	j := f.journal.(*journal)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.waiting)
 }
 
 func (f *faulty) want(what string, ok func(store.Commit) bool) {
@@ -247,6 +261,26 @@ func TestFramesLostByARefusedSyncAreWrittenAgain(t *testing.T) {
 		t.Error(err)
 	}
 	f.wantLines(1, 2, 3, 4)
+}
+
+func TestFlushWaitsForAnAttemptThatBeganAfterIt(t *testing.T) {
+	f := newFaulty(t)
+	flushed := make(chan error, 1)
+	f.medium.set(func() {
+		f.medium.sync = errors.New("broken")
+		f.medium.refusing = func() { // the medium recovers, and a caller flushes
+			f.medium.sync = nil
+			go func() { flushed <- f.journal.Flush(t.Context()) }()
+			for f.waiting() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+	f.append(1, 2)
+	if err := <-flushed; err != nil {
+		t.Errorf("flush that began during a refused sync: %v", err)
+	}
+	f.wantLines(1, 2)
 }
 
 func TestAppendTornByAnotherWriterIsWrittenAgain(t *testing.T) {

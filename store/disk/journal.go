@@ -32,6 +32,7 @@ type journal struct {
 	queued   bool  // the committer has the journal in a list, or commits it
 	appended int64 // records since Open
 	durable  int64
+	attempts int64 // to write records; the last one may be under way
 	waiting  []flush
 
 	// io guards the fields below. It is locked before mu.
@@ -48,8 +49,9 @@ var _ store.Journal = (*journal)(nil)
 
 // flush is a caller that waits for the first target records.
 type flush struct {
-	target int64
-	done   chan error
+	target  int64
+	attempt int64 // the last one that began before
+	done    chan error
 }
 
 // Append implements [store.Journal].
@@ -97,7 +99,7 @@ func (j *journal) flush(ctx context.Context) error {
 		defer j.mu.Unlock()
 		return j.final
 	}
-	f := flush{target: j.appended, done: make(chan error, 1)}
+	f := flush{target: j.appended, attempt: j.attempts, done: make(chan error, 1)}
 	j.waiting = append(j.waiting, f)
 	j.enqueue()
 	j.mu.Unlock()
@@ -196,6 +198,7 @@ func (j *journal) enqueueAgain() {
 func (j *journal) collect() (target int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.attempts++
 	if len(j.writing.Frames) == 0 {
 		j.writing, j.active = j.active, frame.Pending{}
 	} else {
@@ -303,11 +306,12 @@ func (j *journal) succeed(target int64) {
 	j.resolve(func(f flush) (error, bool) { return nil, f.target <= target })
 }
 
-// refuse ends all waits with an error.
+// refuse ends the waits that began before the attempt with its error. The others, which may have
+// begun after the medium recovered, have requested another attempt.
 func (j *journal) refuse(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.resolve(func(flush) (error, bool) { return err, true })
+	j.resolve(func(f flush) (error, bool) { return err, f.attempt < j.attempts })
 }
 
 // proceed requests another commit if more records were appended meanwhile.
