@@ -97,26 +97,29 @@ func testRoundTrips(t *testing.T, statements string) {
 	ctx := t.Context()
 	o, err := db.Register(ctx, "n", time.Hour)
 	must(t, err)
-	const runs = 4
+	const runs, mostRuns = 4, 16
 	var chunks []store.Chunk
-	for i := range 2 * runs {
+	for i := range mostRuns {
 		chunks = append(chunks, store.Chunk{ChunkID: store.ChunkID{Batch: "b", Index: i},
 			Model: "m", Count: 1})
 	}
 	must(t, db.CreateBatch(ctx, batch("b")))
 	must(t, db.AddChunks(ctx, "b", chunks))
+	for i := range mostRuns {
+		must(t, db.CreateBatch(ctx, batch(fmt.Sprint("old", i))))
+	}
 	register := db.Segments()
 	process, stamp, err := register.Enroll(ctx)
 	must(t, err)
 	_, err = register.Fence(ctx,
 		segments.Fence{Chunk: store.ChunkID{Batch: "b"}, Epoch: 1})
 	must(t, err)
-	_, cursor, err := db.ChangedBatches(ctx, "", 10)
+	_, cursor, err := db.ChangedBatches(ctx, "", mostRuns+1)
 	must(t, err)
 	epoch, _, err := db.Lock(ctx, o, "l")
 	must(t, err)
 	held := []int{}
-	count := 0
+	count, finished := 0, 0
 	for _, test := range []struct {
 		name string
 		run  func() error
@@ -154,12 +157,12 @@ func testRoundTrips(t *testing.T, statements string) {
 			return err
 		}},
 		{"FinishBatch and Batch", func() error { // two calls
-			b, err := db.Batch(ctx, "t", fmt.Sprint("new", count))
+			b, err := db.Batch(ctx, "t", fmt.Sprint("old", finished))
+			finished++
 			b.State = store.Completed
 			if err == nil {
 				_, err = db.FinishBatch(ctx, o, "l", epoch, b, nil)
 			}
-			count--
 			return err
 		}},
 		{"Lead", func() error {
@@ -182,7 +185,7 @@ func testRoundTrips(t *testing.T, statements string) {
 		// The first runs prepare the statements, on each connection. On a busy machine each of the
 		// others may coincide with the notification of the one before, until they are apart.
 		least := int64(1 << 60)
-		for i := 0; i < runs || least > most && i < 4*runs; i++ {
+		for i := 0; i < runs || least > most && i < mostRuns; i++ {
 			if i >= runs {
 				time.Sleep(100 * time.Millisecond)
 			}
