@@ -190,8 +190,12 @@ func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more tim
 	if c.first.alone.total >= fewFirstTokens { // it shows what prompts do to first tokens
 		chunk = float64(c.engine.MaxBatchedTokens)
 	}
-	return r.iterations.prompts(now, min(c.promptTokens.value, waiting), c.promptTarget(),
-		chunk, &r.own, &c.fit, c.tuning.Pace)
+	unseen := 0.0
+	if !c.blind() {
+		unseen = r.computedUnseen()
+	}
+	return r.iterations.prompts(now, min(c.promptTokens.value, waiting), unseen,
+		c.promptTarget(), chunk, &r.own, &c.fit, c.tuning.Pace)
 }
 
 // shareExtra rounds the lines of runners so that their sum is about right: the first runners by ID

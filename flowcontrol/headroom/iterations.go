@@ -161,15 +161,18 @@ func (it *iterations) atBase(fit *costFit) float64 {
 // and none starts until there is credit for it. chunk is how many tokens an iteration computes at
 // most; 0: unknown.
 func (it *iterations) prompts(
-	now time.Time, limit, target, chunk float64, own *ownLoad, fit *costFit, cfg Pace,
+	now time.Time, limit, unseen, target, chunk float64, own *ownLoad, fit *costFit, cfg Pace,
 ) (tokens float64, more time.Time) {
 	base, token := it.atBase(fit), fit.perToken()
 	silence := now.Sub(it.seenAt)
 	if it.seenAt.IsZero() || silence > it.silence() {
 		// without recent measurements only the number of tokens is limited
-		return limit, time.Time{}
+		return limit + unseen, time.Time{}
 	}
 	if chunk > 0 && base+portable.Rounded(token*chunk) <= target {
+		if it.promptsUnseen(now) {
+			limit += unseen
+		}
 		return limit, time.Time{} // no prompt can make iterations too long
 	}
 	// price is the credit that a token uses: its time, and the credit not earned in that time.

@@ -16,7 +16,7 @@ func TestPromptsBetweenMetrics(t *testing.T) {
 		it := iterations{seenAt: noon, fromMetrics: fromMetrics, every: time.Second}
 		own := ownLoad{}
 		for at := time.Duration(0); at < 2*time.Second; at += 10 * time.Millisecond {
-			tokens, _ := it.prompts(noon.Add(at), limit, 60, 0, &own, &c.fit, cfg)
+			tokens, _ := it.prompts(noon.Add(at), limit, 0, 60, 0, &own, &c.fit, cfg)
 			if float64(own.prefilling) < tokens {
 				own.prefilling += prompt
 				n++

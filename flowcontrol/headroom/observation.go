@@ -72,6 +72,7 @@ func (c *Controller) observe(
 	if o.Kind != flowcontrol.Read {
 		r.own.observe(now, o, &c.sizes)
 		r.ownFirst.observe(now, o)
+		r.backlog.observe(now, o)
 	}
 	if o.Kind == flowcontrol.TokenGaps {
 		c.streamedGaps(now, r, o)

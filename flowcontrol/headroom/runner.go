@@ -23,6 +23,7 @@ type runner struct {
 	slotPressure slotPressure
 	queued       queued
 	feed         feed
+	backlog      backlog
 
 	// yield is the share of the lines by feedback that the runner may carry after sheds. 1: all.
 	yield   float64

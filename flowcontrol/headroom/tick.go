@@ -45,6 +45,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 			c.attribution.seeFull(now)
 		}
 		c.feedPrompts(r)
+		c.updateBacklog(now, r)
 		r.budget.pass(milliseconds(dt), c.enginesOf(r)*max(c.promptShare, minPromptShare),
 			c.promptCost())
 		r.changed = true

@@ -1,0 +1,54 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// backlog estimates how many prompt tokens of batch lines a runner has still to compute, where
+// nothing shows it for long. Without streams and fresh metrics a prompt is known to be computed
+// only with the line's answer, so lines in flight would never be more than prompts that may wait.
+type backlog struct {
+	tokens, rate float64 // rate is a millisecond's
+	at           time.Time
+}
+
+// computedShare is the part of the time that users' prompts leave in which prompts of lines are
+// taken to be computed, and blindlyComputedShare that of all the time where nothing shows users.
+const computedShare, blindlyComputedShare = 0.5, 0.1
+
+// observe follows the prompts of lines that start and that are computed.
+func (b *backlog) observe(now time.Time, o flowcontrol.Observation) {
+	b.drain(now)
+	if o.Kind == flowcontrol.Started {
+		b.tokens += float64(o.PromptTokens - o.CachedTokens)
+	}
+	b.tokens = min(b.tokens, float64(o.Prefilling))
+}
+
+func (b *backlog) drain(now time.Time) {
+	if !b.at.IsZero() {
+		b.tokens = max(0, b.tokens-portable.Rounded(b.rate*milliseconds(now.Sub(b.at))))
+	}
+	b.at = now
+}
+
+// updateBacklog sets how fast a runner is taken to compute prompts of lines.
+func (c *Controller) updateBacklog(now time.Time, r *runner) {
+	r.backlog.drain(now)
+	iteration := max(r.iterations.all.mean(), c.fit.perIteration())
+	rate := 1 / (c.fit.perToken() + iteration/c.chunk())
+	if r.interactive.seenAt.IsZero() {
+		r.backlog.rate = blindlyComputedShare * rate
+		return
+	}
+	r.backlog.rate = computedShare * max(0, rate-r.interactive.prompts()/1000)
+}
+
+// computedUnseen returns how many prompt tokens a runner has probably computed that count as
+// waiting.
+func (r *runner) computedUnseen() float64 {
+	return max(0, float64(r.own.prefilling)-r.backlog.tokens)
+}
