@@ -46,8 +46,12 @@ func TestGapVariance(t *testing.T) {
 // Where a reading covers many answers, some of them are late although their mean is in time: those
 // that met more prompts.
 func TestVirtualAnswersOfLongReadingsDiffer(t *testing.T) {
+	counted := true // by a gateway
 	late := func(iterations, variance float64, every time.Duration) float64 {
 		c, runners := newPool(t, nil, "r") // whose objective is 100 ms
+		if counted {
+			c.virtual.real.add(noon, realWindow, 1000, 0)
+		}
 		r := runners[0]
 		r.own.lines, r.gapVariance, r.iterations.every = 100, variance, every
 		r.interactive.running.mean = 1
@@ -67,5 +71,8 @@ func TestVirtualAnswersOfLongReadingsDiffer(t *testing.T) {
 	}
 	if got := late(2000, 60*60, time.Second); got != 0 {
 		t.Errorf("a share of %v is late where each second was observed", got)
+	}
+	if counted = false; late(2000, 60*60, time.Second) < 0.05 {
+		t.Error("none is late where each second was observed, and nobody counts late answers")
 	}
 }

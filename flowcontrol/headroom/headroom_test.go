@@ -90,10 +90,15 @@ func TestIterationsKeepToTheTarget(t *testing.T) {
 // More interactive requests leave fewer lines, and the lines recover when the requests end.
 func TestLinesYieldToInteractiveRequests(t *testing.T) {
 	s := newEngine(t, config())
-	s.run(5 * time.Minute) // so few lines that the surge makes nothing late, which would lower them
+	s.run(4 * time.Minute)
 	before := len(s.lines)
-	s.interactive, s.promptRate = 45, 2400
-	s.run(2 * time.Minute)
+	// They come so slowly that none is late: that would lower the lines for half an hour.
+	for range 30 {
+		s.interactive++
+		s.promptRate += 50
+		s.run(6 * time.Second)
+	}
+	s.run(time.Minute)
 	if during := len(s.lines); during > before/2 {
 		t.Errorf("%d lines before, %d beside three times the requests", before, during)
 	}
@@ -600,9 +605,9 @@ func TestMistakesShow(t *testing.T) {
 				s.step() // to the last moment before the silence, in which more lines fit
 			}
 			s.silent = true
-			s.run(10 * time.Minute)
+			s.run(2 * time.Minute)
 		},
-			func(s *engine) float64 { return float64(s.granted().Lines) / 10 }},
+			func(s *engine) float64 { return float64(s.granted().Lines) / 20 }},
 		{"deadlines above safety", flowcontroltest.DeadlinesAboveSafety, func(s *engine) {
 			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 1000})
 		}, func(s *engine) float64 { return float64(s.granted().Lines) / s.term(t, "safe lines") }},

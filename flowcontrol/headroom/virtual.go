@@ -96,11 +96,13 @@ type virtualOutcomes struct {
 	realRequests, realLate float64
 	// mean number of interactive requests that run on a runner
 	running spread
+	usual   meanTime // of iterations, over the runners
 }
 
 const (
 	// many is how many answers of a length a reading must cover for the differences between them to
-	// count, and longReading how long it must be: shorter ones show single bursts.
+	// count, and longReading how long it must be where late answers are counted: shorter ones show
+	// single bursts.
 	many        = 1.5
 	longReading = 8 * time.Second
 	// fewVirtual are too few to show what is usual.
@@ -114,32 +116,19 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 	own := portable.Rounded(float64(r.own.lines)*c.fit.perSequence()) +
 		portable.Rounded(c.fit.perToken()*computed)/n
 	alone := max(min(ms, c.fit.perIteration()), ms-own)
-	objective := c.objectiveTime()
 	weight := 1.0
 	if in := &r.interactive; c.recent(now, in.seenAt) && c.virtual.running.mean > 0 {
 		weight = in.running.mean / min(1, c.virtual.running.mean)
 	}
 	o := &c.virtual
+	o.usual.add(virtualWindow, fromMilliseconds(n*ms/float64(len(c.roster.Members))), n, n*ms)
 	r.virtual.add(n, ms, alone, &c.answers.lengths, func(mean, alone, share float64) {
-		w := portable.Rounded(min(share, 3) * weight / virtualLengths)
+		// Requests come at any time, so more of them meet long iterations.
+		w := portable.Rounded(min(share, 3)*weight/virtualLengths) * (mean / o.usual.mean())
 		c.answersAlone.addAnswers(alone, r.gapVariance*share/max(n, 1),
 			milliseconds(c.slo.TPOT), w)
-		late, innocent := 0.0, 0.0
-		switch {
-		case share > many && r.gapVariance > 0 && r.iterations.every >= longReading:
-			// Their mean hides that some met more prompts than others.
-			length := n / share
-			innocent = portable.Rounded(w * lateOfMany(length, alone, r.gapVariance, objective))
-			late = portable.Rounded(w * lateOfMany(length, mean, r.gapVariance, objective))
-			if mean > objective {
-				late = w
-			}
-			late = max(0, late-innocent)
-		case alone > objective:
-			innocent = w
-		case mean > objective:
-			late = w
-		}
+		late, innocent := c.lateOf(r, n/share, share, mean, alone)
+		late, innocent = portable.Rounded(w*late), portable.Rounded(w*innocent)
 		o.requests += w
 		o.late += late
 		o.innocent += innocent
@@ -149,6 +138,32 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 		o.lateShare.add(now, virtualWindow, w, late)
 		o.innocentShare.add(now, virtualWindow, w, innocent)
 	})
+}
+
+// lateOf returns which share of some answers of a length is late because of batch lines, and which
+// anyway: those whose tokens took mean, and would have taken alone.
+func (c *Controller) lateOf(
+	r *runner, length, answers, mean, alone float64,
+) (late, innocent float64) {
+	objective, short := c.objectiveTime(), r.iterations.every < longReading
+	switch {
+	case answers > many && r.gapVariance > 0 && !(short && c.virtual.real.all > 0):
+		// The mean hides that some met more prompts than others.
+		if short {
+			length *= together // it shows bursts, though
+		}
+		innocent = lateOfMany(length, alone, r.gapVariance, objective)
+		late = lateOfMany(length, mean, r.gapVariance, objective)
+		if mean > objective {
+			late = 1
+		}
+		return max(0, late-innocent), innocent
+	case alone > objective:
+		return 0, 1
+	case mean > objective:
+		return 1, 0
+	}
+	return 0, 0
 }
 
 // addAnswers counts answers without batch lines whose tokens take so long on average, by the

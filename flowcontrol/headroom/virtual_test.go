@@ -71,6 +71,25 @@ func TestVirtualAnswersAreLateBecauseOfUs(t *testing.T) {
 	}
 }
 
+// Requests come at any time: of two times of equal length, half of them meet the slow one, though
+// it has fewer iterations.
+func TestVirtualAnswersComeAtAnyTime(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	r := runners[0]
+	c.answers.lengths = [virtualLengths]float64{10, 10, 10, 10}
+	r.own.lines = 300
+	for range 500 {
+		for range 5 {
+			c.countVirtual(noon, r, 10, 30, 0)
+		}
+		c.countVirtual(noon, r, 10, 150, 0)
+	}
+	o := &c.virtual
+	if got := o.late / o.requests; got < 0.45 || got > 0.55 {
+		t.Errorf("a share of %v is late, want a half", got)
+	}
+}
+
 // Late virtual answers lower the target share, unless real requests show that they are in time.
 func TestRealRequestsCorrectVirtualOnes(t *testing.T) {
 	share := func(real bool) float64 {
