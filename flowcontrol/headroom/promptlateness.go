@@ -6,6 +6,10 @@ import "github.com/tidefill/tidefill/internal/portable"
 // mean iteration decides, which the target share limits.
 const manyPrompts = 30
 
+// surelyFits is the part of what an iteration may take longer that a chunk may use without harm:
+// the time of a token is known to some percent only, and lines that decode take some too.
+const surelyFits = 0.85
+
 // promptLoad is what a prompt of a batch line does to the iterations of a runner, in milliseconds.
 type promptLoad struct {
 	cost  float64 // how long it is computed
@@ -28,7 +32,7 @@ func (a *answerLengths) lateByPrompts(
 	part float64, p promptLoad, alone, objective float64,
 ) float64 {
 	spare := max(0, objective-alone) // of each iteration
-	if p.cost <= 0 || p.added <= 0 || part <= 0 || p.most <= spare {
+	if p.cost <= 0 || p.added <= 0 || part <= 0 || p.most <= surelyFits*spare {
 		return 0
 	}
 	late := 0.0

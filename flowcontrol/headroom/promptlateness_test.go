@@ -52,8 +52,8 @@ func TestLateByPrompts(t *testing.T) {
 		p    promptLoad
 		late bool
 	}{
-		{"a chunk fits", 0.9, promptLoad{cost: 200, added: 100, most: objective - alone}, false},
-		{"a chunk hardly fits", 0.9, promptLoad{200, 100, objective - alone + 1}, true},
+		{"a chunk fits", 0.9, promptLoad{200, 100, 0.8 * (objective - alone)}, false},
+		{"a chunk hardly fits", 0.9, promptLoad{200, 100, 0.9 * (objective - alone)}, true},
 		{"no prompts", 0, load, false},
 		{"prompts of unknown size", 0.9, promptLoad{most: 80}, false},
 	} {
