@@ -73,8 +73,9 @@ func (f firstTokenTimes) quantile(q, limit float64) float64 {
 // Without batch work the pool does at least as well, so a quiet time that was worse shows little:
 // the prefix cache had to fill, or users asked for more.
 type bestTimes struct {
-	times firstTokenTimes // of requests that are being collected
-	late  float64         // of those
+	times firstTokenTimes // of requests that are being collected; empty: the source only counts
+	// all are those requests, and late those of them that were.
+	all, late float64
 	usual float64         // seconds; 0: unknown
 	share float64         // that is late at most; 1: unknown
 	at    time.Time       // when usual and share were last lowered
@@ -83,23 +84,23 @@ type bestTimes struct {
 // bestRequests is how many requests are judged together.
 const bestRequests = 300
 
-// read takes over what came between two readings, and how many of it were late.
+// read takes over what came between two readings, how many requests and how many late ones.
 func (b *bestTimes) read(
-	now time.Time, before, after []flowcontrol.Bucket, late, limit float64,
+	now time.Time, before, after []flowcontrol.Bucket, requests, late, limit float64,
 ) {
 	b.times.add(before, after)
+	b.all += requests
 	b.late += late
-	n := b.times.count()
-	if n < bestRequests {
+	if b.all < bestRequests {
 		return
 	}
 	usual := b.times.quantile(nearlyAll, limit)
-	share := (b.late + portable.Rounded(2*math.Sqrt(b.late+1))) / n
+	share := (b.late + portable.Rounded(2*math.Sqrt(b.late+1))) / b.all
 	if b.at.IsZero() || now.Sub(b.at) > shareMemory {
 		b.usual, b.share, b.at = usual, share, now
 	}
 	if usual < b.usual || share < b.share {
 		b.usual, b.share, b.at = min(usual, b.usual), min(share, b.share), now
 	}
-	b.times, b.late = nil, 0
+	b.times, b.all, b.late = nil, 0, 0
 }

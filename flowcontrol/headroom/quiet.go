@@ -40,7 +40,7 @@ func (c *Controller) firstObjective() time.Duration {
 func (q *quiet) judge(now time.Time, objective time.Duration) {
 	a := flowcontrol.Estimated([]flowcontrol.Bucket(q.times), objective.Seconds())
 	q.first.share = fadingShare{}
-	q.best.share, q.best.times, q.best.late = 1, nil, 0
+	q.best.share, q.best.times, q.best.all, q.best.late = 1, nil, 0, 0
 	if a.Requests > 0 {
 		q.first.share = fadingShare{all: a.Requests, some: a.Late, at: now}
 	}
@@ -61,7 +61,7 @@ func (q *quiet) read(
 		q.first.share.add(now, quietMemory, n, late)
 	}
 	if ok {
-		q.best.read(now, q.last, g.FirstTokenTimes, late, limit)
+		q.best.read(now, q.last, g.FirstTokenTimes, n, late, limit)
 	}
 	q.last = g.FirstTokenTimes
 	if n, late, ok := q.each.seen.since(g.TPOT); ok && alone {

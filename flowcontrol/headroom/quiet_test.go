@@ -63,6 +63,31 @@ func TestLatenessOfTheQuietPoolIsNotCharged(t *testing.T) {
 	}
 }
 
+// A pool whose prefix cache was cold in the quiet time does better with lines later: that is what
+// it does without them at most, also where its gateway only counts.
+func TestAColdQuietTimeShowsLittle(t *testing.T) {
+	c, _ := newPool(t, nil, "r")
+	now, all, late := noon, 0.0, 0.0
+	for i := range 400 {
+		now = now.Add(time.Second)
+		all += 10
+		if i < 60 {
+			late += 1.1
+		} else {
+			late += 0.05
+		}
+		if i > 20 {
+			c.carriedAt, c.ownShare.mean = now, 0.5
+		}
+		r := flowcontrol.NoReading(flowcontrol.Gateway, now)
+		r.TTFT = flowcontrol.Attainment{Requests: all, Late: late}
+		c.readGateway(now, &r)
+	}
+	if got := c.quiet.ttft(); got > 0.03 {
+		t.Errorf("a share of %v is late without lines, but 0.005 with them", got)
+	}
+}
+
 // An objective that the pool misses by itself is not the one that its users can be promised.
 func TestFirstObjectiveOfASlowPool(t *testing.T) {
 	for _, test := range []struct {
