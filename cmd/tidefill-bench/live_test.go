@@ -8,6 +8,19 @@ import (
 	"testing"
 )
 
+// TestLiveScenariosOpen opens the scenarios that the documentation names.
+func TestLiveScenariosOpen(t *testing.T) {
+	files, err := filepath.Glob("live/scenarios/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scenarios, %v", len(files), err)
+	}
+	for _, file := range files {
+		if err := new(liveBench).open(file, "", "azure", 0, 1); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestLive runs some seconds of a scenario with a policy: users are answered, and batch lines too,
 // over a restart of the daemon.
 func TestLive(t *testing.T) {

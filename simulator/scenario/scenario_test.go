@@ -57,7 +57,7 @@ func TestFaultsAreNamed(t *testing.T) {
 				`x.yaml:8: interactive.generator: unknown population "chat"`,
 				"x.yaml:9: interactive.rate is -2",
 				"x.yaml:11: interactive.slo.ttft is 0s",
-				"x.yaml:12: interactive.slo.attainment is 0.5, want 0.97 to 1",
+				"x.yaml:12: interactive.slo.attainment is 0.5, want 0.8 to 1",
 			}},
 		{
 			"trace and generator", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  " +

@@ -17,7 +17,7 @@ type SLO struct {
 	TPOT time.Duration `yaml:"tpot"`
 	// Attainment is the share of requests that must attain the SLO without batch work for the
 	// scenario to be valid: a pool that misses its SLO by itself can't measure a policy. Usual
-	// values are 0.99, and 0.97 for flash crowds.
+	// values are 0.99, 0.97 for flash crowds, and less if all runners are gone for a while.
 	Attainment float64 `yaml:"attainment"`
 }
 
@@ -36,7 +36,7 @@ func (s SLO) validate() error {
 		s.TTFTPer1K, time.Hour)
 	all.check(s.TPOT > 0 && s.TPOT <= time.Hour, "tpot is %s, want above 0 and at most %s", s.TPOT,
 		time.Hour)
-	all.check(s.Attainment >= 0.97 && s.Attainment <= 1, "attainment is %v, want 0.97 to 1",
+	all.check(s.Attainment >= 0.8 && s.Attainment <= 1, "attainment is %v, want 0.8 to 1",
 		s.Attainment)
 	return errors.Join(all...)
 }
