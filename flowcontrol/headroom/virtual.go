@@ -105,7 +105,7 @@ const (
 	// single bursts.
 	many        = 1.5
 	longReading = 8 * time.Second
-	// fewVirtual are too few to show what is usual.
+	// fewVirtual are too few to show a distribution.
 	fewVirtual    = 30
 	virtualWindow = 10 * time.Minute
 	realWindow    = 20 * time.Minute
@@ -183,7 +183,7 @@ func (s *shares) addAnswers(ms, variance, objective, weight float64) {
 func (c *Controller) updateTarget(now time.Time) {
 	o := &c.virtual
 	n, late := o.requests, o.late
-	if o.real.all == 0 && o.quiet.all >= fewVirtual && !c.withoutUs(now) {
+	if o.real.all == 0 && !c.withoutUs(now) {
 		// A router may send more to a runner because others carry batch lines.
 		late += o.excess.add(o.innocent, portable.Rounded(n*innocent(&o.quiet)))
 	}

@@ -90,6 +90,25 @@ func TestVirtualAnswersComeAtAnyTime(t *testing.T) {
 	}
 }
 
+// What is late on runners without lines counts, beyond the usual share: routers send users there.
+// It does so also before a quiet time has shown what is usual.
+func TestInnocentAnswersLowerTheTarget(t *testing.T) {
+	for _, quiet := range []float64{0, 1000} {
+		c, _ := newPool(t, nil, "r")
+		c.carriedAt = noon
+		c.virtual.quiet = fadingShare{all: quiet, at: noon}
+		before := c.target.value()
+		for range 60 {
+			c.virtual.requests, c.virtual.innocent = 10, 2
+			c.updateTarget(noon.Add(time.Second))
+		}
+		if got := c.target.value(); got > 0.7*before {
+			t.Errorf("the target share went from %v to %v with a quiet time of %v requests", before,
+				got, quiet)
+		}
+	}
+}
+
 // Late virtual answers lower the target share, unless real requests show that they are in time.
 func TestRealRequestsCorrectVirtualOnes(t *testing.T) {
 	share := func(real bool) float64 {
