@@ -76,9 +76,9 @@ type bestTimes struct {
 	times firstTokenTimes // of requests that are being collected; empty: the source only counts
 	// all are those requests, and late those of them that were.
 	all, late float64
-	usual float64         // seconds; 0: unknown
-	share float64         // that is late at most; 1: unknown
-	at    time.Time       // when usual and share were last lowered
+	usual     float64   // seconds; 0: unknown
+	share     float64   // that is late at most; 1: unknown
+	at        time.Time // when usual and share were last lowered
 }
 
 // bestRequests is how many requests are judged together.

@@ -121,10 +121,12 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 		weight = in.running.mean / min(1, c.virtual.running.mean)
 	}
 	o := &c.virtual
-	o.usual.add(virtualWindow, fromMilliseconds(n*ms/float64(len(c.roster.Members))), n, n*ms)
+	took := portable.Rounded(n * ms)
+	o.usual.add(virtualWindow, fromMilliseconds(took/float64(len(c.roster.Members))), n, took)
 	r.virtual.add(n, ms, alone, &c.answers.lengths, func(mean, alone, share float64) {
 		// Requests come at any time, so more of them meet long iterations.
-		w := portable.Rounded(min(share, 3)*weight/virtualLengths) * (mean / o.usual.mean())
+		w := min(share, 3) * weight / virtualLengths
+		w = portable.Rounded(w * (mean / o.usual.mean()))
 		c.answersAlone.addAnswers(alone, r.gapVariance*share/max(n, 1),
 			milliseconds(c.slo.TPOT), w)
 		late, innocent := c.lateOf(r, n/share, share, mean, alone)
