@@ -271,7 +271,11 @@ func TestFlushWaitsForAnAttemptThatBeganAfterIt(t *testing.T) {
 		f.medium.refusing = func() { // the medium recovers, and a caller flushes
 			f.medium.sync = nil
 			go func() { flushed <- f.journal.Flush(t.Context()) }()
-			for f.waiting() == 0 {
+			for end := time.Now().Add(10 * time.Second); f.waiting() == 0; {
+				if time.Now().After(end) {
+					t.Error("the flush does not wait")
+					return
+				}
 				time.Sleep(time.Millisecond)
 			}
 		}
