@@ -189,6 +189,43 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 }
 
+// A shutdown that waits for answers for longer than a lease still records them: no line is sent
+// twice.
+func TestShutdownKeepsItsLines(t *testing.T) {
+	w := newWorld(t)
+	steps := make(stepwise)
+	up := serve(t, steps.answer, "m")
+	short := func(cfg *dispatch.Config, deps *dispatch.Deps) {
+		cfg.LeaseTTL, cfg.Drain = 3*time.Second, time.Minute
+		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
+	}
+	leader, stop := w.dispatcher("a", short, up.URL)
+	until(t, "the first process leads", func() bool { return len(leader.Pools()) > 0 })
+	standby, _ := w.dispatcher("b", short, up.URL)
+	until(t, "the second stands by", standby.StandsBy)
+	id := w.submit(chatLines(20, "m"), nil)
+	until(t, "lines are in flight", func() bool { return up.requests() == 4 })
+	stopped := make(chan struct{})
+	go func() {
+		stop()
+		close(stopped)
+	}()
+	time.Sleep(2 * 3 * time.Second) // two leases
+	if !standby.StandsBy() {
+		t.Error("the second process took over what the first one drains")
+	}
+	steps.permit(4)
+	<-stopped
+	close(steps)
+	if b := w.awaitEnd(id); b.Counts.Completed != 20 {
+		t.Errorf("got %s, %+v", b.State, b.Counts)
+	}
+	w.results(id)
+	if n := up.requests(); n != 20 {
+		t.Errorf("%d requests for 20 lines", n)
+	}
+}
+
 // A leader that is cut off from the store for longer than its lease sends nothing more, and does
 // not lead again when it is back.
 func TestSuspendedLeaderIsSuperseded(t *testing.T) {

@@ -56,7 +56,7 @@ func TestStandbyKnowsTheLinesLeft(t *testing.T) {
 	steps := make(stepwise)
 	up := serve(t, steps.answer, "m", "n")
 	node := func(cfg *dispatch.Config, deps *dispatch.Deps) {
-		cfg.ChunkLines = 50
+		cfg.ChunkLines, cfg.Drain = 50, 0
 		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
 	}
 	leader, stop := w.dispatcher("a", node, up.URL)
@@ -72,7 +72,7 @@ func TestStandbyKnowsTheLinesLeft(t *testing.T) {
 	w.await(id, "done with 130 lines", done(130))
 	awaitLeft(t, "the leader", leader, 70)
 	awaitLeft(t, "the standby", standby, 70)
-	go stop() // lines in flight end with it
+	stop() // lines in flight end with it
 	until(t, "the second leads", func() bool { return !standby.StandsBy() })
 	steps.permit(10)
 	w.await(id, "done with 140 lines", func(store.Batch) bool {

@@ -42,10 +42,14 @@ type session struct {
 // session registers, works until ctx is done or the lease is lost, and cleans up.
 func (d *Dispatcher) session(ctx context.Context) error {
 	// taking ends first: no more batches, chunks and lines. The loop and the requests in flight go
-	// on until they are drained.
-	taking, stopTaking := context.WithCancelCause(ctx)
-	defer stopTaking(nil)
-	s, err := d.newSession(ctx, stopTaking)
+	// on until they are drained. The lease is held until then, or other processes would take over
+	// what is drained, and no answer to it could be recorded.
+	holding, lose := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer lose(nil)
+	taking, stopTaking := context.WithCancel(ctx)
+	defer stopTaking()
+	context.AfterFunc(holding, stopTaking)
+	s, err := d.newSession(ctx, lose)
 	if err != nil {
 		return err
 	}
@@ -54,9 +58,13 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	d.draining.repeat(d.send)
 	d.closed.repeat(d.send)
 	defer d.current.CompareAndSwap(s, nil)
+	var renewing sync.WaitGroup
+	renewing.Go(func() { s.lease.renewUntil(holding) })
 	s.run(taking)
-	lost := context.Cause(taking)
-	s.shutdown(ctx, lost)
+	s.shutdown(holding)
+	lost := context.Cause(holding)
+	lose(nil)
+	renewing.Wait()
 	if ctx.Err() != nil {
 		// The journals are flushed: another process, or the next start, can take over at once.
 		s.lease.unregister(ctx)
@@ -72,7 +80,6 @@ func (d *Dispatcher) session(ctx context.Context) error {
 func (s *session) run(taking context.Context) {
 	go s.loop.run()
 	var takers sync.WaitGroup
-	takers.Go(func() { s.lease.renewUntil(taking) })
 	takers.Go(func() { s.lease.leadUntil(taking) })
 	for range reconcilers {
 		takers.Go(func() { s.reconciler.queue.run(taking, s.reconciler.reconcile) })
@@ -90,17 +97,17 @@ func (s *session) run(taking context.Context) {
 	takers.Wait()
 }
 
-// shutdown drains the loop, makes the answers durable and closes all chunks.
-func (s *session) shutdown(ctx context.Context, lost error) {
-	wait := s.settings().Drain
-	if ctx.Err() == nil { // the lease is lost: answers that come now could not be recorded
-		s.log.WarnContext(ctx, "evicting the lines in flight", "error", lost)
-		wait = 0
-	}
+// shutdown drains the loop, makes the answers durable and closes all chunks. holding ends when the
+// lease is lost.
+func (s *session) shutdown(holding context.Context) {
 	drained := s.loop.drain()
 	select {
 	case <-drained:
-	case <-time.After(wait):
+	case <-time.After(s.settings().Drain):
+		s.tasks.evict()
+		<-drained
+	case <-holding.Done(): // answers that come now could not be recorded
+		s.log.Warn("evicting the lines in flight", "error", context.Cause(holding))
 		s.tasks.evict()
 		<-drained
 	}
