@@ -15,7 +15,6 @@ import (
 
 	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/experiment"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
@@ -24,7 +23,7 @@ const liveUsage = `Usage: tidefill-bench live [flags] SCENARIO
 
 Runs a scenario in real time, once without batch work and once with each policy: emulated runners,
 the daemon, a Prometheus and a router with users, each a process of its own but for the last two.
-The table compares with what the simulator predicts. A scenario takes its horizon for each policy.
+The table compares with what nine simulations predict. A scenario takes its horizon for each policy.
 
 `
 
@@ -33,10 +32,10 @@ const defaultLivePolicies = "fixed,per_runner=8 aimd budget headroom headroom,st
 
 // liveRun is the result of a policy.
 type liveRun struct {
-	Policy    string            `json:"policy"` // empty: no batch work
-	Live      live.Outcome      `json:"live"`
-	Loss      float64           `json:"loss_points"`
-	Predicted *simulator.Result `json:"predicted,omitempty"`
+	Policy    string       `json:"policy"` // empty: no batch work
+	Live      live.Outcome `json:"live"`
+	Loss      float64      `json:"loss_points"`
+	Predicted prediction   `json:"predicted,omitempty"`
 }
 
 // liveBench is the subcommand live.
@@ -173,8 +172,7 @@ func (b *liveBench) policy(ctx context.Context, text string) (liveRun, error) {
 	}
 	setup := b.scenario.Setup
 	setup.Policy = candidate.Policy
-	predicted, err := simulator.Run(setup, func(float64) error { return ctx.Err() })
-	result.Predicted = &predicted
+	result.Predicted, err = predict(ctx, setup)
 	return result, err
 }
 
@@ -220,7 +218,7 @@ func costModelText(m costmodel.Model) string {
 		m.C2, m.N0, m.KV, m.P1, m.P2)
 }
 
-// writeLiveTable prints a row for each policy; a second value is the simulator's.
+// writeLiveTable prints a row for each policy, followed by what simulations say.
 func writeLiveTable(out io.Writer, results []liveRun) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "policy\trequests\tattainment %\tloss\tTTFT p50, p99 ms\tTPOT p50, p99 ms\t"+
@@ -234,11 +232,8 @@ func writeLiveTable(out io.Writer, results []liveRun) error {
 		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%.0f, %.0f\t%.1f, %.1f\t%.3f\t%.1f\t%.2f\t%.1f\n", name,
 			o.Requests, 100*o.Attainment, r.Loss, o.TTFT.P50, o.TTFT.P99, o.TPOT.P50, o.TPOT.P99,
 			o.Tokens/1e6, o.MeanInFlight, o.DaemonCPU, o.SendError)
-		if p != nil {
-			i := p.Interactive
-			fmt.Fprintf(w, "  predicted\t%d\t%.2f\t%.2f\t%.0f, %.0f\t%.1f, %.1f\t%.3f\t\t\t\n",
-				i.Requests, 100*i.Attainment, p.Loss, i.TTFT.P50, i.TTFT.P99, i.TPOT.P50,
-				i.TPOT.P99, float64(p.Batch.Useful)/1e6)
+		if len(p) > 0 {
+			p.write(w)
 		}
 	}
 	return w.Flush()

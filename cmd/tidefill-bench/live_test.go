@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/experiment"
 )
 
 // TestLiveScenariosOpen opens the scenarios that the documentation names.
@@ -53,5 +58,36 @@ func TestLive(t *testing.T) {
 	if alone.Lines > 0 || batch.Lines < 20 || batch.MeanInFlight < 8 {
 		t.Errorf("%v lines without batch work, %v with, %v in flight", alone.Lines, batch.Lines,
 			batch.MeanInFlight)
+	}
+}
+
+// TestPrediction simulates a live run several times, which differ, and prints their range.
+func TestPrediction(t *testing.T) {
+	b := liveBench{}
+	if err := b.open("live/scenarios/refused.yaml", "", "", 3*time.Minute, 1); err != nil {
+		t.Fatal(err)
+	}
+	candidate, err := experiment.Configuration{}.Candidate("headroom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup := b.scenario.Setup
+	setup.Policy = candidate.Policy
+	predicted, err := predict(t.Context(), setup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := func(r *simulator.Result) float64 { return float64(r.Batch.Useful) }
+	least, most := predicted.span(tokens)
+	if middle := predicted.median(tokens); len(predicted) != simulations || least >= most ||
+		middle < least || middle > most {
+		t.Errorf("%d simulations, of %v to %v tokens, %v in the middle", len(predicted), least,
+			most, middle)
+	}
+	table := bytes.Buffer{}
+	runs := []liveRun{{Policy: "headroom", Predicted: predicted}}
+	if err := writeLiveTable(&table, runs); err != nil ||
+		strings.Count(table.String(), "\n") != 4 {
+		t.Errorf("%v, want a head and three rows:\n%s", err, &table)
 	}
 }
