@@ -62,10 +62,16 @@ links: bin/style ## Check that links between pages resolve.
 bin/style:
 	@$(GO) build -C tools -o ../bin/style ./style
 
+# Tests that simulate days in one goroutine: the race detector finds nothing in them, and makes them
+# take ten times as long.
+DAYS    = ^Test(ThreeDays|ScenariosAreValid|ForecastBands|SignalsAreConsistent|ScalingSurvivesRestarts|OraclesBoundPolicies|EngineBeatsFixedCaps|FluidBoundsTheEngine|GatewayRepeatsWithinItsBudget|GatewayIsAtLeastTheBestStaticSetting)$$
+DAYS_IN = ./autoscale ./simulator ./simulator/oracle
+
 .PHONY: unit
-unit: ## Run unit, property and conformance tests under the race detector.
+unit: ## Run unit, property and conformance tests, all but long simulations under the race detector.
 ## RACE= turns the race detector off
-	TIDEFILL_TRACES="$(TRACES)" $(GO) test $(RACE) -timeout 20m ./...
+	TIDEFILL_TRACES="$(TRACES)" $(GO) test $(RACE) -skip '$(DAYS)' -timeout 20m ./...
+	TIDEFILL_TRACES="$(TRACES)" $(GO) test -run '$(DAYS)' -timeout 20m $(DAYS_IN)
 	$(GO) test -C tools ./...
 	$(if $(MISSING),@echo "skipped tests on recordings: TIDEFILL_TRACES=$(TRACES) lacks $(notdir $(MISSING))")
 
