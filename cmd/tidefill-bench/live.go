@@ -16,6 +16,7 @@ import (
 	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -132,9 +133,17 @@ func (b *liveBench) open(
 	if horizon > 0 {
 		b.scenario.Scenario = b.scenario.Scenario.Until(horizon)
 	}
-	// The edges of a simulation are as long, so the same requests are counted.
-	b.config.Edge = min(time.Minute, b.scenario.Scenario.Horizon/8)
+	b.config.Edge = edgeOf(b.scenario.Scenario.Horizon)
 	return nil
+}
+
+// edgeOf returns how much is not counted at both ends of a run: as much as in simulations, so that
+// the same requests are counted, or less where the run is too short to be simulated.
+func edgeOf(horizon time.Duration) time.Duration {
+	if horizon > 2*scenario.Edge {
+		return scenario.Edge
+	}
+	return horizon / 8
 }
 
 // run runs the scenario without batch work and with each policy.

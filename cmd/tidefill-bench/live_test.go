@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
 // TestLiveScenariosOpen opens the scenarios that the documentation names.
@@ -83,6 +84,9 @@ func TestPrediction(t *testing.T) {
 		middle < least || middle > most {
 		t.Errorf("%d simulations, of %v to %v tokens, %v in the middle", len(predicted), least,
 			most, middle)
+	}
+	if edge := edgeOf(3 * time.Minute); edge != b.config.Edge || edge != scenario.Edge {
+		t.Errorf("%v of both ends are not counted live, %v in simulations", edge, scenario.Edge)
 	}
 	table := bytes.Buffer{}
 	runs := []liveRun{{Policy: "headroom", Predicted: predicted}}
