@@ -56,6 +56,7 @@ type App struct {
 	// adminListener nil: administration is not served
 	listener, adminListener net.Listener
 	draining                atomic.Bool
+	registered              atomic.Bool // at least once, by present
 
 	closers []func() error // in the order of opening; Close runs them in reverse
 }

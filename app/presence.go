@@ -27,6 +27,7 @@ func (a *App) present(ctx context.Context) error {
 			var registered store.Owner
 			if registered, err = a.store.Records.Register(ctx, name, lease); err == nil {
 				owner = registered
+				a.registered.Store(true)
 			}
 		}
 		if err != nil && ctx.Err() == nil {

@@ -46,6 +46,9 @@ func (a *App) readiness(ctx context.Context) readiness {
 	if a.draining.Load() {
 		common = append(common, "shutting down")
 	}
+	if !a.dispatches() && !a.registered.Load() {
+		common = append(common, "registering with the store")
+	}
 	if err := a.store.Available(); err != nil {
 		common = append(common, err.Error())
 	}

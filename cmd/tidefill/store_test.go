@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -192,6 +193,23 @@ func TestStoreCopyMovesARunningBatch(t *testing.T) {
 	}
 }
 
+// awaitReady waits until the daemon with this admin address is ready.
+func awaitReady(t *testing.T, admin string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		response, err := http.Get("http://" + admin + "/readyz")
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the daemon is not ready")
+		}
+	}
+}
+
 // A daemon that only serves users is noticed by a copy too.
 func TestStoreCopyRefusesADaemonThatServesUsers(t *testing.T) {
 	server, runner := testpostgres.Start(t), startGate(t)
@@ -208,7 +226,15 @@ func TestStoreCopyRefusesADaemonThatServesUsers(t *testing.T) {
 	there := cluster(t.TempDir())
 	here := writeFile(t, "here.yaml", common+string(base))
 	embedded := writeFile(t, "embedded.yaml", common+"data: "+t.TempDir()+"\n")
-	daemon, _ := startProcess(t, "serve", "--config", there, "--roles", "api")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := listener.Addr().String()
+	listener.Close()
+	daemon, _ := startProcess(t, "serve", "--config", there, "--roles", "api",
+		"--admin-listen", admin)
+	awaitReady(t, admin)
 	for _, sides := range [][2]string{{here, embedded}, {embedded, here}} {
 		wantOutput(t, must(t, exitError, "store", "copy", "--from", sides[0], "--to", sides[1]),
 			"node n/api")
