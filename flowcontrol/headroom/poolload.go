@@ -42,7 +42,7 @@ func (c *Controller) poolLoad(now time.Time) poolLoad {
 }
 
 func (l *poolLoad) add(r *runner) {
-	lines := float64(r.own.lines)
+	lines := max(float64(r.own.lines), r.carried.mean)
 	if lines < l.lines {
 		l.least, l.lines, l.nextLines = r, lines, l.lines
 	} else {
@@ -50,6 +50,11 @@ func (l *poolLoad) add(r *runner) {
 	}
 	l.context = min(l.context, r.own.context)
 }
+
+// carriedAs is how far back the lines of a runner are averaged to compare them with those of others:
+// where prompts may take a small part of the time, runners start few lines, and one of them often
+// has none for a moment.
+const carriedAs = 30 * time.Second
 
 const (
 	// allowedLines and allowedContext are the differences between runners that are always allowed,

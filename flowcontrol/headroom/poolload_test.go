@@ -58,3 +58,29 @@ func TestFewLinesStayEqual(t *testing.T) {
 		t.Errorf("beside a runner with one line, another may carry %v", most)
 	}
 }
+
+// A runner that has no line for a moment, between two prompts, keeps no others from starting. One
+// that has none for longer does.
+func TestMomentsWithoutLinesLimitNobody(t *testing.T) {
+	c, runners := newPool(t, nil, "a", "b")
+	now := noon
+	most := func(first, seconds int) float64 {
+		runners[0].own.lines = first
+		for range seconds {
+			now = now.Add(time.Second)
+			c.Advance(now)
+		}
+		for _, r := range runners {
+			r.staleness.state = fresh
+		}
+		return c.poolLoad(now).bound(runners[1], c.LineMix(), c.tuning.Pace)
+	}
+	runners[1].own.lines = 4
+	most(4, 120)
+	if got := most(0, 2); got < 4 {
+		t.Errorf("beside a runner that had 4 lines two seconds ago, another may carry %v", got)
+	}
+	if got := most(0, 120); got >= 2 {
+		t.Errorf("beside a runner without lines for two minutes, another may carry %v", got)
+	}
+}

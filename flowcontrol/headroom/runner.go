@@ -29,6 +29,7 @@ type runner struct {
 	yield   float64
 	lastCut time.Time // when a shed last lowered yield; zero: never
 
+	carried  spread  // lines, over the last half minute
 	extra    float64 // makes the lines by feedback a whole number
 	computed float64 // own.computed at the last second
 

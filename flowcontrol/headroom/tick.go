@@ -30,6 +30,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	for _, m := range c.roster.Members {
 		r := m.State
 		ours += float64(r.own.lines)
+		r.carried.add(now, carriedAs, float64(r.own.lines))
 		if r.packed == 0 {
 			carried += float64(r.own.lines)
 			unpacked++
