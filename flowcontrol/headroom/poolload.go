@@ -51,9 +51,9 @@ func (l *poolLoad) add(r *runner) {
 	l.context = min(l.context, r.own.context)
 }
 
-// carriedAs is how far back the lines of a runner are averaged to compare them with those of others:
-// where prompts may take a small part of the time, runners start few lines, and one of them often
-// has none for a moment.
+// carriedAs is how far back the lines of a runner are averaged to compare them with those of
+// others: where prompts may take a small part of the time, runners start few lines, and one of them
+// often has none for a moment.
 const carriedAs = 30 * time.Second
 
 const (
