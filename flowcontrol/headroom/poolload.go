@@ -30,7 +30,11 @@ func (c *Controller) poolLoad(now time.Time) poolLoad {
 			continue
 		}
 		if r.comparable(m.Held(now)) {
-			load.add(r)
+			lines := float64(r.own.lines)
+			if !c.target.fixed() { // else a schedule says what may run at each moment
+				lines = max(lines, r.carried.mean)
+			}
+			load.add(r, lines)
 		}
 		load.meanLines += float64(r.own.lines)
 		budget += float64(r.budget)
@@ -41,8 +45,7 @@ func (c *Controller) poolLoad(now time.Time) poolLoad {
 	return load
 }
 
-func (l *poolLoad) add(r *runner) {
-	lines := max(float64(r.own.lines), r.carried.mean)
+func (l *poolLoad) add(r *runner, lines float64) {
 	if lines < l.lines {
 		l.least, l.lines, l.nextLines = r, lines, l.lines
 	} else {
