@@ -35,11 +35,12 @@ func (c *Controller) updatePromptShare() {
 }
 
 // promptHarm returns which share of the interactive requests that arrive while a prompt of a batch
-// line is computed is expected to have a late first token because of it.
+// line is computed is expected to have a late first token because of it. What is left of the prompt
+// then is anything between nothing and all of it.
 func (c *Controller) promptHarm() float64 {
-	rest := max(c.promptCost(), c.promptsAtOnce.mean) / milliseconds(c.firstObjective())
-	// The rest is between nothing and all of a prompt, or of a longer one.
-	return (c.first.endangered(rest/4) + c.first.endangered(rest) + c.first.endangered(2*rest)) / 3
+	prompt := max(portable.Rounded(c.sizes.longPrompts()*c.promptCost()), c.promptsAtOnce.mean)
+	all := prompt / milliseconds(c.firstObjective())
+	return (c.first.endangered(all/6) + c.first.endangered(all/2) + c.first.endangered(all*5/6)) / 3
 }
 
 // limitsPrompts reports whether prompts may take only a part of the time.

@@ -84,6 +84,40 @@ func TestPromptShareFollowsFirstTokens(t *testing.T) {
 	}
 }
 
+// A user who arrives while a prompt is computed waits for what is left of it. Users are more likely
+// to meet long prompts than short ones.
+func TestUsersWaitForTheRestOfAPrompt(t *testing.T) {
+	harm := func(alone float64, prompts ...float64) float64 {
+		c, _ := newPool(t, nil, "r")
+		c.first.alone.fade(noon)
+		c.first.alone.add(alone+0.01, 1000)
+		objective := milliseconds(c.firstObjective()) / c.promptTime() // tokens
+		for range sizesWindow {
+			for _, part := range prompts {
+				c.sizes.start(int(part*objective), 0, 10, 10)
+			}
+		}
+		return c.promptHarm()
+	}
+	for _, test := range []struct {
+		alone   float64 // of the objective, as the prompts
+		prompts []float64
+		want    float64
+	}{
+		{0.3, []float64{0.5}, 0},
+		{0.3, []float64{0.9}, 1.0 / 3},
+		{0.7, []float64{0.9}, 2.0 / 3},
+		{0.96, []float64{0.9}, 1},
+		{0.2, []float64{0.1, 0.9}, 0}, // 0.82 is what is met on average
+		{0.3, []float64{0.01, 0.01, 0.9}, 1.0 / 3},
+	} {
+		if got := harm(test.alone, test.prompts...); !near(got, test.want) {
+			t.Errorf("users at %v of the objective, prompts of %v: %v are late, want %v",
+				test.alone, test.prompts, got, test.want)
+		}
+	}
+}
+
 // Prompts that are computed at once delay a first token by all of them.
 func TestPromptsAtOnceDelayFirstTokens(t *testing.T) {
 	harm := func(lines int) float64 {
