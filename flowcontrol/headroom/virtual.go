@@ -109,6 +109,9 @@ const (
 	fewVirtual    = 30
 	virtualWindow = 10 * time.Minute
 	realWindow    = 20 * time.Minute
+	// realTrust is how many late requests the virtual ones stand for: so many must not have been
+	// late for those to count half.
+	realTrust = 4
 )
 
 // countVirtual adds iterations of a runner to its virtual answers. ms is what they took on average.
@@ -195,8 +198,14 @@ func (c *Controller) updateTarget(now time.Time) {
 	}
 	if enough := 1 / c.slo.Late; o.real.all > 0 {
 		trust := min(1, o.real.all/enough)
-		off := o.real.share() - c.quiet.tpot() - o.lateShare.share()
-		late = max(0, late+portable.Rounded(trust*n*off))
+		real, expected := max(0, o.real.share()-c.quiet.tpot()), o.lateShare.share()
+		if real < expected { // they come in bursts, from which a share can't be subtracted
+			all := o.real.all
+			late *= (realTrust + portable.Rounded(real*all)) /
+				(realTrust + portable.Rounded(expected*all))
+		} else {
+			late += portable.Rounded(trust * n * (real - expected))
+		}
 	}
 	// Real requests count at least as much as virtual ones.
 	n, late = max(n, o.realRequests), max(late, o.realLate)

@@ -133,3 +133,29 @@ func TestRealRequestsCorrectVirtualOnes(t *testing.T) {
 		t.Errorf("the target share is %v, and %v if no real request was late", alone, corrected)
 	}
 }
+
+// Bursts make virtual answers late within single seconds. Many requests of which none was late
+// correct these seconds too, and not only what is late on average.
+func TestRealRequestsCorrectBursts(t *testing.T) {
+	share := func(requests float64) float64 {
+		c, _ := newPool(t, nil, "r")
+		for i := range 1200 {
+			now := noon.Add(time.Duration(i) * tick)
+			if c.virtual.requests = 10; i%50 == 49 {
+				c.virtual.late = 5
+			}
+			c.virtual.lateShare.add(now, virtualWindow, 10, c.virtual.late)
+			c.virtual.real.add(now, realWindow, requests, 0)
+			c.updateTarget(now)
+		}
+		return c.target.value()
+	}
+	c, _ := newPool(t, nil, "r")
+	start := c.target.value()
+	if got := share(10); got < start {
+		t.Errorf("the target share fell from %v to %v while no request was late", start, got)
+	}
+	if got := share(0.05); got >= start {
+		t.Errorf("60 requests in time raised the target share from %v to %v", start, got)
+	}
+}
