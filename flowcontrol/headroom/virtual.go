@@ -196,15 +196,14 @@ func (c *Controller) updateTarget(now time.Time) {
 	if n <= 0 || c.slo.TPOT == 0 {
 		return
 	}
-	if enough := 1 / c.slo.Late; o.real.all > 0 {
-		trust := min(1, o.real.all/enough)
+	if all := o.real.all; all > 0 {
 		real, expected := max(0, o.real.share()-c.quiet.tpot()), o.lateShare.share()
 		if real < expected { // they come in bursts, from which a share can't be subtracted
-			all := o.real.all
 			late *= (realTrust + portable.Rounded(real*all)) /
 				(realTrust + portable.Rounded(expected*all))
 		} else {
-			late += portable.Rounded(trust * n * (real - expected))
+			enough := 1 / c.slo.Late
+			late += portable.Rounded(min(1, all/enough) * n * (real - expected))
 		}
 	}
 	// Real requests count at least as much as virtual ones.
