@@ -82,7 +82,8 @@ func (s *scrapeTarget) schedule() {
 	if m.Jitter > 0 {
 		late = time.Duration(s.rng.Int64N(int64(m.Jitter)))
 	}
-	s.dispatcher.sim.queue.add(s.started.Add(time.Duration(s.scrapes)*m.Period+late), s.scrape)
+	next := time.Duration(s.scrapes)*m.PeriodOf(s.kind) + late
+	s.dispatcher.sim.queue.add(s.started.Add(next), s.scrape)
 }
 
 // scrape takes a sample and sends it to the planner.

@@ -216,6 +216,10 @@ func TestSignals(t *testing.T) {
 			m.Period, m.Jitter, m.Delay, m.Capabilities = 21*time.Second, 0, 500*time.Millisecond,
 				50*time.Second
 		}},
+		{name: "gateway-period", jobs: nil, lines: 1, edit: func(s *Setup) {
+			m := &s.Scenario.Metrics
+			m.Period, m.GatewayPeriod, m.Jitter = 25*time.Second, 50*time.Second, 0
+		}},
 		{name: "counters", jobs: nil, lines: 1, edit: func(s *Setup) {
 			quick(s)
 			s.Scenario.Metrics.Gateway = scenario.GatewayCounters

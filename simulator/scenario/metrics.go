@@ -11,6 +11,9 @@ import (
 type Metrics struct {
 	// Period is the scrape interval of the engines' and the gateway's metrics.
 	Period time.Duration `yaml:"period"`
+	// GatewayPeriod is that of the gateway's, where another one reads them, as Prometheus does. 0:
+	// period.
+	GatewayPeriod time.Duration `yaml:"gateway_period"`
 	// Jitter is how much later a scrape may be, at random.
 	Jitter time.Duration `yaml:"jitter"`
 	// Delay is the time until a sample reaches the policy.
@@ -45,6 +48,14 @@ const (
 
 // HasBuckets reports whether it shows a histogram.
 func (g Gateway) HasBuckets() bool { return g == GatewayHistogram || g == GatewayContaminated }
+
+// PeriodOf returns the scrape interval of a source.
+func (m Metrics) PeriodOf(source MetricsSource) time.Duration {
+	if source == GatewaySource && m.GatewayPeriod > 0 {
+		return m.GatewayPeriod
+	}
+	return m.Period
+}
 
 // MetricsFault is a source that fails for a while.
 type MetricsFault struct {
@@ -100,6 +111,9 @@ func (m Metrics) validate(horizon time.Duration, replicas int) error {
 	var all problems
 	all.check(m.Period >= 100*time.Millisecond && m.Period <= time.Hour,
 		"metrics.period is %s, want 100ms to 1h", m.Period)
+	all.check(m.GatewayPeriod == 0 || m.GatewayPeriod >= m.Period && m.GatewayPeriod <= time.Hour,
+		"metrics.gateway_period is %s, want 0 for the period, or from the period, %s, to 1h",
+		m.GatewayPeriod, m.Period)
 	all.check(m.Jitter >= 0 && m.Jitter <= m.Period,
 		"metrics.jitter is %s, want 0 to the period, %s", m.Jitter, m.Period)
 	all.check(m.Delay >= 0 && m.Delay <= time.Hour, "metrics.delay is %s, want 0 to 1h", m.Delay)
