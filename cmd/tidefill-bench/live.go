@@ -181,6 +181,7 @@ func (b *liveBench) policy(ctx context.Context, text string) (liveRun, error) {
 	}
 	setup := b.scenario.Setup
 	setup.Policy = candidate.Policy
+	setup.Scenario.Metrics.GatewayPeriod = b.config.Scrape
 	result.Predicted, err = predict(ctx, setup)
 	return result, err
 }
