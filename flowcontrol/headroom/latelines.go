@@ -72,10 +72,12 @@ func (c *Controller) chargeLate(now time.Time, requests, late float64) {
 
 // boundByLate lowers a grant to the lines that late requests permit on a runner. Where that is no
 // whole number, as many of the runners have one line more, so that the pool has what is permitted,
-// and a pool of many runners is never without any line that could show that more are harmless.
+// and a pool of many runners is never without any line that could show that more are harmless. The
+// limit is a number of lines on runners that users are sent to, which says nothing about those that
+// are packed; packing ends if users are late there.
 func (c *Controller) boundByLate(r *runner, g *flowcontrol.RunnerAllowance) {
 	most := c.lateLines.level.value
-	if most >= float64(g.Lines) || !c.shared || c.target.fixed() {
+	if most >= float64(g.Lines) || !c.shared || c.target.fixed() || r.packed > 0 {
 		return
 	}
 	lines := int(most)

@@ -145,3 +145,16 @@ func TestLateRequestsOfAGapDoNotLimit(t *testing.T) {
 		}
 	}
 }
+
+// The limit is that of runners which users are sent to, so packed ones have none.
+func TestLateRequestsDoNotLimitPackedRunners(t *testing.T) {
+	c, runners := newPool(t, nil, "full", "free")
+	c.lateLines.level.value = 1
+	runners[0].packed = 50
+	for i, want := range []int{50, 1} {
+		g := flowcontrol.RunnerAllowance{Lines: 50}
+		if c.boundByLate(runners[i], &g); g.Lines != want {
+			t.Errorf("runner %d has %d lines, want %d", i, g.Lines, want)
+		}
+	}
+}
