@@ -17,7 +17,7 @@ func TestCountedUsersHaveRoom(t *testing.T) {
 		}, "a", "b")
 		for range 100 {
 			c.sizes.start(100, 0, 100, 100)
-			c.sizes.answer(100, 100)
+			c.sizes.answer(100, 0, 100)
 		}
 		c.outcomes.at = noon
 		for s := range 60 {

@@ -57,20 +57,21 @@ func positive(m [3][3]float64) bool {
 // learnedSizes are the sizes of batch lines.
 type learnedSizes struct {
 	Prompt, Output, Compute, Expected, LatestPrompt, LatestOutput, LatestLong, Context,
-	Square, ComputeSquare float64
+	Square, ComputeSquare, Apart, ApartSquare float64
 	Started, Seen, Answers int
 }
 
 func (l *learnedSizes) valid() bool {
 	return within(0, mostFigure, l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt,
-		l.LatestOutput, l.LatestLong, l.Context) &&
-		within(0, mostFigure*mostFigure, l.Square, l.ComputeSquare) &&
+		l.LatestOutput, l.LatestLong, l.Context, l.Apart) &&
+		within(0, mostFigure*mostFigure, l.Square, l.ComputeSquare, l.ApartSquare) &&
 		within(0, mostFigure, float64(l.Started), float64(l.Seen), float64(l.Answers))
 }
 
 func (s *lineSizes) learned() learnedSizes {
 	return learnedSizes{s.prompt, s.output, s.compute, s.expected, s.latestPrompt, s.latestOutput,
-		s.latestLong, s.context, s.square, s.computeSquare, s.started, s.seen, s.answers}
+		s.latestLong, s.context.mean, s.context.square, s.computeSquare, s.apart.mean,
+		s.apart.square, s.started, s.seen, s.answers}
 }
 
 func (s *lineSizes) learn(l learnedSizes, trust float64) {
@@ -79,8 +80,12 @@ func (s *lineSizes) learn(l learnedSizes, trust float64) {
 	if started == 0 || seen == 0 || l.Prompt < 1 || l.Output < 1 || l.Compute < 1 {
 		return
 	}
+	context, apart := heldTokens{l.Context, l.Square}, heldTokens{l.Apart, l.ApartSquare}
+	if l.ApartSquare == 0 { // it was not recorded
+		apart = context
+	}
 	*s = lineSizes{l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt, l.LatestOutput,
-		l.LatestLong, l.Context, l.Square,
+		l.LatestLong, context, apart,
 		max(l.ComputeSquare, portable.Rounded(l.Compute*l.Compute)),
 		started, seen, few(l.Answers)}
 }

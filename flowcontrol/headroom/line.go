@@ -20,13 +20,27 @@ func (c *Controller) lineKV(mix costmodel.Mix) lineKV {
 	if c.sizes.prompt <= 0 {
 		return lineKV{}
 	}
-	lines, ages := 0.0, 0.0
+	lines, ages := c.running()
+	return c.sizes.kv(mix, lines, ages)
+}
+
+// lineKVApart returns how many it holds besides what it shares with others.
+func (c *Controller) lineKVApart(mix costmodel.Mix) lineKV {
+	if c.sizes.prompt <= 0 {
+		return lineKV{}
+	}
+	lines, ages := c.running()
+	return c.sizes.kvApart(mix, lines, ages)
+}
+
+// running returns how many lines run, and the sum of the output tokens that they have produced.
+func (c *Controller) running() (lines, ages float64) {
 	for _, m := range c.roster.Members {
 		own := &m.State.own
 		lines += float64(own.lines)
 		ages += max(0, own.context-portable.Rounded(float64(own.lines)*c.sizes.prompt))
 	}
-	return c.sizes.kv(mix, lines, ages)
+	return lines, ages
 }
 
 // prefillPart returns the part of prompts in the cost of the lines that start now.

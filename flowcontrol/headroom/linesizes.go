@@ -18,9 +18,8 @@ type lineSizes struct {
 	latestPrompt, latestOutput float64
 	// latestLong is how long the answers of those may be, as far as is known.
 	latestLong float64
-	// context is how many tokens a line holds on average, over the lines that run at one time. Long
-	// lines have a larger weight there than in all lines. square is the mean of its square.
-	context, square float64
+	// context is how many tokens a line holds, apart how many of these were not in a prefix cache.
+	context, apart heldTokens
 	// computeSquare is the mean of the square of compute.
 	computeSquare float64
 
@@ -79,23 +78,40 @@ func (s *lineSizes) longPrompts() float64 {
 	return max(1, s.computeSquare/portable.Rounded(s.compute*s.compute))
 }
 
-// answer adds an answered line.
-func (s *lineSizes) answer(prompt, output int) {
+// shared returns how many tokens of a prompt are expected in a prefix cache.
+func (s *lineSizes) shared() float64 { return max(0, s.prompt-s.compute) }
+
+// answer adds an answered line, with its prompt and how many tokens of that were cached.
+func (s *lineSizes) answer(prompt, cached, output int) {
 	if output <= 0 {
 		return
 	}
-	out, held := float64(output), float64(prompt)+portable.Rounded(float64(output)/2)
+	out := float64(output)
 	s.answers++
 	s.seen = min(s.seen+1, sizesWindow)
 	w := 1 / float64(s.seen)
 	// Each answer counts in the context by how long it ran.
 	total := s.output + portable.Rounded(w*(out-s.output))
 	long := w * out / total
-	s.context += portable.Rounded(long * (held - s.context))
-	in := float64(prompt)
-	s.square += portable.Rounded(long * (portable.Rounded(in*in) + portable.Rounded(in*out) +
-		out*out/3 - s.square))
+	s.context.add(long, float64(prompt), out)
+	s.apart.add(long, float64(max(0, prompt-cached)), out)
 	s.output = total
+}
+
+// heldTokens is how many tokens a line holds on average, over the lines that run at one time, and
+// the mean of its square. Long lines have a larger weight there than in all lines.
+type heldTokens struct{ mean, square float64 }
+
+// add adds a line with a weight. While it runs it holds its prompt and from none to all of its
+// answer.
+func (h *heldTokens) add(weight, prompt, output float64) {
+	h.mean += portable.Rounded(weight * (prompt + portable.Rounded(output/2) - h.mean))
+	h.square += portable.Rounded(weight * (portable.Rounded(prompt*prompt) +
+		portable.Rounded(prompt*output) + output*output/3 - h.square))
+}
+
+func (h heldTokens) deviation() float64 {
+	return math.Sqrt(max(0, h.square-portable.Rounded(h.mean*h.mean)))
 }
 
 // latest returns the sizes of the lines that start now.
@@ -107,7 +123,7 @@ func (s *lineSizes) latest() costmodel.Mix {
 // hold together. Long lines under way show that lines are longer than the means say, until enough
 // have ended and when a job of another kind has started. The planner's predictions show that too.
 func (s *lineSizes) mix(lines, context float64) costmodel.Mix {
-	mix := costmodel.Mix{Prompt: s.prompt, Output: s.output, Context: s.context}
+	mix := costmodel.Mix{Prompt: s.prompt, Output: s.output, Context: s.context.mean}
 	if s.seen == 0 {
 		mix.Output, mix.Context = assumedOutput, s.prompt+assumedOutput/2
 	}
@@ -135,9 +151,18 @@ type lineKV struct{ mean, deviation float64 }
 // too, and as if one had ended with assumedTail. ages is the sum of the output tokens of lines
 // under way.
 func (s *lineSizes) kv(mix costmodel.Mix, lines, ages float64) lineKV {
-	kv := lineKV{mix.MeanContext(), math.Sqrt(max(0, s.square-portable.Rounded(
-		s.context*s.context)))}
-	kv.mean = max(kv.mean, s.prompt+portable.Rounded(heldShare*s.latestLong))
+	return s.kvOf(lineKV{mix.MeanContext(), s.context.deviation()}, s.prompt, lines, ages)
+}
+
+// kvApart returns how many they hold besides what they share, which the cache holds once.
+func (s *lineSizes) kvApart(mix costmodel.Mix, lines, ages float64) lineKV {
+	kv := lineKV{max(0, mix.MeanContext()-s.shared()), s.apart.deviation()}
+	return s.kvOf(kv, s.compute, lines, ages)
+}
+
+// kvOf corrects what answered lines have held, whose prompts had a mean length.
+func (s *lineSizes) kvOf(kv lineKV, prompt, lines, ages float64) lineKV {
+	kv.mean = max(kv.mean, prompt+portable.Rounded(heldShare*s.latestLong))
 	ended := float64(s.answers)
 	// The share of the uncertainty that is left: two generations of lines are enough.
 	young := 1 - ended/(2*lines+1)
@@ -148,7 +173,7 @@ func (s *lineSizes) kv(mix costmodel.Mix, lines, ages float64) lineKV {
 	tail = min(tail, assumedTail+portable.Rounded(4*ages/max(lines, 1)))
 	// Of answers that end at any time, those under way are as old as the mean answer is long, and
 	// differ as much.
-	kv.mean += portable.Rounded(young * max(0, s.prompt+tail-kv.mean))
+	kv.mean += portable.Rounded(young * max(0, prompt+tail-kv.mean))
 	kv.deviation += portable.Rounded(young * max(0, tail-kv.deviation))
 	return kv
 }

@@ -24,7 +24,7 @@ func (c *Controller) observe(
 		c.mixedTokens.answered(o, milliseconds(c.slo.TPOT))
 		c.linesAnswered++
 		r.staleness.observed(now)
-		c.sizes.answer(o.PromptTokens, o.OutputTokens)
+		c.sizes.answer(o.PromptTokens, o.CachedTokens, o.OutputTokens)
 		r.ownAnswers.answered(o.OutputTokens)
 		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
 		c.tokenBound.see(now, o.Latency, o.PromptTokens-o.CachedTokens)

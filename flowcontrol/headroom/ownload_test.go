@@ -14,7 +14,7 @@ func TestLongLinesHoldWhatTheyProduced(t *testing.T) {
 	own, sizes, now := ownLoad{}, lineSizes{}, noon
 	for range 200 { // a job of short answers
 		sizes.start(60, 0, 8, 8)
-		sizes.answer(60, 8)
+		sizes.answer(60, 0, 8)
 	}
 	const lines, produced = 20, 2500
 	for i := range lines {

@@ -23,7 +23,7 @@ func newRouted(t *testing.T, avoids bool) *routed {
 	c.outcomes.at, c.lines, c.budget.requests = noon, 4, 5000
 	for range 200 { // lines of long answers
 		c.sizes.start(50, 0, 500, 500)
-		c.sizes.answer(50, 500)
+		c.sizes.answer(50, 0, 500)
 	}
 	for range 400 {
 		p.now = p.now.Add(time.Second)

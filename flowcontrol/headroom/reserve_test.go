@@ -56,7 +56,7 @@ func TestLargeBurstsLeaveAFewLines(t *testing.T) {
 	r := runners[0]
 	for range 300 { // lines of 200 tokens, which hold 1,000 on average
 		c.sizes.start(900, 0, 200, 200)
-		c.sizes.answer(900, 200)
+		c.sizes.answer(900, 0, 200)
 	}
 	r.interactive.seenAt, c.kvWanted, c.began = noon, 1, noon.Add(-24*time.Hour)
 	for _, test := range []struct{ held, least, most float64 }{
@@ -67,6 +67,30 @@ func TestLargeBurstsLeaveAFewLines(t *testing.T) {
 			t.Errorf("%v lines while users hold %v tokens, want %v to %v", got, test.held,
 				test.least, test.most)
 		}
+	}
+}
+
+// The KV cache holds a prefix once that lines share.
+func TestSharedPrefixesLeaveRoomForLines(t *testing.T) {
+	lines := func(cached int, every time.Duration) float64 {
+		c, runners := newPool(t, func(c *flowcontrol.Config) { c.Engine.KVTokens = 100_000 }, "r")
+		for range 300 {
+			c.sizes.start(2000, cached, 200, 200)
+			c.sizes.answer(2000, cached, 200)
+		}
+		r := runners[0]
+		r.interactive.seenAt, r.interactive.every = noon, every
+		c.began = noon.Add(-24 * time.Hour)
+		return c.linesByKV(noon, r, c.LineMix())
+	}
+	if got := lines(0, time.Second); got < 37 || got > 42 { // of 85,000 tokens, 2,100 each
+		t.Errorf("%v lines that share nothing, want 40", got)
+	}
+	if got := lines(1800, time.Second); got < 240 || got > 280 { // of 83,200, 300 each
+		t.Errorf("%v lines that share 1,800 tokens of 2,000, want 277", got)
+	}
+	if got := lines(1800, time.Minute); got < 37 || got > 42 {
+		t.Errorf("%v lines where nobody would notice that they share nothing, want 40", got)
 	}
 }
 
@@ -106,7 +130,7 @@ func TestUnseenRunnersCarryFewLines(t *testing.T) {
 			c.began = noon.Add(-1000 * time.Hour)
 			for range 100 {
 				c.sizes.start(2000, 0, 1000, 1000)
-				c.sizes.answer(2000, 1000)
+				c.sizes.answer(2000, 0, 1000)
 			}
 			mix, r := c.LineMix(), runners[0]
 			unseen, reason := c.safeLines(noon, r, mix)
@@ -212,7 +236,7 @@ func TestMoreLinesFitWhereUsersAreNoticed(t *testing.T) {
 	for i := range 300 { // some of the answers are long
 		output := 100 + 1900*(i%10/9)
 		c.sizes.start(900, 0, output, output)
-		c.sizes.answer(900, output)
+		c.sizes.answer(900, 0, output)
 	}
 	r.interactive.seenAt, c.kvWanted, c.began = noon, 0.1, noon.Add(-24*time.Hour)
 	mix := c.LineMix()

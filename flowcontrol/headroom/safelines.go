@@ -87,11 +87,15 @@ func (c *Controller) linesBySlots(now time.Time, r *runner, mix costmodel.Mix) f
 // linesByKV returns how many lines leave enough of the KV cache free.
 func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) float64 {
 	in, kv, reserve := &r.interactive, c.lineKV(mix), c.tuning.Reserve
+	shared := 0.0
+	if c.seenOften(now, r) { // else nobody would notice that lines of several jobs share less
+		kv, shared = c.lineKVApart(mix), c.sizes.shared()
+	}
 	capacity := in.capacity(c.engine.KVTokens)
 	if capacity <= 0 || kv.mean <= 0 {
 		return math.Inf(1)
 	}
-	usable := portable.Rounded(reserve.KVUsed * capacity)
+	usable := max(0, portable.Rounded(reserve.KVUsed*capacity)-shared)
 	present, held := in.context.above(1), 0.0
 	if r.packed == 0 {
 		held = max(c.kvWanted, portable.Rounded(burst*c.unknown())) * capacity /
@@ -140,11 +144,17 @@ func (c *Controller) mayScout(now time.Time, r *runner) bool {
 // noticesUsers reports whether users who wait for what lines hold of a runner are noticed soon, by
 // its metrics or because a gateway counts late requests. Lines are evicted then, or get fewer.
 func (c *Controller) noticesUsers(now time.Time, r *runner) bool {
-	often := func(at time.Time, every time.Duration) bool {
-		return every > 0 && every <= soon && now.Sub(at) <= 2*soon
-	}
-	return often(r.interactive.seenAt, r.interactive.every) ||
-		c.source.of == flowcontrol.Gateway && often(c.outcomes.at, c.outcomes.every)
+	return c.seenOften(now, r) ||
+		c.source.of == flowcontrol.Gateway && often(now, c.outcomes.at, c.outcomes.every)
+}
+
+// seenOften reports whether the runner's metrics are read often enough for that.
+func (c *Controller) seenOften(now time.Time, r *runner) bool {
+	return often(now, r.interactive.seenAt, r.interactive.every)
+}
+
+func often(now, at time.Time, every time.Duration) bool {
+	return every > 0 && every <= soon && now.Sub(at) <= 2*soon
 }
 
 // soon is the most time between two readings: evictions begin with the second one that shows users
