@@ -21,7 +21,7 @@ const (
 	saveFrom, stopAt = 1, 1.2
 	// ahead is how much of the time to come counts, so that a single bad minute of a new pool, for
 	// which the rest of the half hour can make up, stops nothing.
-	ahead = 5 * time.Minute
+	ahead = 2 * time.Minute
 	// freeLate is how many late requests prove nothing where few requests come. It is small: where
 	// a hundred requests come in half an hour, each late one is a point.
 	freeLate = 1

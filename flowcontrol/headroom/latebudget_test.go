@@ -107,3 +107,14 @@ func TestFewLinesAreCharged(t *testing.T) {
 		t.Errorf("%.1f late requests are charged where one in a thousand is a line", got)
 	}
 }
+
+// A pool of five minutes can't count on all of the half hour: its users may never see that.
+func TestYoungPoolsSaveToo(t *testing.T) {
+	b := lateBudget{allowed: 0.006}
+	for s := range 301 {
+		b.read(noon.Add(time.Duration(s)*time.Second), 1000./301, 12./301)
+	}
+	if left := b.left(); left > 0 {
+		t.Errorf("1.2 %% of 1,000 requests were late in five minutes, and %v of the lines run", left)
+	}
+}
