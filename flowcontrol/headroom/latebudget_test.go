@@ -115,6 +115,6 @@ func TestYoungPoolsSaveToo(t *testing.T) {
 		b.read(noon.Add(time.Duration(s)*time.Second), 1000./301, 12./301)
 	}
 	if left := b.left(); left > 0 {
-		t.Errorf("1.2 %% of 1,000 requests were late in five minutes, and %v of the lines run", left)
+		t.Errorf("12 of 1,000 requests were late in five minutes, and %v of the lines run", left)
 	}
 }
