@@ -181,7 +181,8 @@ func (b *liveBench) policy(ctx context.Context, text string) (liveRun, error) {
 	}
 	setup := b.scenario.Setup
 	setup.Policy = candidate.Policy
-	setup.Scenario.Metrics.GatewayPeriod = b.config.Scrape
+	metrics := &setup.Scenario.Metrics
+	metrics.GatewayPeriod = max(b.config.Scrape, metrics.Period)
 	result.Predicted, err = predict(ctx, setup)
 	return result, err
 }

@@ -98,6 +98,8 @@ func TestFaultsAreNamed(t *testing.T) {
 				"x.yaml:11: metrics.faults[1].to is 2m0s, but a reset takes no time",
 				"x.yaml:10: metrics.faults[1].replicas holds 7; the pool has replicas 0 to 0",
 			}},
+		{"gateway more often", least + "metrics:\n  period: 5s\n  gateway_period: 1s\n", []string{
+			"x.yaml:6: metrics.gateway_period is 1s, want 0 for the period, or from the period"}},
 		{
 			"users", "name: x\npool: {profile: p, replicas: 1}\ninteractive:\n  generator: " +
 				"conversation\n  rate: 3\n  users:\n    count: 5\n    retries: 2\n", []string{
