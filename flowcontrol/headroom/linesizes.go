@@ -160,7 +160,8 @@ func (s *lineSizes) kvApart(mix costmodel.Mix, lines, ages float64) lineKV {
 	return s.kvOf(kv, s.compute, lines, ages)
 }
 
-// kvOf corrects what answered lines have held, whose prompts had a mean length.
+// kvOf raises what answered lines have held by what those under way may still hold. prompt is the
+// mean of their prompts.
 func (s *lineSizes) kvOf(kv lineKV, prompt, lines, ages float64) lineKV {
 	kv.mean = max(kv.mean, prompt+portable.Rounded(heldShare*s.latestLong))
 	ended := float64(s.answers)
