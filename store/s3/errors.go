@@ -72,7 +72,11 @@ func retryable(err error) bool {
 	}
 	switch r.Code {
 	case "BadDigest", "XAmzContentChecksumMismatch", "RequestTimeout", "SlowDown", "Throttling",
-		"OperationAborted", "IncompleteBody", "ConditionalRequestConflict":
+		"OperationAborted", "IncompleteBody", "ConditionalRequestConflict",
+		// Storages that keep objects as files answer so where a delete of the last object of a
+		// directory removes it before the object is put. No object of ours has the name of a
+		// directory.
+		"ExistingObjectIsDirectory":
 		return true
 	case "InsufficientStorage":
 		return false

@@ -24,6 +24,7 @@ const (
 	CutRequest         // the connection ends in the middle of the request's body
 	CutResponse        // the connection ends in the middle of the answer's body
 	StallRequest       // the storage gets the request; its answer stalls in the middle
+	NoDirectory        // 409 ExistingObjectIsDirectory; the storage does not get the request
 	faults
 )
 
@@ -102,6 +103,8 @@ func (p *Proxy) serve(
 		answer(w, http.StatusInternalServerError, "InternalError")
 	case SlowDown:
 		answer(w, http.StatusServiceUnavailable, "SlowDown")
+	case NoDirectory:
+		answer(w, http.StatusConflict, "ExistingObjectIsDirectory")
 	case Stall:
 		_, _ = io.Copy(io.Discard, r.Body)
 		wait(ending, r)
