@@ -37,6 +37,8 @@ type liveRun struct {
 	Live      live.Outcome `json:"live"`
 	Loss      float64      `json:"loss_points"`
 	Predicted prediction   `json:"predicted,omitempty"`
+	// Recoveries has a row for each fault of the scenario.
+	Recoveries []recovered `json:"recoveries,omitempty"`
 }
 
 // liveBench is the subcommand live.
@@ -103,7 +105,10 @@ func runLive(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(results)
 	}
-	return writeLiveTable(stdout, results)
+	if err := writeLiveTable(stdout, results); err != nil {
+		return err
+	}
+	return writeRecoveries(stdout, results)
 }
 
 func parseTimes(text string) (all []time.Duration, err error) {
@@ -162,6 +167,7 @@ func (b *liveBench) run(ctx context.Context) ([]liveRun, error) {
 			return nil, fmt.Errorf("%s: %w", policy, err)
 		}
 		one.Loss = 100 * (alone.Attainment - one.Live.Attainment)
+		one.Recoveries = recoveries(b.faults(), one, alone)
 		results = append(results, one)
 	}
 	return results, nil
@@ -185,6 +191,11 @@ func (b *liveBench) policy(ctx context.Context, text string) (liveRun, error) {
 	metrics.GatewayPeriod = max(b.config.Scrape, metrics.Period)
 	result.Predicted, err = predict(ctx, setup)
 	return result, err
+}
+
+// faults are those that the recoveries are of.
+func (b *liveBench) faults() []live.Fault {
+	return live.Faults(b.scenario.Scenario, b.config.KillDaemon)
 }
 
 func (b *liveBench) trial(

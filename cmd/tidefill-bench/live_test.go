@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/experiment"
 	"github.com/tidefill/tidefill/simulator/scenario"
@@ -55,6 +56,9 @@ func TestLive(t *testing.T) {
 			t.Errorf("%q: %+v", r.Policy, o)
 		}
 	}
+	if all := runs[1].Recoveries; len(all) != 1 || all[0].From != 6 || all[0].Before < 1 {
+		t.Errorf("recoveries %+v, want that of the killed daemon", all)
+	}
 	alone, batch := runs[0].Live, runs[1].Live
 	if alone.Lines > 0 || batch.Lines < 20 || batch.MeanInFlight < 8 {
 		t.Errorf("%v lines without batch work, %v with, %v in flight", alone.Lines, batch.Lines,
@@ -93,5 +97,33 @@ func TestPrediction(t *testing.T) {
 	if err := writeLiveTable(&table, runs); err != nil ||
 		strings.Count(table.String(), "\n") != 4 {
 		t.Errorf("%v, want a head and three rows:\n%s", err, &table)
+	}
+}
+
+// TestRecoveriesArePrintedBesideTheirPrediction prints a table for the policy with faults.
+func TestRecoveriesArePrintedBesideTheirPrediction(t *testing.T) {
+	seconds := 12.0
+	r := recovered{Recovery: live.Recovery{Fault: "gateway absent", From: 60, To: 120, Before: 40,
+		Fewest: 3, Seconds: &seconds, During: live.Loss{Requests: 30, Points: 6.67}}}
+	r.Predicted = []*float64{nil, new(20.0), new(30.0)}
+	if got := r.predicted(); got != "30 s" {
+		t.Errorf("predicted %q, want the median, 30 s", got)
+	}
+	r.Predicted[2] = nil
+	if got := r.predicted(); got != "late in 2 of 3" {
+		t.Errorf("predicted %q, want how many were not back in time", got)
+	}
+	table := bytes.Buffer{}
+	err := writeRecoveries(&table, []liveRun{{}, {Policy: "headroom",
+		Recoveries: []recovered{r, {Recovery: live.Recovery{Fault: "reset", Awaited: 90,
+			Before: 2}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"headroom", "1m0s, 2m0s", "6.67", "12 s", "late in 2 of 3",
+		"not within 1m30s"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("there is no %q:\n%s", want, &table)
+		}
 	}
 }

@@ -32,6 +32,8 @@ type Outcome struct {
 	SendError float64 `json:"send_error_p99_ms"`
 	// Timeline has a row for each ten seconds.
 	Timeline []Row `json:"timeline"`
+	// Trace is what Recoveries needs.
+	Trace Trace `json:"-"`
 }
 
 // Times are quantiles in milliseconds.
@@ -116,7 +118,19 @@ func (r *recorder) outcome(length, edge time.Duration) Outcome {
 	}
 	r.addBatch(&o, length)
 	o.Timeline = r.timeline(length)
+	o.Trace = r.trace(length)
 	return o
+}
+
+func (r *recorder) trace(length time.Duration) Trace {
+	t := Trace{End: length}
+	for _, a := range r.answered {
+		t.Arrivals = append(t.Arrivals, Arrival{a.At, r.late(a)})
+	}
+	for _, s := range r.states {
+		t.Levels = append(t.Levels, Level{s.at, s.inFlight})
+	}
+	return t
 }
 
 type attained struct{ met, all int }
