@@ -22,8 +22,11 @@ func TestLiveScenariosOpen(t *testing.T) {
 		t.Fatalf("%d scenarios, %v", len(files), err)
 	}
 	for _, file := range files {
-		if err := new(liveBench).open(file, "", "azure", 0, 1); err != nil {
+		b := liveBench{}
+		if err := b.open(file, "", "azure", 0, 1); err != nil {
 			t.Error(err)
+		} else if err := live.Check(b.scenario.Setup); err != nil {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

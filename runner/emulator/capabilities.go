@@ -9,6 +9,9 @@ import (
 )
 
 func (s *Server) getCapabilities(w http.ResponseWriter, _ *http.Request) {
+	if s.injector.current().NoCapabilities {
+		resetConnection(w)
+	}
 	if !s.serving() {
 		notServing().write(w)
 		return

@@ -38,6 +38,8 @@ type Faults struct {
 	StallFor Duration `json:"stall_for,omitempty"` // how long
 
 	RefuseModels []string `json:"refuse_models,omitempty"` // answered 404 and not listed
+	// GET /v1/capabilities gets no answer; the connection closes
+	NoCapabilities bool `json:"no_capabilities,omitempty"`
 	// for this long from now every connection except to the admin routes is closed at once
 	Down Duration `json:"down,omitempty"`
 }

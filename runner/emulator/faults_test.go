@@ -38,6 +38,23 @@ func try(t *testing.T, ctx context.Context, url, body string) (int, string, erro
 	return resp.StatusCode, string(b), err
 }
 
+func TestCapabilitiesCanBeAway(t *testing.T) {
+	s, url := start(t, instant)
+	s.SetFaults(Faults{NoCapabilities: true})
+	resp, err := http.Get(url + "/v1/capabilities")
+	if err == nil {
+		resp.Body.Close()
+		t.Errorf("capabilities are answered with %s while they are away", resp.Status)
+	}
+	if resp, body := post(t, url+"/v1/chat/completions", hello); resp.StatusCode != 200 {
+		t.Errorf("a request is answered with %d: %s", resp.StatusCode, body)
+	}
+	s.SetFaults(Faults{})
+	if resp, _ := get(t, url+"/v1/capabilities"); resp.StatusCode != 200 {
+		t.Errorf("capabilities are answered with %d when they are back", resp.StatusCode)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	s, url := start(t, instant)
 	url += "/v1/chat/completions"

@@ -33,11 +33,7 @@ func (t *trial) events() ([]event, error) {
 		return all, nil
 	}
 	for _, f := range t.setup.Scenario.Metrics.Faults {
-		made, err := t.metricsFault(f)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, made...)
+		all = append(all, t.metricsFault(f)...)
 	}
 	for _, at := range t.config.KillDaemon {
 		all = append(all, event{at, "kill the daemon and start it again",
@@ -68,7 +64,7 @@ func (t *trial) runnerFault(f scenario.Fault) ([]event, error) {
 	}
 	slow := func(factor float64) func(context.Context) error {
 		return each(func(ctx context.Context, i int) error {
-			return t.runners.setFaults(ctx, i, emulator.Faults{Slow: factor})
+			return t.runners.change(ctx, i, func(f *emulator.Faults) { f.Slow = factor })
 		})
 	}
 	var begin, end event
@@ -85,8 +81,9 @@ func (t *trial) runnerFault(f scenario.Fault) ([]event, error) {
 	case scenario.Shed:
 		shed := func(probability float64) func(context.Context) error {
 			return each(func(ctx context.Context, i int) error {
-				return t.runners.setFaults(ctx, i, emulator.Faults{TooManyRequests: probability,
-					OnlyLow: true})
+				return t.runners.change(ctx, i, func(f *emulator.Faults) {
+					f.TooManyRequests, f.OnlyLow = probability, probability > 0
+				})
 			})
 		}
 		begin = event{f.At, fmt.Sprintf("have runners %v shed batch lines", affected), shed(1)}
@@ -102,8 +99,7 @@ func (t *trial) runnerFault(f scenario.Fault) ([]event, error) {
 }
 
 // metricsFault returns the begin and the end of a fault of what the daemon reads.
-func (t *trial) metricsFault(f scenario.MetricsFault) ([]event, error) {
-	var all []event
+func (t *trial) metricsFault(f scenario.MetricsFault) (all []event) {
 	add := func(at time.Duration, name string, do func(context.Context) error) {
 		all = append(all, event{at, name, do})
 	}
@@ -112,6 +108,7 @@ func (t *trial) metricsFault(f scenario.MetricsFault) ([]event, error) {
 	}
 	gateway := f.Source == "" || f.Source == scenario.GatewaySource
 	engine := f.Source == "" || f.Source == scenario.EngineSource
+	capabilities := f.Source == "" || f.Source == scenario.CapabilitiesSource
 	switch f.Kind {
 	case scenario.Absent:
 		if gateway {
@@ -122,6 +119,13 @@ func (t *trial) metricsFault(f scenario.MetricsFault) ([]event, error) {
 			add(f.From, "refuse the runners' metrics", plain(func() { t.pages.set(pagesAbsent) }))
 			add(f.To, "serve the runners' metrics", plain(func() { t.pages.set(pagesPresent) }))
 		}
+		if capabilities {
+			add(f.From, "refuse the runners' capabilities", t.withoutCapabilities(true))
+			add(f.To, "serve the runners' capabilities", t.withoutCapabilities(false))
+		}
+	case scenario.Frozen:
+		add(f.From, "have Prometheus repeat its answers", plain(func() { t.relay.freeze(true) }))
+		add(f.To, "have Prometheus answer again", plain(func() { t.relay.freeze(false) }))
 	case scenario.Restamped:
 		if gateway {
 			add(f.From, "freeze the gateway's metrics", plain(t.gateway.freeze))
@@ -132,24 +136,51 @@ func (t *trial) metricsFault(f scenario.MetricsFault) ([]event, error) {
 			add(f.To, "thaw the runners' metrics", plain(func() { t.pages.set(pagesPresent) }))
 		}
 	case scenario.Reset:
-		if !gateway || f.Source == "" {
-			return nil, errors.New("metrics.faults: a reset of engines can be simulated only; " +
-				"kill them, or give the source gateway")
-		}
 		add(f.From, "reset the gateway's counters", plain(t.gateway.reset))
-	default:
-		return nil, fmt.Errorf("metrics.faults: the kind %s can be simulated only", f.Kind)
 	}
-	if len(f.Replicas) > 0 {
-		return nil, errors.New("metrics.faults: replicas can be simulated only; all runners fail")
+	return all
+}
+
+// canHappen reports what of a fault can be simulated only. Capabilities count if the scenario has
+// them.
+func canHappen(f scenario.MetricsFault, m scenario.Metrics) error {
+	shown := f.Source == scenario.CapabilitiesSource || f.Source == "" && m.Capabilities > 0
+	switch {
+	case len(f.Replicas) > 0:
+		return errors.New("replicas can be simulated only; all runners fail")
+	case f.Kind == scenario.Reset && f.Source != scenario.GatewaySource:
+		return errors.New("a reset of engines can be simulated only; kill them, or give the " +
+			"source gateway")
+	case f.Kind == scenario.Frozen && f.Source != scenario.GatewaySource:
+		return errors.New("only answers of Prometheus have a time that can stand still; give the " +
+			"source gateway, or the kind restamped")
+	case f.Kind == scenario.Restamped && shown:
+		return errors.New("capabilities that stand still can be simulated only; give the source " +
+			"engine or gateway")
 	}
-	return all, nil
+	return nil
+}
+
+func (t *trial) withoutCapabilities(away bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var all []error
+		for i := range t.runners.process {
+			all = append(all, t.runners.change(ctx, i, func(f *emulator.Faults) {
+				f.NoCapabilities = away
+			}))
+		}
+		return errors.Join(all...)
+	}
+}
+
+func sorted(events []event) []event {
+	return slices.SortedStableFunc(slices.Values(events),
+		func(a, b event) int { return cmp.Compare(a.at, b.at) })
 }
 
 // happen runs the events at their times, each in turn, until ctx is done.
 func happen(ctx context.Context, start time.Time, events []event, logf logf) error {
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
-	for _, e := range events {
+	for _, e := range sorted(events) {
 		if !sleepUntil(ctx, start.Add(e.at)) {
 			return nil
 		}

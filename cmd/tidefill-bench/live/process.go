@@ -60,6 +60,15 @@ func (p *process) end(signal os.Signal, patience time.Duration) {
 	})
 }
 
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // await calls ready until it succeeds, the child ends or ctx is done.
 func (p *process) await(ctx context.Context, ready func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"reflect"
 	"strconv"
 	"syscall"
 	"time"
@@ -29,6 +30,7 @@ type runners struct {
 	start   func(i int) (*process, error)
 	address []string
 	process []*process
+	faults  []emulator.Faults // of each
 }
 
 // startRunners starts the runners of a scenario. role makes this program run ServeRunner.
@@ -51,6 +53,7 @@ func startRunners(ctx context.Context, setup simulator.Setup, role []string) (*r
 			return nil, err
 		}
 		r.address, r.process = append(r.address, address), append(r.process, nil)
+		r.faults = append(r.faults, emulator.Faults{})
 	}
 	for i := range r.process {
 		if err := r.launch(ctx, i); err != nil {
@@ -61,15 +64,19 @@ func startRunners(ctx context.Context, setup simulator.Setup, role []string) (*r
 	return r, nil
 }
 
-// launch starts a runner, also after it was killed, and waits until it serves.
+// launch starts a runner, also after it was killed, and waits until it serves. Its faults go on.
 func (r *runners) launch(ctx context.Context, i int) (err error) {
 	if r.process[i], err = r.start(i); err != nil {
 		return fmt.Errorf("start runner %d: %w", i, err)
 	}
-	return r.process[i].await(ctx, func(ctx context.Context) error {
+	err = r.process[i].await(ctx, func(ctx context.Context) error {
 		_, err := fetch(ctx, r.url(i)+"/health")
 		return err
 	})
+	if err != nil || reflect.DeepEqual(r.faults[i], emulator.Faults{}) {
+		return err
+	}
+	return r.setFaults(ctx, i)
 }
 
 func (r *runners) url(i int) string { return "http://" + r.address[i] }
@@ -82,9 +89,18 @@ func (r *runners) kill() {
 	}
 }
 
-// setFaults replaces the faults of a runner.
-func (r *runners) setFaults(ctx context.Context, i int, faults emulator.Faults) error {
-	body, err := json.Marshal(faults)
+// change changes some of a runner's faults and leaves the others, which may overlap. A runner that
+// was killed gets them when it starts. Faults happen one after the other, so no lock is needed.
+func (r *runners) change(ctx context.Context, i int, change func(*emulator.Faults)) error {
+	change(&r.faults[i])
+	if r.process[i].hasEnded() {
+		return nil
+	}
+	return r.setFaults(ctx, i)
+}
+
+func (r *runners) setFaults(ctx context.Context, i int) error {
+	body, err := json.Marshal(r.faults[i])
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type trial struct {
 	pages      *pages
 	gateway    *gateway
 	prometheus *prometheusServer
+	relay      *relay  // before it
 	daemon     *daemon // nil: there is no batch work
 	recorder   *recorder
 	closers    []func()
@@ -61,7 +62,7 @@ func Run(ctx context.Context, setup simulator.Setup, config Config) (_ Outcome, 
 			t.closers[i]()
 		}
 	}()
-	if err := check(setup); err != nil {
+	if err := Check(setup); err != nil {
 		return Outcome{}, err
 	}
 	if err := t.startProcesses(ctx); err != nil {
@@ -81,8 +82,8 @@ func Run(ctx context.Context, setup simulator.Setup, config Config) (_ Outcome, 
 	return t.recorder.outcome(setup.Scenario.Horizon, config.Edge), nil
 }
 
-// check reports what can be simulated only.
-func check(setup simulator.Setup) error {
+// Check reports what of a scenario can be simulated only.
+func Check(setup simulator.Setup) error {
 	s := setup.Scenario
 	_, bundled := engine.ProfileNamed(s.Pool.Profile)
 	switch {
@@ -95,6 +96,11 @@ func check(setup simulator.Setup) error {
 		return errors.New("closed loops and classes of traffic can be simulated only")
 	case s.Pool.ShedAbove > 0:
 		return errors.New("pool.shed_above can be simulated only; set it to 0")
+	}
+	for i, f := range s.Metrics.Faults {
+		if err := canHappen(f, s.Metrics); err != nil {
+			return fmt.Errorf("metrics.faults[%d]: %w", i, err)
+		}
 	}
 	return nil
 }
@@ -122,11 +128,15 @@ func (t *trial) startProcesses(ctx context.Context) (err error) {
 		return err
 	}
 	t.onClose(func() { t.prometheus.process.kill() })
+	if t.relay, err = startRelay(t.prometheus.url()); err != nil {
+		return err
+	}
+	t.onClose(t.relay.stop)
 	return t.startDaemon(ctx)
 }
 
 func (t *trial) startDaemon(ctx context.Context) (err error) {
-	settings := append([]string{"telemetry.prometheus.url=" + t.prometheus.url()},
+	settings := append([]string{"telemetry.prometheus.url=" + t.relay.url()},
 		t.config.Settings...)
 	config := "upstreams:\n"
 	for i := range t.runners.process {
