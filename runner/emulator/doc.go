@@ -10,7 +10,7 @@
 // The text is generated but reproducible: its length and content follow from the seed and the
 // content of the request, whatever the order of arrival.
 //
-// Two routes are for tests alone: /admin/faults sets faults, and /admin/requests reports the
-// received requests, so that a test can prove from the runner's side that a client sent each line
-// once.
+// Three routes are for tests alone: /admin/faults sets faults, /admin/requests reports the received
+// requests, so that a test can prove from the runner's side that a client sent each line once, and
+// /admin/timing reports how late iterations ended, which says whether the machine is fast enough.
 package emulator

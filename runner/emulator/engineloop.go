@@ -30,6 +30,7 @@ type engineLoop struct {
 	tickets map[engine.ID]*ticket
 	serving bool
 	waits   waits
+	timing  timing
 	// called after each iteration; returns a time to stall, in real time
 	stall func() time.Duration
 }
@@ -160,6 +161,7 @@ func (l *engineLoop) run(ctx context.Context) {
 
 // deliver updates the tickets at the end of an iteration.
 func (l *engineLoop) deliver(it *engine.Iteration) {
+	l.timing.add(it, -l.clock.until(it.End), l.clock)
 	for _, a := range it.Admitted {
 		if t := l.tickets[a.ID]; t != nil && t.admitted.IsZero() {
 			t.admitted, t.cached = it.Start, a.Cached

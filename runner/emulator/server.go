@@ -102,6 +102,7 @@ func (s *Server) routes() {
 	}
 	s.mux.HandleFunc("GET /admin/faults", s.getFaults)
 	s.mux.HandleFunc("POST /admin/faults", s.postFaults)
+	s.mux.HandleFunc("GET /admin/timing", s.getTiming)
 	s.mux.HandleFunc("GET /admin/requests", s.getRequests)
 	s.mux.HandleFunc("DELETE /admin/requests", s.deleteRequests)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
