@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -85,13 +87,15 @@ func runLive(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 		flags.Usage()
 		return errors.New("name one scenario file")
 	}
-	if b.config.KillDaemon, err = parseTimes(*kills); err != nil {
+	killed, err := parseTimes(*kills)
+	if err != nil {
 		return err
 	}
 	b.policies, b.settings = strings.Fields(*policies), strings.Fields(*set)
 	if err := b.open(flags.Arg(0), *trace, *format, *horizon, *seed); err != nil {
 		return err
 	}
+	b.killDaemon(killed)
 	if b.environment, err = newEnvironment(ctx, "", stderr); err != nil {
 		return err
 	}
@@ -142,6 +146,15 @@ func (b *liveBench) open(
 	return nil
 }
 
+// killDaemon adds kills to the faults of the scenario, so that they are simulated too.
+func (b *liveBench) killDaemon(at []time.Duration) {
+	s := &b.scenario.Scenario
+	s.Faults = slices.Clone(s.Faults)
+	for _, t := range at {
+		s.Faults = append(s.Faults, scenario.Fault{At: t, Kind: scenario.Restart})
+	}
+}
+
 // edgeOf returns how much is not counted at both ends of a run: as much as in simulations, so that
 // the same requests are counted, or less where the run is too short to be simulated.
 func edgeOf(horizon time.Duration) time.Duration {
@@ -167,7 +180,8 @@ func (b *liveBench) run(ctx context.Context) ([]liveRun, error) {
 			return nil, fmt.Errorf("%s: %w", policy, err)
 		}
 		one.Loss = 100 * (alone.Attainment - one.Live.Attainment)
-		one.Recoveries = recoveries(b.faults(), one, alone)
+		one.Recoveries = recoveries(live.Faults(b.scenario.Scenario), one, alone)
+		one.Predicted.dropTimelines()
 		results = append(results, one)
 	}
 	return results, nil
@@ -191,11 +205,6 @@ func (b *liveBench) policy(ctx context.Context, text string) (liveRun, error) {
 	metrics.GatewayPeriod = max(b.config.Scrape, metrics.Period)
 	result.Predicted, err = predict(ctx, setup)
 	return result, err
-}
-
-// faults are those that the recoveries are of.
-func (b *liveBench) faults() []live.Fault {
-	return live.Faults(b.scenario.Scenario, b.config.KillDaemon)
 }
 
 func (b *liveBench) trial(
@@ -244,19 +253,32 @@ func costModelText(m costmodel.Model) string {
 func writeLiveTable(out io.Writer, results []liveRun) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "policy\trequests\tattainment %\tloss\tTTFT p50, p99 ms\tTPOT p50, p99 ms\t"+
-		"tokens M\tlines in flight\tdaemon cores\tsend error p99 ms")
+		"tokens M\tlines\tlines in flight\tdaemon cores\tsend error p99 ms\t"+
+		"engines late p50, p99, most ms")
 	for _, r := range results {
 		o, p := r.Live, r.Predicted
-		name := r.Policy
-		if name == "" {
-			name = "no batch work"
-		}
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%.0f, %.0f\t%.1f, %.1f\t%.3f\t%.1f\t%.2f\t%.1f\n", name,
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%.0f, %.0f\t%.1f, %.1f\t%.3f\t%.0f\t%.1f\t%.2f\t"+
+			"%.1f\t%.1f, %.1f, %.1f\n", nameOf(r),
 			o.Requests, 100*o.Attainment, r.Loss, o.TTFT.P50, o.TTFT.P99, o.TPOT.P50, o.TPOT.P99,
-			o.Tokens/1e6, o.MeanInFlight, o.DaemonCPU, o.SendError)
+			o.Tokens/1e6, o.Lines, o.MeanInFlight, o.DaemonCPU, o.SendError, o.Engines.LateP50,
+			o.Engines.LateP99, o.Engines.LateMax)
 		if len(p) > 0 {
 			p.write(w)
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if late, tooMuch := r.Live.Lateness(); tooMuch {
+			fmt.Fprintf(out, "warning: %s: engines ended iterations %.1f ms late at the 99th "+
+				"percentile, %.0f %% of the mean iteration: the machine is too slow or too busy "+
+				"for times of this run to say much; repeat it on an idle one, or with fewer "+
+				"replicas\n", nameOf(r), r.Live.Engines.LateP99, 100*late)
+		}
+	}
+	return nil
 }
+
+// nameOf names a run by its policy.
+func nameOf(r liveRun) string { return cmp.Or(r.Policy, "no batch work") }

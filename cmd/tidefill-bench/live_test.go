@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
+	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/experiment"
 	"github.com/tidefill/tidefill/simulator/scenario"
@@ -55,6 +56,9 @@ func TestLive(t *testing.T) {
 		t.Fatalf("%d runs, want one without batch work and one of the policy", len(runs))
 	}
 	for _, r := range runs {
+		if e := r.Live.Engines; e.Iterations < 50 || e.Mean < 20 || e.LateMax < e.LateP99 {
+			t.Errorf("%q: engines %+v", r.Policy, e)
+		}
 		if o := r.Live; o.Requests < 10 || o.Failed > 0 || o.TPOT.P50 < 20 {
 			t.Errorf("%q: %+v", r.Policy, o)
 		}
@@ -85,6 +89,13 @@ func TestPrediction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	kill := live.Fault{Name: "daemon killed", From: time.Minute, To: time.Minute}
+	run := liveRun{Live: live.Outcome{Trace: live.Trace{End: 3 * time.Minute}},
+		Predicted: predicted}
+	if all := recoveries([]live.Fault{kill}, run, live.Outcome{}); len(all) != 1 ||
+		len(all[0].Predicted) != simulations || all[0].Predicted[0] == nil {
+		t.Errorf("%+v, want a recovery of each simulation", all)
+	}
 	tokens := func(r *simulator.Result) float64 { return float64(r.Batch.Useful) }
 	least, most := predicted.span(tokens)
 	if middle := predicted.median(tokens); len(predicted) != simulations || least >= most ||
@@ -100,6 +111,22 @@ func TestPrediction(t *testing.T) {
 	if err := writeLiveTable(&table, runs); err != nil ||
 		strings.Count(table.String(), "\n") != 4 {
 		t.Errorf("%v, want a head and three rows:\n%s", err, &table)
+	}
+}
+
+// TestLateEnginesAreWarnedOf: times of a machine that is too slow are not those of the engines.
+func TestLateEnginesAreWarnedOf(t *testing.T) {
+	runs := []liveRun{{}, {Policy: "headroom"}, {Policy: "aimd"}}
+	runs[1].Live.Engines = emulator.Timing{Iterations: 100, Mean: 40, LateP50: 0.2, LateP99: 2.1}
+	runs[2].Live.Engines = emulator.Timing{Iterations: 100, Mean: 40, LateP50: 0.2, LateP99: 1.9}
+	table := bytes.Buffer{}
+	if err := writeLiveTable(&table, runs); err != nil {
+		t.Fatal(err)
+	}
+	_, warnings, _ := strings.Cut(table.String(), "warning: ")
+	if !strings.HasPrefix(warnings, "headroom: ") || strings.Contains(warnings, "warning: ") ||
+		!strings.Contains(warnings, "2.1 ms") {
+		t.Errorf("want a warning of headroom alone:\n%s", &table)
 	}
 }
 

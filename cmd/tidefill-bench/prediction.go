@@ -19,6 +19,7 @@ const simulations = 9
 
 // predict simulates a run.
 func predict(ctx context.Context, setup simulator.Setup) (all prediction, err error) {
+	setup.Outputs.Timeline = true
 	for range simulations {
 		result, err := simulator.Run(setup, func(float64) error { return ctx.Err() })
 		if err != nil {
@@ -28,6 +29,13 @@ func predict(ctx context.Context, setup simulator.Setup) (all prediction, err er
 		setup.Scenario.Metrics.Delay += time.Millisecond
 	}
 	return all, nil
+}
+
+// dropTimelines leaves out what is only read to predict recoveries, and is long.
+func (p prediction) dropTimelines() {
+	for _, r := range p {
+		r.Timeline = nil
+	}
 }
 
 // of returns a figure of each simulation.
@@ -51,10 +59,11 @@ func (p prediction) span(figure func(*simulator.Result) float64) (least, most fl
 func (p prediction) write(w io.Writer) {
 	loss := func(r *simulator.Result) float64 { return r.Loss }
 	tokens := func(r *simulator.Result) float64 { return float64(r.Batch.Useful) / 1e6 }
+	lines := func(r *simulator.Result) float64 { return float64(r.Batch.Lines) }
 	of := func(figure func(*simulator.Interactive) float64) float64 {
 		return p.median(func(r *simulator.Result) float64 { return figure(&r.Interactive) })
 	}
-	fmt.Fprintf(w, "  predicted\t%d\t%.2f\t%.2f\t%.0f, %.0f\t%.1f, %.1f\t%.3f\t\t\t\n",
+	fmt.Fprintf(w, "  predicted\t%d\t%.2f\t%.2f\t%.0f, %.0f\t%.1f, %.1f\t%.3f\t%.0f\t\t\t\t\n",
 		p[0].Interactive.Requests,
 		of(func(i *simulator.Interactive) float64 { return 100 * i.Attainment }),
 		p.median(loss),
@@ -62,9 +71,10 @@ func (p prediction) write(w io.Writer) {
 		of(func(i *simulator.Interactive) float64 { return i.TTFT.P99 }),
 		of(func(i *simulator.Interactive) float64 { return i.TPOT.P50 }),
 		of(func(i *simulator.Interactive) float64 { return i.TPOT.P99 }),
-		p.median(tokens))
+		p.median(tokens), p.median(lines))
 	least, most := p.span(loss)
 	fewest, largest := p.span(tokens)
-	fmt.Fprintf(w, "  from, to\t\t\t%.2f, %.2f\t\t\t%.3f, %.3f\t\t\t\n", least, most, fewest,
-		largest)
+	fewestLines, mostLines := p.span(lines)
+	fmt.Fprintf(w, "  from, to\t\t\t%.2f, %.2f\t\t\t%.3f, %.3f\t%.0f, %.0f\t\t\t\t\n", least,
+		most, fewest, largest, fewestLines, mostLines)
 }

@@ -15,14 +15,18 @@ type Fault struct {
 	From, To time.Duration // To is From if it takes no time
 }
 
-// Faults lists the faults of a scenario and the kills of the daemon by their begins: of runners, of
-// what the daemon reads, and crowds of users.
-func Faults(s scenario.Scenario, kills []time.Duration) []Fault {
+// Faults lists the faults of a scenario by their begins: of runners, of the daemon and what it
+// reads, and crowds of users.
+func Faults(s scenario.Scenario) []Fault {
 	var all []Fault
 	add := func(from, length time.Duration, name string, args ...any) {
 		all = append(all, Fault{fmt.Sprintf(name, args...), from, min(from+length, s.Horizon)})
 	}
 	for _, f := range s.Faults {
+		if f.Kind == scenario.Restart {
+			add(f.At, f.For, "daemon killed")
+			continue
+		}
 		of := ""
 		if len(f.Replicas) > 0 {
 			of = fmt.Sprintf(" of runners %v", f.Replicas)
@@ -37,9 +41,6 @@ func Faults(s scenario.Scenario, kills []time.Duration) []Fault {
 	}
 	for _, c := range s.Interactive.Surges {
 		add(c.At, c.For, "%g times the users", c.Factor)
-	}
-	for _, at := range kills {
-		add(at, 0, "daemon killed")
 	}
 	slices.SortStableFunc(all, func(a, b Fault) int { return cmp.Compare(a.From, b.From) })
 	return all

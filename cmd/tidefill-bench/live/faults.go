@@ -23,6 +23,10 @@ type event struct {
 func (t *trial) events() ([]event, error) {
 	var all []event
 	for _, f := range t.setup.Scenario.Faults {
+		if f.Kind == scenario.Restart {
+			all = append(all, t.daemonFault(f)...)
+			continue
+		}
 		made, err := t.runnerFault(f)
 		if err != nil {
 			return nil, err
@@ -35,14 +39,21 @@ func (t *trial) events() ([]event, error) {
 	for _, f := range t.setup.Scenario.Metrics.Faults {
 		all = append(all, t.metricsFault(f)...)
 	}
-	for _, at := range t.config.KillDaemon {
-		all = append(all, event{at, "kill the daemon and start it again",
-			func(ctx context.Context) error {
-				t.daemon.process.kill()
-				return t.daemon.launch(ctx)
-			}})
-	}
 	return all, nil
+}
+
+// daemonFault kills the daemon and starts it again.
+func (t *trial) daemonFault(f scenario.Fault) []event {
+	if t.daemon == nil {
+		return nil
+	}
+	return []event{
+		{f.At, "kill the daemon", func(context.Context) error {
+			t.daemon.process.kill()
+			return nil
+		}},
+		{f.At + f.For, "start the daemon again", t.daemon.launch},
+	}
 }
 
 // runnerFault returns the begin and the end of a fault of runners.
@@ -71,7 +82,11 @@ func (t *trial) runnerFault(f scenario.Fault) ([]event, error) {
 	switch f.Kind {
 	case scenario.Crash:
 		begin = event{f.At, fmt.Sprintf("kill runners %v", affected),
-			each(func(_ context.Context, i int) error { t.runners.process[i].kill(); return nil })}
+			each(func(ctx context.Context, i int) error {
+				err := t.runners.readTiming(ctx, i)
+				t.runners.process[i].kill()
+				return err
+			})}
 		end = event{f.At + f.For, fmt.Sprintf("start runners %v again", affected),
 			each(t.runners.launch)}
 	case scenario.Slow:

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -30,10 +31,27 @@ type Outcome struct {
 	// SendError is how late the 99th percentile of interactive requests was sent by this program,
 	// in milliseconds: what the machine adds to all times.
 	SendError float64 `json:"send_error_p99_ms"`
+	// Engines is the timing of the runner that was latest, from its start to the end of the trial
+	// or until it was killed.
+	Engines emulator.Timing `json:"engines"`
 	// Timeline has a row for each ten seconds.
 	Timeline []Row `json:"timeline"`
 	// Trace is what Recoveries needs.
 	Trace Trace `json:"-"`
+}
+
+// mostLateness is how late engines may be, as a share of their mean iteration, before a trial says
+// more of the machine than of the policy.
+const mostLateness = 0.05
+
+// Lateness returns how late engines ended their iterations at the 99th percentile, as a share of
+// the mean iteration, and whether that is too much to trust the times of the trial.
+func (o Outcome) Lateness() (share float64, tooMuch bool) {
+	if o.Engines.Mean == 0 {
+		return 0, false
+	}
+	share = o.Engines.LateP99 / o.Engines.Mean
+	return share, share > mostLateness
 }
 
 // Times are quantiles in milliseconds.

@@ -105,7 +105,7 @@ func TestLossOfAFaultIsAgainstTheRunWithoutBatchWork(t *testing.T) {
 func TestFaultsOfAScenarioAreInOrder(t *testing.T) {
 	s := scenario.Scenario{Horizon: 10 * time.Minute,
 		Faults: []scenario.Fault{{At: 4 * time.Minute, Kind: scenario.Slow, Factor: 1.8,
-			Replicas: []int{2}, For: time.Minute}},
+			Replicas: []int{2}, For: time.Minute}, {At: 6 * time.Minute, Kind: scenario.Restart}},
 		Metrics: scenario.Metrics{Faults: []scenario.MetricsFault{
 			{Kind: scenario.Reset, Source: scenario.GatewaySource, From: 3 * time.Minute},
 			{Kind: scenario.Absent, From: time.Minute, To: 2 * time.Minute}}},
@@ -118,7 +118,7 @@ func TestFaultsOfAScenarioAreInOrder(t *testing.T) {
 		{"daemon killed", 6 * time.Minute, 6 * time.Minute},
 		{"3 times the users", 9 * time.Minute, 10 * time.Minute},
 	}
-	if got := Faults(s, []time.Duration{6 * time.Minute}); !slices.Equal(got, want) {
+	if got := Faults(s); !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 }

@@ -31,6 +31,7 @@ type runners struct {
 	address []string
 	process []*process
 	faults  []emulator.Faults // of each
+	latest  emulator.Timing   // of all that were read
 }
 
 // startRunners starts the runners of a scenario. role makes this program run ServeRunner.
@@ -97,6 +98,25 @@ func (r *runners) change(ctx context.Context, i int, change func(*emulator.Fault
 		return nil
 	}
 	return r.setFaults(ctx, i)
+}
+
+// readTiming reads how late a runner's iterations ended. One that is gone has none.
+func (r *runners) readTiming(ctx context.Context, i int) error {
+	if r.process[i].hasEnded() {
+		return nil
+	}
+	text, err := fetch(ctx, r.url(i)+"/admin/timing")
+	if err != nil {
+		return err
+	}
+	var t emulator.Timing
+	if err := json.Unmarshal(text, &t); err != nil {
+		return fmt.Errorf("read %s/admin/timing: %w", r.url(i), err)
+	}
+	if t.LateP99 >= r.latest.LateP99 {
+		r.latest = t
+	}
+	return nil
 }
 
 func (r *runners) setFaults(ctx context.Context, i int) error {

@@ -25,8 +25,6 @@ type Config struct {
 	Scrape time.Duration
 	// Settings of the daemon, key=value. Nil: there is no batch work.
 	Settings []string
-	// KillDaemon are the times at which the daemon is killed and started again.
-	KillDaemon []time.Duration
 	// Edge is the time at both ends that is not counted.
 	Edge time.Duration
 	// Backlog is how many lines a job without end has, in files of FileLines.
@@ -79,7 +77,14 @@ func Run(ctx context.Context, setup simulator.Setup, config Config) (_ Outcome, 
 	if err := t.play(ctx, jobs, events); err != nil {
 		return Outcome{}, err
 	}
-	return t.recorder.outcome(setup.Scenario.Horizon, config.Edge), nil
+	for i := range t.runners.process {
+		if err := t.runners.readTiming(ctx, i); err != nil {
+			return Outcome{}, err
+		}
+	}
+	o := t.recorder.outcome(setup.Scenario.Horizon, config.Edge)
+	o.Engines = t.runners.latest
+	return o, nil
 }
 
 // Check reports what of a scenario can be simulated only.
@@ -96,6 +101,11 @@ func Check(setup simulator.Setup) error {
 		return errors.New("closed loops and classes of traffic can be simulated only")
 	case s.Pool.ShedAbove > 0:
 		return errors.New("pool.shed_above can be simulated only; set it to 0")
+	}
+	for i, f := range s.Faults {
+		if f.Forget {
+			return fmt.Errorf("faults[%d].forget can be simulated only; remove it", i)
+		}
 	}
 	for i, f := range s.Metrics.Faults {
 		if err := canHappen(f, s.Metrics); err != nil {
