@@ -63,6 +63,8 @@ type comparison struct {
 type measurement struct {
 	wall, cpu time.Duration
 	sending   float64 // lines per second between the first and the last request at the upstream
+	// streamed is the share of lines that were streamed.
+	streamed float64
 }
 
 func (c *comparison) run(ctx context.Context, path, warmPath string) error {
@@ -147,7 +149,8 @@ func (c *comparison) measure(
 	if err == nil && seen.Count != int64(c.lines) {
 		err = fmt.Errorf("the upstream saw %d requests instead of %d", seen.Count, c.lines)
 	}
-	return measurement{wall: wall, cpu: usedThen - used, sending: seen.perSecond()}, err
+	return measurement{wall: wall, cpu: usedThen - used, sending: seen.perSecond(),
+		streamed: float64(seen.Streamed) / float64(max(1, seen.Count))}, err
 }
 
 func (c *comparison) figures() []figure {

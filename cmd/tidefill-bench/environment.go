@@ -41,9 +41,11 @@ type sizes struct {
 	listings       int
 	simulated      time.Duration // horizon
 	idle           time.Duration // how long the idle daemon is observed
-	fleetLines     int
-	fleetInFlight  int           // of these
-	fleetSpan      time.Duration // how long the daemon is observed
+	// streamsInFlight is how many lines are in flight in the benchmark of streams.
+	streamsInFlight int
+	fleetLines      int
+	fleetInFlight   int           // of these
+	fleetSpan       time.Duration // how long the daemon is observed
 	// of the cluster
 	sharedBatches int // of dispatchLines, one after the other
 	sharedSlow    time.Duration
@@ -55,29 +57,30 @@ type sizes struct {
 const lineBytes = 4_000
 
 var fullSizes = sizes{
-	dispatchLines:  50_000,
-	concurrencies:  []int{10, 100, 500},
-	uploadLines:    50_000,
-	starts:         20,
-	smallBatches:   100,
-	smallLines:     100,
-	waitingBatches: 10_000,
-	endedBatches:   100_000,
-	memoryLines:    []int{12_500, 50_000, 100_000},
-	largeAnswers:   24,
-	largeBytes:     60_000_000,
-	plannerJobs:    100_000,
-	plannerSteps:   500_000,
-	listings:       50,
-	simulated:      24 * time.Hour,
-	idle:           3 * time.Second,
-	fleetLines:     20_000,
-	fleetInFlight:  1000,
-	fleetSpan:      10 * time.Second,
-	sharedBatches:  4,
-	sharedSlow:     10 * time.Millisecond,
-	sharedSteady:   250_000,
-	sharedLarge:    []int{125_000, 1_000_000},
+	dispatchLines:   50_000,
+	concurrencies:   []int{10, 100, 500},
+	uploadLines:     50_000,
+	starts:          20,
+	smallBatches:    100,
+	smallLines:      100,
+	waitingBatches:  10_000,
+	endedBatches:    100_000,
+	memoryLines:     []int{12_500, 50_000, 100_000},
+	largeAnswers:    24,
+	largeBytes:      60_000_000,
+	plannerJobs:     100_000,
+	plannerSteps:    500_000,
+	listings:        50,
+	simulated:       24 * time.Hour,
+	idle:            3 * time.Second,
+	streamsInFlight: 100,
+	fleetLines:      20_000,
+	fleetInFlight:   1000,
+	fleetSpan:       10 * time.Second,
+	sharedBatches:   4,
+	sharedSlow:      10 * time.Millisecond,
+	sharedSteady:    250_000,
+	sharedLarge:     []int{125_000, 1_000_000},
 }
 
 func newEnvironment(ctx context.Context, parent string, stderr io.Writer) (*environment, error) {

@@ -93,7 +93,7 @@ func TestPrediction(t *testing.T) {
 	run := liveRun{Live: live.Outcome{Trace: live.Trace{End: 3 * time.Minute}},
 		Predicted: predicted}
 	if all := recoveries([]live.Fault{kill}, run, live.Outcome{}); len(all) != 1 ||
-		len(all[0].Predicted) != simulations || all[0].Predicted[0] == nil {
+		len(all[0].Predicted) != simulations || all[0].Predicted[0].Seconds == nil {
 		t.Errorf("%+v, want a recovery of each simulation", all)
 	}
 	tokens := func(r *simulator.Result) float64 { return float64(r.Batch.Useful) }
@@ -134,24 +134,30 @@ func TestLateEnginesAreWarnedOf(t *testing.T) {
 func TestRecoveriesArePrintedBesideTheirPrediction(t *testing.T) {
 	seconds := 12.0
 	r := recovered{Recovery: live.Recovery{Fault: "gateway absent", From: 60, To: 120, Before: 40,
-		Fewest: 3, Seconds: &seconds, During: live.Loss{Requests: 30, Points: 6.67}}}
-	r.Predicted = []*float64{nil, new(20.0), new(30.0)}
-	if got := r.predicted(); got != "30 s" {
-		t.Errorf("predicted %q, want the median, 30 s", got)
+		Fewest: 3, Seconds: &seconds, Awaited: 45,
+		During: live.Loss{Requests: 30, Points: 6.67}}}
+	for want, all := range map[string][]simulatedRecovery{
+		"":                {},
+		"30 s":            {{9, nil}, {9, new(20.0)}, {9, new(30.0)}},
+		"20 s":            {{0, nil}, {9, new(20.0)}, {9, new(10.0)}},
+		"no lines before": {{0, nil}, {0.5, nil}},
+		"not within 45s":  {{9, nil}, {9, new(20.0)}, {9, nil}},
+	} {
+		r.Predicted = all
+		if got := r.predicted(); got != want {
+			t.Errorf("predicted %q, want %q", got, want)
+		}
 	}
-	r.Predicted[2] = nil
-	if got := r.predicted(); got != "late in 2 of 3" {
-		t.Errorf("predicted %q, want how many were not back in time", got)
-	}
+	r.Predicted = []simulatedRecovery{{9, nil}}
 	table := bytes.Buffer{}
 	err := writeRecoveries(&table, []liveRun{{}, {Policy: "headroom",
 		Recoveries: []recovered{r, {Recovery: live.Recovery{Fault: "reset", Awaited: 90,
-			Before: 2}}}}})
+			Before: 2}}, {Recovery: live.Recovery{Before: 2}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"headroom", "1m0s, 2m0s", "6.67", "12 s", "late in 2 of 3",
-		"not within 1m30s"} {
+	for _, want := range []string{"headroom", "1m0s, 2m0s", "6.67", "12 s", "not within 45s",
+		"not within 1m30s", "overlaps the next"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("there is no %q:\n%s", want, &table)
 		}

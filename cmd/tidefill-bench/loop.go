@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -17,8 +18,9 @@ import (
 // file as plainly as net/http allows, and discards the answers. The bodies are in memory before the
 // measurement.
 //
-// It prints "ready" when it has read the file. For every row "URL CONCURRENCY COUNT" of its input
-// it posts COUNT bodies and prints "done".
+// It prints "ready" when it has read the file. For every row "URL CONCURRENCY COUNT KIND" of its
+// input it posts COUNT bodies and prints "done". KIND is plain, or streamed: then it asks for streams
+// and reads their events.
 func runLoop(path string, in io.Reader, out io.Writer) error {
 	bodies, err := readBodies(path)
 	if err != nil {
@@ -27,12 +29,19 @@ func runLoop(path string, in io.Reader, out io.Writer) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 	fmt.Fprintln(out, "ready")
 	for orders := bufio.NewScanner(in); orders.Scan(); {
-		var url string
+		var url, kind string
 		var concurrency, count int
-		if _, err := fmt.Sscan(orders.Text(), &url, &concurrency, &count); err != nil {
+		if _, err := fmt.Sscan(orders.Text(), &url, &concurrency, &count,
+			&kind); err != nil {
 			return fmt.Errorf("parse order %q: %w", orders.Text(), err)
 		}
-		if err := postAll(client, url, bodies[:count], concurrency); err != nil {
+		send, sent := post, bodies[:count]
+		if kind == "streamed" {
+			send, sent = postStream, streamedBodies(sent)
+		}
+		if err := postAll(sent, concurrency, func(body []byte) error {
+			return send(client, url, body)
+		}); err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "done")
@@ -56,14 +65,23 @@ func readBodies(path string) ([][]byte, error) {
 	return bodies, nil
 }
 
-func postAll(client *http.Client, url string, bodies [][]byte, concurrency int) error {
+// streamedBodies adds what makes the requests streams.
+func streamedBodies(plain [][]byte) [][]byte {
+	all := make([][]byte, len(plain))
+	for i, body := range plain {
+		all[i] = slices.Concat([]byte("{"+streamed), bytes.TrimPrefix(body, []byte("{")))
+	}
+	return all
+}
+
+func postAll(bodies [][]byte, concurrency int, send func([]byte) error) error {
 	next := make(chan []byte, concurrency)
 	failed := make(chan error, concurrency)
 	var senders sync.WaitGroup
 	for range concurrency {
 		senders.Go(func() {
 			for body := range next {
-				if err := post(client, url, body); err != nil {
+				if err := send(body); err != nil {
 					select {
 					case failed <- err:
 					default: // one error is enough
@@ -111,7 +129,16 @@ func (l *environment) startLoop(ctx context.Context, path string) (loop, error) 
 
 // post posts the first count bodies and returns when all are answered.
 func (l loop) post(url string, concurrency, count int) error {
-	if _, err := fmt.Fprintln(l.stdin, url, concurrency, count); err != nil {
+	return l.order(url, concurrency, count, "plain")
+}
+
+// postStreamed does the same with streams.
+func (l loop) postStreamed(url string, concurrency, count int) error {
+	return l.order(url, concurrency, count, "streamed")
+}
+
+func (l loop) order(url string, concurrency, count int, kind string) error {
+	if _, err := fmt.Fprintln(l.stdin, url, concurrency, count, kind); err != nil {
 		return fmt.Errorf("post from the bare loop: %w", err)
 	}
 	if err := l.expect("done"); err != nil {

@@ -34,6 +34,7 @@ type benchmark struct {
 
 var benchmarks = []benchmark{
 	{"dispatch", 4 * time.Minute, benchDispatch},
+	{"streams", 6 * time.Minute, benchStreams},
 	{"upload", 2 * time.Minute, benchUpload},
 	{"start", time.Minute, benchStart},
 	{"small", time.Minute, benchSmall},

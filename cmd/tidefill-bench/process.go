@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,8 @@ func runRole(role string) error {
 		if err != nil {
 			return err
 		}
-		return serveUntilParentEnds(&stub{delay: delay})
+		return serveUntilParentEnds(&stub{delay: delay,
+			streams: slices.Contains(os.Args[2:], "streams")})
 	case "hostile":
 		return serveUntilParentEnds(hostile{})
 	case "sink":

@@ -16,8 +16,15 @@ import (
 // recovered is how a policy came through a fault, and what simulations say.
 type recovered struct {
 	live.Recovery
-	// Predicted are the recovery times of the simulations. Nil: lines were not back in time.
-	Predicted []*float64 `json:"predicted_recovery_s,omitempty"`
+	// Predicted is what the simulations say.
+	Predicted []simulatedRecovery `json:"predicted,omitempty"`
+}
+
+// simulatedRecovery is what a simulation says of a fault. Its timeline does not count requests by
+// their arrival, so there is no loss.
+type simulatedRecovery struct {
+	Before  float64  `json:"in_flight_before"`
+	Seconds *float64 `json:"recovery_s"` // nil: as in live.Recovery
 }
 
 // recoveries returns a row for each fault of a run.
@@ -28,14 +35,13 @@ func recoveries(faults []live.Fault, run liveRun, alone live.Outcome) (all []rec
 	for _, simulated := range run.Predicted {
 		trace := traceOf(simulated, run.Live.Trace.End)
 		for i, r := range live.Recoveries(faults, trace, live.Trace{}) {
-			all[i].Predicted = append(all[i].Predicted, r.Seconds)
+			all[i].Predicted = append(all[i].Predicted, simulatedRecovery{r.Before, r.Seconds})
 		}
 	}
 	return all
 }
 
-// traceOf returns the lines in flight of a simulation. Its timeline does not count requests by
-// their arrival, so there is no loss of a fault.
+// traceOf returns the lines in flight of a simulation.
 func traceOf(r *simulator.Result, end time.Duration) live.Trace {
 	t := live.Trace{End: end}
 	for i, lines := range r.Timeline.InFlight {
@@ -45,24 +51,27 @@ func traceOf(r *simulator.Result, end time.Duration) live.Trace {
 	return t
 }
 
-// predicted returns the median of the simulations, and in how many lines were back in time.
+// predicted returns the text of the simulation in the middle: where lines were not back in time
+// counts as the longest, and a simulation without lines before does not count.
 func (r recovered) predicted() string {
-	if len(r.Predicted) == 0 {
-		return ""
-	}
-	times, back := []float64{}, 0
+	var counted []live.Recovery
 	for _, s := range r.Predicted {
-		if s != nil {
-			back++
+		one := r.Recovery
+		if one.Before, one.Seconds = s.Before, s.Seconds; one.HadLines() {
+			counted = append(counted, one)
 		}
-		times = append(times, *cmp.Or(s, new(math.Inf(1))))
 	}
-	slices.Sort(times)
-	middle := times[len(times)/2]
-	if math.IsInf(middle, 1) {
-		return fmt.Sprintf("late in %d of %d", len(times)-back, len(times))
+	switch {
+	case len(r.Predicted) == 0:
+		return ""
+	case len(counted) == 0:
+		return live.Recovery{}.Text()
 	}
-	return fmt.Sprintf("%.0f s", middle)
+	seconds := func(r live.Recovery) float64 { return *cmp.Or(r.Seconds, new(math.Inf(1))) }
+	slices.SortFunc(counted, func(a, b live.Recovery) int {
+		return cmp.Compare(seconds(a), seconds(b))
+	})
+	return counted[len(counted)/2].Text()
 }
 
 // writeRecoveries prints a table for each policy, if there are faults.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"sync/atomic"
 	"time"
 )
@@ -23,13 +24,16 @@ const answerBody = `{"id":"chatcmpl-8f1c2a6e0b7d4f3aa1f0c9d2","object":"chat.com
 // stub is an upstream that answers at once, or after a delay, and records the times of requests.
 type stub struct {
 	delay       time.Duration // of each answer
+	streams     bool          // answers those who ask for a stream with one
 	count       atomic.Int64
+	streamed    atomic.Int64 // of count
 	first, last atomic.Int64 // Unix nanoseconds; 0: none
 }
 
 // ledger is the record of a stub since it was last cleared.
 type ledger struct {
 	Count       int64
+	Streamed    int64     // of these
 	First, Last time.Time // zero: none
 }
 
@@ -38,6 +42,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/ledger" && r.Method == "DELETE":
 		s.count.Store(0)
+		s.streamed.Store(0)
 		s.first.Store(0)
 		s.last.Store(0)
 	case r.URL.Path == "/ledger":
@@ -45,20 +50,39 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/models":
 		fmt.Fprintf(
 			w, `{"object":"list","data":[{"id":%q,"object":"model","created":1767225600,"owned_by":"bench"}]}`, model)
+	case r.Method != "POST": // it has no metrics and no capabilities
+		w.WriteHeader(http.StatusNotFound)
 	default:
 		s.first.CompareAndSwap(0, time.Now().UnixNano())
-		io.Copy(io.Discard, r.Body)
+		wanted := s.wantsStream(r)
 		if s.delay > 0 {
 			time.Sleep(s.delay)
 		}
-		io.WriteString(w, answerBody)
+		if wanted {
+			answerStream(w)
+			s.streamed.Add(1)
+		} else {
+			io.WriteString(w, answerBody)
+		}
 		s.last.Store(time.Now().UnixNano())
 		s.count.Add(1)
 	}
 }
 
+// wantsStream reads a request. A stub without streams does not look at it.
+func (s *stub) wantsStream(r *http.Request) bool {
+	if !s.streams {
+		io.Copy(io.Discard, r.Body)
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	return err == nil && streamField.Match(body)
+}
+
+var streamField = regexp.MustCompile(`"stream": ?true`)
+
 func (s *stub) ledger() ledger {
-	l := ledger{Count: s.count.Load()}
+	l := ledger{Count: s.count.Load(), Streamed: s.streamed.Load()}
 	if first := s.first.Load(); first != 0 {
 		l.First = time.Unix(0, first)
 	}
@@ -102,7 +126,16 @@ func (l *environment) startUpstream(ctx context.Context) (*upstream, error) {
 func (l *environment) startSlowUpstream(
 	ctx context.Context, delay time.Duration,
 ) (*upstream, error) {
-	p, err := l.startRole(ctx, "stub", delay.String())
+	return l.startStub(ctx, delay.String())
+}
+
+// startStreamingUpstream starts an upstream that streams where that is asked for.
+func (l *environment) startStreamingUpstream(ctx context.Context) (*upstream, error) {
+	return l.startStub(ctx, "0s", "streams")
+}
+
+func (l *environment) startStub(ctx context.Context, args ...string) (*upstream, error) {
+	p, err := l.startRole(ctx, "stub", args...)
 	if err != nil {
 		return nil, fmt.Errorf("start upstream: %w", err)
 	}

@@ -22,8 +22,11 @@ type Recovery struct {
 	// Seconds is the recovery time. Nil: lines were not back within Awaited, or there were none
 	// before.
 	Seconds *float64 `json:"recovery_s"`
-	Awaited float64  `json:"awaited_s"` // until the next fault or the end
+	Awaited float64  `json:"awaited_s"` // until the next fault or the end; 0: they overlap
 }
+
+// HadLines reports whether there was batch work before the fault that could come back.
+func (r Recovery) HadLines() bool { return r.Before >= fewLines }
 
 // Loss is what batch work took from the interactive requests that arrived in a period.
 type Loss struct {
@@ -75,7 +78,7 @@ func recovery(faults []Fault, i int, run, alone Trace, f Fault) Recovery {
 	}
 	r := Recovery{Fault: f.Name, From: f.From.Seconds(), To: f.To.Seconds(),
 		Awaited: (until - f.To).Seconds(), Before: run.before(faults, i)}
-	if r.Before >= fewLines {
+	if r.HadLines() {
 		if at, ok := run.reaches(recoveredShare*r.Before, f.To, until); ok {
 			seconds := (at - f.To).Seconds()
 			r.Seconds, until = &seconds, at
@@ -163,8 +166,10 @@ func (r Recovery) Text() string {
 	switch {
 	case r.Seconds != nil:
 		return fmt.Sprintf("%.0f s", *r.Seconds)
-	case r.Before < fewLines:
+	case !r.HadLines():
 		return "no lines before"
+	case r.Awaited == 0:
+		return "overlaps the next"
 	}
 	return fmt.Sprintf("not within %s",
 		(time.Duration(r.Awaited) * time.Second).Round(time.Second))
