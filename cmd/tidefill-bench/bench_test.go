@@ -28,10 +28,11 @@ func TestEveryBenchmark(t *testing.T) {
 		smallLines:     5,
 		waitingBatches: 20, endedBatches: 200, memoryLines: []int{10, 20, 30}, largeAnswers: 3,
 		largeBytes: 3_000_000, plannerJobs: 100, plannerSteps: 1000, listings: 2,
-		idle: 10 * time.Millisecond, simulated: 3 * time.Minute, fleetLines: 1000, streamsInFlight: 4,
-		fleetInFlight: 50,
-		fleetSpan:     100 * time.Millisecond,
-		sharedBatches: 1, sharedSteady: 2000, sharedLarge: []int{20, 40},
+		idle: 10 * time.Millisecond, simulated: 3 * time.Minute, fleetLines: 1000,
+		streamsInFlight: 4,
+		fleetInFlight:   50,
+		fleetSpan:       100 * time.Millisecond,
+		sharedBatches:   1, sharedSteady: 2000, sharedLarge: []int{20, 40},
 	}
 	for _, b := range benchmarks {
 		t.Run(b.name, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 // measurement.
 //
 // It prints "ready" when it has read the file. For every row "URL CONCURRENCY COUNT KIND" of its
-// input it posts COUNT bodies and prints "done". KIND is plain, or streamed: then it asks for streams
-// and reads their events.
+// input it posts COUNT bodies and prints "done". KIND is plain, or streamed: then it asks for
+// streams and reads their events.
 func runLoop(path string, in io.Reader, out io.Writer) error {
 	bodies, err := readBodies(path)
 	if err != nil {

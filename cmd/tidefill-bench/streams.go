@@ -97,7 +97,8 @@ func (b *streamBench) daemon(ctx context.Context, path, streams string) error {
 			switch side.name {
 			case "off", "all":
 				if want := map[string]float64{"all": 1}[side.name]; m.streamed != want {
-					return fmt.Errorf("%.3f of the lines were streamed, want %.0f", m.streamed, want)
+					return fmt.Errorf("%.3f of the lines were streamed, want %.0f", m.streamed,
+						want)
 				}
 			case "some":
 				b.some = m.streamed

@@ -104,6 +104,10 @@ func (r *router) choose(request workload.Request, tried map[int]bool) int {
 	if best < 0 {
 		best = (r.last + 1) % n
 	}
+	if home := r.home(request, tried); home >= 0 &&
+		r.loads[home].value <= clearFactor*r.loads[best].value+clearTokens {
+		best = home
+	}
 	r.last = best
 	if r.kind == scenario.LeastRequests {
 		r.loads[best].value++
@@ -111,6 +115,31 @@ func (r *router) choose(request workload.Request, tried map[int]bool) int {
 		r.loads[best].value += float64(request.Input) * (1 + heldTokenWeight)
 	}
 	return best
+}
+
+// A runner has clearly more work than another if it has more than this factor and these tokens
+// more, as in the simulation.
+const (
+	clearFactor = 1.5
+	clearTokens = 2000
+)
+
+// home returns the runner for prompts with the beginning of a request's; -1: there is none, or the
+// router does not look at prompts.
+func (r *router) home(request workload.Request, tried map[int]bool) int {
+	home, most := -1, uint64(0)
+	if r.kind != scenario.PrefixAffinity {
+		return home
+	}
+	for i, l := range r.loads {
+		if tried[i] || l.away {
+			continue
+		}
+		if w, ok := request.Affinity(i); ok && (home < 0 || w > most) {
+			home, most = i, w
+		}
+	}
+	return home
 }
 
 // lost notes that a runner did not answer.
