@@ -14,7 +14,7 @@ import (
 const streamed = `"stream":true,"stream_options":{"include_usage":true},`
 
 // streamLines is the most lines of a run of benchStreams. Each has some twenty events.
-const streamLines = 10_000
+const streamLines = 20_000
 
 // benchStreams compares the CPU time of a line with streams off, for some lines and for all with
 // that of the bare loop, which reads plain answers, and then streams.
