@@ -73,14 +73,14 @@ func TestRouterReadsKVCaches(t *testing.T) {
 	const page = "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running %d\n" +
 		"# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc %g\n"
 	var address []string
-	for _, text := range []string{fmt.Sprintf(page, 3, 0.1), fmt.Sprintf(page, 2, 0.9)} {
+	for _, text := range []string{fmt.Sprintf(page, 2, 0.9), fmt.Sprintf(page, 3, 0.1)} {
 		runner := httptest.NewServer(http.HandlerFunc(
 			func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }))
 		defer runner.Close()
 		address = append(address, strings.TrimPrefix(runner.URL, "http://"))
 	}
-	for kind, want := range map[scenario.Router]int{scenario.LeastRequests: 1,
-		scenario.LeastWork: 0, scenario.PrefixAffinity: 0} {
+	for kind, want := range map[scenario.Router]int{scenario.LeastRequests: 0,
+		scenario.LeastWork: 1, scenario.PrefixAffinity: 1} {
 		r := newRouter(scenario.Pool{Router: kind}, engine.Config{
 			Profile: engine.Profile{KVTokens: 400_000}}, &runners{address: address})
 		r.read(t.Context(), 0)
