@@ -73,8 +73,20 @@ type Decision struct {
 	Alone           *float64         `json:"alone_ms"`
 	Slowdown        *float64         `json:"first_token_slowdown"`
 	SlowdownAllowed *float64         `json:"first_token_slowdown_allowed"`
+	FirstTokens     *FirstTokens     `json:"first_tokens"`
+	FirstObjective  *float64         `json:"first_token_objective_ms"`
+	FirstAlone      *float64         `json:"first_token_alone_ms"`
 	Gateway         *Gateway         `json:"gateway"`
 	Runners         []RunnerDecision `json:"runners"`
+}
+
+// FirstTokens is how long first tokens took in the last minute, in milliseconds: within P95 came
+// 95 % of them.
+type FirstTokens struct {
+	Source   string   `json:"source"` // metrics, which include batch lines, or gateway
+	Requests float64  `json:"requests"`
+	Median   *float64 `json:"median_ms"`
+	P95      *float64 `json:"p95_ms"`
 }
 
 // Gateway is what a gateway has counted of interactive requests.
@@ -100,9 +112,28 @@ type RunnerDecision struct {
 		Source string   `json:"source"`
 		Age    *float64 `json:"age_s"`
 	} `json:"reading"`
-	Running   *float64 `json:"interactive_running"`
-	Waiting   *float64 `json:"interactive_waiting"`
-	TokenTime *float64 `json:"token_time_ms"`
+	Running     *float64     `json:"interactive_running"`
+	Waiting     *float64     `json:"interactive_waiting"`
+	TokenTime   *float64     `json:"token_time_ms"`
+	FirstTokens *FirstTokens `json:"first_tokens"`
+	Inputs      *Inputs      `json:"inputs"` // nil: not asked for
+}
+
+// Inputs is what flow control was given about a runner, besides the gauges of the last reading.
+type Inputs struct {
+	// Metrics is the last reading of the engine's metrics, batch lines included; nil: none.
+	Metrics *struct {
+		Age       *float64 `json:"age_s"`
+		Prompt    *float64 `json:"prompt_tokens_per_s"`
+		Cached    *float64 `json:"cached_tokens_per_s"`
+		Output    *float64 `json:"output_tokens_per_s"`
+		Preempted *float64 `json:"preemptions_total"`
+	} `json:"metrics"`
+	Lines struct {
+		Answered float64 `json:"answered_total"`
+		Shed     float64 `json:"shed_total"`
+		Broken   float64 `json:"broken_total"`
+	} `json:"lines"`
 }
 
 // Pools returns what the daemon decides now.
@@ -124,6 +155,7 @@ type DecisionQuery struct {
 	Step         time.Duration // at least so far apart
 	Limit        int           // 0: 100
 	Terms        bool          // with all figures that the policy decides by, in Raw
+	Inputs       bool          // with what it was given about the runners
 }
 
 // DecisionPage is a page of decisions, oldest first.
@@ -137,7 +169,7 @@ type DecisionPage struct {
 func (c *Client) Decisions(
 	ctx context.Context, pool string, q DecisionQuery,
 ) (page DecisionPage, err error) {
-	v := url.Values{"terms": {fmt.Sprint(q.Terms)}}
+	v := url.Values{"terms": {fmt.Sprint(q.Terms)}, "inputs": {fmt.Sprint(q.Inputs)}}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}

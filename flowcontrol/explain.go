@@ -38,6 +38,9 @@ const (
 	// TermLateBudget is the part of the lines that may run, by how many interactive requests batch
 	// work has made late. 1: all.
 	TermLateBudget = "late budget left"
+	// TermFirstObjective is how long first tokens of interactive requests may take, in
+	// milliseconds. 0: unknown, or only TermSlowdownAllowed says how long they may.
+	TermFirstObjective = "objective of first tokens"
 	// TermSlowdown is how many times as long as without batch work first tokens take, and
 	// TermSlowdownAllowed how many times they may.
 	TermSlowdown        = "slowdown"

@@ -180,12 +180,23 @@ func TestQueriesSelectDecisions(t *testing.T) {
 	}
 }
 
+// The console asks once in two seconds for what it draws, and not for all inputs.
+func TestInputsAreLeftOutOnRequest(t *testing.T) {
+	for query, want := range map[string]bool{"": true, "inputs=true": true, "terms=false": true,
+		"inputs=false": false} {
+		body := serve(t, newDeps("m"), "/admin/pools/m/decisions?"+query).Body.String()
+		if strings.Contains(body, `"inputs":{"lines":`) != want {
+			t.Errorf("%q: %s; want inputs: %t", query, body, want)
+		}
+	}
+}
+
 func TestBadQueriesAreRefused(t *testing.T) {
 	for query, param := range map[string]string{
 		"limit=0": "limit", "limit=1001": "limit", "limit=x": "limit", "since=soon": "since",
 		"since=-1": "since", "since=NaN": "since", "since=1e300": "since", "until=Inf": "until",
 		"since=20&until=10": "until", "step=0s": "step", "step=-1s": "step", "step=10": "step",
-		"terms=perhaps": "terms", "limit=%zz": "",
+		"terms=perhaps": "terms", "inputs=perhaps": "inputs", "limit=%zz": "",
 	} {
 		w := serve(t, newDeps("m"), "/admin/pools/m/decisions?"+query)
 		if got := decode[refusal](t, w).Error; w.Code != 400 || got.Param != param ||

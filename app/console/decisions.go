@@ -92,13 +92,24 @@ func readQuery(u *url.URL) (q decision.Query, err error) {
 			return q, invalid("step", "%s is not a duration above 0, such as 10s.", quoted(text))
 		}
 	}
-	q.Terms = true
-	if text := v.Get("terms"); text != "" {
-		if q.Terms, err = strconv.ParseBool(text); err != nil {
-			return q, invalid("terms", "%s is neither true nor false.", quoted(text))
-		}
+	if q.Terms, err = readSwitch(v, "terms"); err != nil {
+		return q, err
 	}
-	return q, nil
+	q.Inputs, err = readSwitch(v, "inputs")
+	return q, err
+}
+
+// readSwitch reads a parameter that is true if absent.
+func readSwitch(v url.Values, param string) (bool, error) {
+	text := v.Get(param)
+	if text == "" {
+		return true, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, invalid(param, "%s is neither true nor false.", quoted(text))
+	}
+	return on, nil
 }
 
 func readLimit(v url.Values, absent, most int) (int, error) {

@@ -28,11 +28,28 @@ type Decision struct {
 	// estimate, and SlowdownAllowed how many times they may.
 	Slowdown        Number `json:"first_token_slowdown"`
 	SlowdownAllowed Number `json:"first_token_slowdown_allowed"`
+	// FirstTokens are those of the last minute; nil: none were counted. FirstObjective is how long
+	// they may take, and FirstAlone within which 95 % of them would come without batch work, by the
+	// policy's estimate, in milliseconds.
+	FirstTokens    *FirstTokens `json:"first_tokens"`
+	FirstObjective Number       `json:"first_token_objective_ms"`
+	FirstAlone     Number       `json:"first_token_alone_ms"`
 	// Gateway is what a gateway counted; nil: there is none.
 	Gateway *Gateway `json:"gateway"`
 
 	Runners []Runner `json:"runners"`
 	Terms   []Term   `json:"terms,omitempty"` // of the pool
+}
+
+// FirstTokens is how long first tokens took in the last minute, by a histogram: a time within a
+// bucket is an estimate.
+type FirstTokens struct {
+	// Source is what counted them: metrics of engines, which include those of batch lines, or a
+	// gateway.
+	Source   string `json:"source"`
+	Requests Number `json:"requests"`
+	Median   Number `json:"median_ms"`
+	P95      Number `json:"p95_ms"`
 }
 
 // Gateway is what the gateway in front of a pool counted of interactive requests since the process
@@ -65,7 +82,54 @@ type Runner struct {
 	// TokenTime is the mean time between two tokens of every user of the runner, in milliseconds;
 	// unknown if it was not measured for half a minute.
 	TokenTime Number `json:"token_time_ms"`
-	Terms     []Term `json:"terms,omitempty"`
+	// FirstTokens are those of the last minute, batch lines included; nil: none were counted.
+	FirstTokens *FirstTokens `json:"first_tokens"`
+	Inputs      *Inputs      `json:"inputs,omitempty"`
+	Terms       []Term       `json:"terms,omitempty"`
+}
+
+// Inputs is what flow control was given about a runner. Fields that nothing shows are left out.
+type Inputs struct {
+	Metrics      *Metrics      `json:"metrics,omitempty"`
+	Capabilities *Capabilities `json:"capabilities,omitempty"`
+	Lines        Lines         `json:"lines"`
+}
+
+// Metrics is the last reading of an engine's metrics, batch lines included. Rates are those of the
+// time since the decision before.
+type Metrics struct {
+	Age      Number `json:"age_s"`
+	Running  Number `json:"running,omitzero"`
+	Waiting  Number `json:"waiting,omitzero"`
+	KVUsed   Number `json:"kv_used,omitzero"`
+	KVTokens Number `json:"kv_tokens,omitzero"`
+	// Prompt are prompt tokens, Cached those of them that were found in the prefix cache.
+	Prompt  Number `json:"prompt_tokens_per_s,omitzero"`
+	Cached  Number `json:"cached_tokens_per_s,omitzero"`
+	Output  Number `json:"output_tokens_per_s,omitzero"`
+	Answers Number `json:"answers_per_s,omitzero"`
+	// TokenTime is the mean time between two tokens of a request, in milliseconds: that of an
+	// iteration.
+	TokenTime Number `json:"token_time_ms,omitzero"`
+	// Preempted counts preempted requests since the runner was first read.
+	Preempted Number `json:"preemptions_total,omitzero"`
+}
+
+// Capabilities is the last reading of what a runner says of itself.
+type Capabilities struct {
+	Age     Number `json:"age_s"`
+	Waiting Number `json:"waiting,omitzero"`
+	KVUsed  Number `json:"kv_used,omitzero"`
+}
+
+// Lines counts batch lines of a runner since it joined.
+type Lines struct {
+	Answered Number `json:"answered_total"`
+	Shed     Number `json:"shed_total"`
+	Broken   Number `json:"broken_total"`
+	// TokenTime is the mean time between two tokens of streamed lines since the decision before, in
+	// milliseconds.
+	TokenTime Number `json:"token_time_ms,omitzero"`
 }
 
 // Reading is what an engine showed of all its requests, batch lines included.
@@ -97,6 +161,9 @@ type Number float32
 
 // Unknown is the unknown Number.
 var Unknown = Number(math.NaN())
+
+// IsZero reports whether the number is unknown, for the JSON option omitzero.
+func (n Number) IsZero() bool { return !n.Known() }
 
 // Known reports whether the number is known.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }

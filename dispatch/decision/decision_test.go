@@ -102,15 +102,18 @@ func TestDecisionsShowWhatWasReadAndDecided(t *testing.T) {
 	want := `{"time":1800000000.000,"reason":"token_time","allowance_reason":"token_time",` +
 		`"in_flight":3,"allowance":4,"jobs":0,"evicted_total":1,"objective_ms":50,` +
 		`"alone_ms":null,"first_token_slowdown":null,"first_token_slowdown_allowed":null,` +
+		`"first_tokens":null,"first_token_objective_ms":null,"first_token_alone_ms":null,` +
 		`"gateway":{"age_s":0,"first_tokens_total":110,"late_first_tokens_total":3,` +
 		`"answers_total":0,"late_answers_total":0},"runners":[` +
 		`{"name":"gpu-0","in_flight":1,"allowance":2,"reason":"token_time","evicting":true,` +
 		`"breaker_open":false,"prompt_tokens":0,"prompt_tokens_allowed":null,` +
 		`"reading":{"source":"metrics","age_s":1,"running":9,"waiting":null,"kv_used":0.5},` +
-		`"interactive_running":null,"interactive_waiting":null,"token_time_ms":40},` +
+		`"interactive_running":null,"interactive_waiting":null,"token_time_ms":40,` +
+		`"first_tokens":null},` +
 		`{"name":"gpu-1","in_flight":1,"allowance":2,"reason":"token_time","evicting":false,` +
 		`"breaker_open":false,"prompt_tokens":0,"prompt_tokens_allowed":null,"reading":null,` +
-		`"interactive_running":null,"interactive_waiting":null,"token_time_ms":40}]}`
+		`"interactive_running":null,"interactive_waiting":null,"token_time_ms":40,` +
+		`"first_tokens":null}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("the decision is (-want +got)\n%s", diff)
 	}

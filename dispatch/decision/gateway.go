@@ -10,6 +10,7 @@ import (
 type gateway struct {
 	at          time.Time // of the last reading
 	first, each counted
+	times       firstTokens
 }
 
 // counted sums up the growth of a counter that starts again when its source restarts.
@@ -23,6 +24,7 @@ func (g *gateway) read(r *flowcontrol.Reading) {
 	g.at = r.Sampled
 	g.first.read(r.TTFT)
 	g.each.read(r.TPOT)
+	g.times.read(r.Sampled, r.FirstTokenTimes)
 }
 
 func (c *counted) read(a flowcontrol.Attainment) {

@@ -83,7 +83,7 @@ func (h *History) Pools() []Pool {
 	}
 	h.mu.Unlock()
 	for i := range pools {
-		pools[i].Last = last[i].decision(true)
+		pools[i].Last = last[i].decision(details{terms: true, inputs: true})
 	}
 	return pools
 }
@@ -102,20 +102,22 @@ type Query struct {
 	Step  time.Duration // at least so far apart; 0: all
 	Limit int           // at most so many
 	Terms bool          // with all terms
+	// Inputs is whether all that flow control was given about the runners is wanted.
+	Inputs bool
 }
 
 // Selection is the decisions that a Query selected.
 type Selection struct {
 	More    bool // there are more than the limit
 	samples []*sample
-	terms   bool
+	with    details
 }
 
 // All returns the decisions, oldest first.
 func (s Selection) All() iter.Seq[Decision] {
 	return func(yield func(Decision) bool) {
 		for _, one := range s.samples {
-			if !yield(one.decision(s.terms)) {
+			if !yield(one.decision(s.with)) {
 				return
 			}
 		}
@@ -136,7 +138,8 @@ func (h *History) Decisions(pool string, q Query) (found Selection, known bool) 
 		return !q.Since.IsZero() && !s.at.After(q.Since) ||
 			!q.Until.IsZero() && s.at.After(q.Until)
 	}))
-	found = Selection{More: len(all) > q.Limit, samples: all, terms: q.Terms}
+	found = Selection{More: len(all) > q.Limit, samples: all,
+		with: details{q.Terms, q.Inputs}}
 	if found.More && q.Since.IsZero() {
 		found.samples = all[len(all)-q.Limit:]
 	} else if found.More {

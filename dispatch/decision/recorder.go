@@ -18,20 +18,12 @@ type Planner interface {
 type Recorder struct {
 	history  *History
 	planner  Planner
-	shapes   map[string]*shape // by pool
-	readings map[string]reading
+	shapes   map[string]*shape   // by pool
+	inputs   map[string]*inputs  // by runner
 	gateways map[string]*gateway // by model; "": of all pools
-	evicted  map[string]float64  // lines, by runner
 
 	sampled time.Time // when the last sample was taken
 	changed bool      // an allowance has changed since then
-}
-
-// reading is the last reading of a runner.
-type reading struct {
-	source                   flowcontrol.Source
-	sampled                  time.Time
-	running, waiting, kvUsed Number
 }
 
 const (
@@ -39,30 +31,30 @@ const (
 	// prompts change with every line, hundreds of times a second.
 	sampleEvery = time.Second
 	changeEvery = 500 * time.Millisecond
-	// metricsFor is how long a reading of metrics is preferred to one of capabilities, which shows
-	// less.
-	metricsFor = 15 * time.Second
 )
 
 // NewRecorder returns a Recorder of a planner that adds to a history.
 func NewRecorder(h *History, planner Planner) *Recorder {
 	return &Recorder{history: h, planner: planner, shapes: map[string]*shape{},
-		readings: map[string]reading{}, gateways: map[string]*gateway{},
-		evicted: map[string]float64{}}
+		inputs: map[string]*inputs{}, gateways: map[string]*gateway{}}
 }
 
 // Step takes over an event of the planner and what it led to. It is called for every line that
-// ends, so it does next to nothing for most events.
+// ends, so it does next to nothing for most events, and allocates nothing for them.
 func (r *Recorder) Step(now time.Time, ev plan.Event, did *plan.Actions) {
 	switch ev := ev.(type) {
+	case *plan.Finished:
+		r.of(ev.Start.Runner).ended(ev.Outcome)
+	case plan.TokenGaps:
+		in := r.of(ev.Runner)
+		in.gaps, in.gapTime = in.gaps+ev.Gaps, in.gapTime+ev.Time
 	case plan.Reading:
-		r.read(now, ev)
+		r.read(ev)
 	case plan.RunnerGone:
-		delete(r.readings, ev.Runner)
-		delete(r.evicted, ev.Runner)
+		delete(r.inputs, ev.Runner)
 	}
 	for i := range did.Evict {
-		r.evicted[did.Evict[i].Runner]++
+		r.of(did.Evict[i].Runner).evicted++
 	}
 	if did.Changed {
 		r.changed = true
@@ -79,7 +71,18 @@ func (r *Recorder) Tick(now time.Time) {
 	}
 }
 
-func (r *Recorder) read(now time.Time, ev plan.Reading) {
+// of returns the inputs of a runner. Those of one that no pool has are forgotten with the next
+// sample, so lines and readings that come after their runner has gone leave nothing behind.
+func (r *Recorder) of(runner string) *inputs {
+	in := r.inputs[runner]
+	if in == nil {
+		in = newInputs()
+		r.inputs[runner] = in
+	}
+	return in
+}
+
+func (r *Recorder) read(ev plan.Reading) {
 	if ev.Runner == "" {
 		g := r.gateways[ev.Model]
 		if g == nil {
@@ -89,13 +92,7 @@ func (r *Recorder) read(now time.Time, ev plan.Reading) {
 		g.read(ev.Reading)
 		return
 	}
-	last := r.readings[ev.Runner]
-	if ev.Source != flowcontrol.Metrics && last.source == flowcontrol.Metrics &&
-		now.Sub(last.sampled) < metricsFor {
-		return
-	}
-	r.readings[ev.Runner] = reading{source: ev.Source, sampled: ev.Sampled,
-		running: Number(ev.Running), waiting: Number(ev.Waiting), kvUsed: Number(ev.KVUsed)}
+	r.of(ev.Runner).read(ev.Reading)
 }
 
 // sample adds a sample of every pool to the history.
@@ -105,6 +102,7 @@ func (r *Recorder) sample(now time.Time) {
 	terms, warnings := r.planner.Terms(now), r.planner.Warnings(now)
 	pools, samples := make([]Pool, len(status)), make([]*sample, len(status))
 	shapes := make(map[string]*shape, len(status))
+	runners := make(map[string]*inputs, len(r.inputs))
 	for i := range status {
 		p := &status[i]
 		name := p.ID
@@ -116,8 +114,11 @@ func (r *Recorder) sample(now time.Time) {
 		}
 		shapes[name] = s
 		samples[i] = r.sampleOf(now, p, s, terms[i])
+		for j := range p.Runners {
+			runners[p.Runners[j].ID] = r.of(p.Runners[j].ID)
+		}
 	}
-	r.shapes = shapes
+	r.shapes, r.inputs = shapes, runners
 	r.history.update(pools, samples)
 }
 
@@ -129,11 +130,23 @@ func (r *Recorder) sampleOf(
 	values[poolJobs] = number(p.Jobs)
 	at, all := r.gatewayOf(p.Models)
 	values[poolGatewayAge] = seconds(now, at)
+	var first [][]flowcontrol.Bucket
 	for i := range p.Runners {
 		runner := &p.Runners[i]
-		all.evicted += r.evicted[runner.ID]
-		values = r.appendRunner(values, now, runner)
+		in := r.of(runner.ID)
+		all.evicted += in.evicted
+		times, known := in.first.recent(now)
+		if known {
+			first = append(first, times)
+		}
+		values = appendRunner(values, now, runner, in, times)
 	}
+	of := flowcontrol.Metrics
+	if users := r.firstTokensOf(now, p.Models); users != nil {
+		of, first = flowcontrol.Gateway, users
+	}
+	setFirstTokens(values[poolFirstTokens:], sum(first))
+	values[poolFirstSource] = Number(of)
 	for _, t := range terms {
 		values = append(values, Number(t.Value))
 	}
@@ -142,34 +155,63 @@ func (r *Recorder) sampleOf(
 	return &sample{at: at, shape: s, totals: all, reasons: poolReasons(p), values: values}
 }
 
-func (r *Recorder) appendRunner(
-	values []Number, now time.Time, runner *plan.RunnerStatus,
+func appendRunner(
+	values []Number, now time.Time, runner *plan.RunnerStatus, in *inputs,
+	first []flowcontrol.Bucket,
 ) []Number {
 	var v [runnerColumns]Number
+	for i := range v {
+		v[i] = Unknown
+	}
 	v[inFlight], v[allowance] = number(runner.InFlight), number(runner.Limit)
 	v[prefilling], v[prompt] = number(runner.Prefilling), number(runner.Prompt)
 	v[evicting], v[open] = flag(runner.Evict), flag(runner.Open)
-	if read, known := r.readings[runner.ID]; known {
-		v[source], v[readingAge] = Number(read.source), seconds(now, read.sampled)
-		v[running], v[waiting], v[kvUsed] = read.running, read.waiting, read.kvUsed
-	}
+	setFirstTokens(v[firstTokenColumns:], first)
+	in.appendTo(&v, now)
 	return append(values, v[:]...)
+}
+
+// setFirstTokens sets the columns of first tokens, which begin the values.
+func setFirstTokens(values []Number, times []flowcontrol.Bucket) {
+	values[firstCount] = Unknown
+	if len(times) > 0 {
+		values[firstCount] = Number(times[len(times)-1].Count)
+	}
+	values[firstMedian], values[firstP95] = quantile(times, 0.5), quantile(times, 0.95)
+}
+
+// gatewaysOf returns the gateways in front of a pool.
+func (r *Recorder) gatewaysOf(models []string) (all []*gateway) {
+	if g := r.gateways[""]; g != nil {
+		all = append(all, g)
+	}
+	for _, m := range models {
+		if g := r.gateways[m]; g != nil {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 // gatewayOf returns what gateways counted of a pool, and when the last of them was read.
 func (r *Recorder) gatewayOf(models []string) (at time.Time, all totals) {
-	add := func(model string) {
-		if g := r.gateways[model]; g != nil {
-			if g.at.After(at) {
-				at = g.at
-			}
-			all.firsts, all.lateFirsts = all.firsts+g.first.requests, all.lateFirsts+g.first.late
-			all.answers, all.lateAnswers = all.answers+g.each.requests, all.lateAnswers+g.each.late
+	for _, g := range r.gatewaysOf(models) {
+		if g.at.After(at) {
+			at = g.at
 		}
-	}
-	add("")
-	for _, m := range models {
-		add(m)
+		all.firsts, all.lateFirsts = all.firsts+g.first.requests, all.lateFirsts+g.first.late
+		all.answers, all.lateAnswers = all.answers+g.each.requests, all.lateAnswers+g.each.late
 	}
 	return at, all
+}
+
+// firstTokensOf returns the first tokens that gateways have counted of a pool; nil: none counts
+// them.
+func (r *Recorder) firstTokensOf(now time.Time, models []string) (all [][]flowcontrol.Bucket) {
+	for _, g := range r.gatewaysOf(models) {
+		if times, known := g.times.recent(now); known {
+			all = append(all, times)
+		}
+	}
+	return all
 }

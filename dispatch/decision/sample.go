@@ -29,7 +29,17 @@ const (
 	poolAllowance
 	poolJobs
 	poolGatewayAge
-	poolColumns
+	poolFirstSource // a flowcontrol.Source
+	poolFirstTokens // the first of the columns of first tokens
+	poolColumns     = poolFirstTokens + firstColumns
+)
+
+// Columns of first tokens in the last minute, of a pool and of a runner.
+const (
+	firstCount = iota
+	firstMedian
+	firstP95
+	firstColumns
 )
 
 // Columns of a runner.
@@ -40,12 +50,30 @@ const (
 	prompt
 	evicting
 	open
-	source
-	readingAge
+	// Those of metrics.
+	metricsAge
 	running
 	waiting
 	kvUsed
-	runnerColumns
+	kvTokens
+	promptRate
+	cachedRate
+	outputRate
+	answerRate
+	readTokenTime
+	preemptions
+	// Those of capabilities.
+	capabilitiesAge
+	queue
+	saidKVUsed
+	// Those of lines.
+	answered
+	shed
+	broken
+	streamedTokenTime
+	// The first of the columns of first tokens.
+	firstTokenColumns
+	runnerColumns = firstTokenColumns + firstColumns
 )
 
 // shape describes the values of samples. Consecutive samples share it.
@@ -99,8 +127,11 @@ func (s *sample) bytes() int {
 var sources = map[flowcontrol.Source]string{flowcontrol.Metrics: "metrics",
 	flowcontrol.Capabilities: "capabilities", flowcontrol.Gateway: "gateway"}
 
+// details says what of a Decision is wanted besides the fields that all have.
+type details struct{ terms, inputs bool }
+
 // decision returns the sample as a Decision.
-func (s *sample) decision(withTerms bool) Decision {
+func (s *sample) decision(with details) Decision {
 	d := Decision{
 		Time:   Time{s.at},
 		Reason: reasonName(s.reasons[0], "flowing"), Granted: reasonName(s.reasons[1], "none"),
@@ -117,21 +148,59 @@ func (s *sample) decision(withTerms bool) Decision {
 			LateFirstTokens: s.totals.lateFirsts, Answers: s.totals.answers,
 			LateAnswers: s.totals.lateAnswers}
 	}
+	s.addFirstTokens(&d)
 	for i, name := range s.shape.runners {
 		d.Runners[i] = s.runner(i, name)
+		if with.inputs {
+			d.Runners[i].Inputs = inputsOf(s.columns(i))
+		}
 	}
-	if withTerms {
+	if with.terms {
 		s.addTerms(&d)
 	}
 	return d
 }
 
+// addFirstTokens adds how long first tokens take, and may. Where the objective is a slowdown, it is
+// by the policy's estimate of the present one.
+func (s *sample) addFirstTokens(d *Decision) {
+	d.FirstObjective = positive(s.term("", flowcontrol.TermFirstObjective))
+	d.FirstAlone = Unknown
+	d.FirstTokens = firstTokensOf(s.values[poolFirstTokens:],
+		flowcontrol.Source(s.values[poolFirstSource]))
+	if d.FirstTokens == nil || !(d.Slowdown >= 1) {
+		return
+	}
+	d.FirstAlone = d.FirstTokens.P95 / d.Slowdown
+	if !d.FirstObjective.Known() && d.SlowdownAllowed.Known() {
+		d.FirstObjective = d.FirstAlone * d.SlowdownAllowed
+	}
+}
+
+// firstTokensOf returns the columns of first tokens, which begin the values; nil: there were none.
+func firstTokensOf(values []Number, of flowcontrol.Source) *FirstTokens {
+	if !(values[firstCount] > 0) {
+		return nil
+	}
+	return &FirstTokens{Source: sources[of], Requests: values[firstCount],
+		Median: values[firstMedian], P95: values[firstP95]}
+}
+
 // tokenTimeFor is how long a measured token time is shown.
 const tokenTimeFor = 30
 
-func (s *sample) runner(i int, name string) Runner {
+// metricsFor is for how many seconds a reading of metrics is preferred to one of capabilities,
+// which shows less.
+const metricsFor = 15
+
+// columns returns the columns of a runner.
+func (s *sample) columns(i int) []Number {
 	at := poolColumns + i*runnerColumns
-	v := s.values[at : at+runnerColumns]
+	return s.values[at : at+runnerColumns]
+}
+
+func (s *sample) runner(i int, name string) Runner {
+	v := s.columns(i)
 	r := Runner{
 		Name: name, InFlight: v[inFlight], Allowance: v[allowance],
 		Reason:   reasonName(s.reasons[2+i], "none"),
@@ -147,11 +216,39 @@ func (s *sample) runner(i int, name string) Runner {
 	if age := s.term(name, flowcontrol.TermLoadAge); !age.Known() {
 		r.Running, r.Waiting = Unknown, Unknown // zero, as nothing was ever read
 	}
-	if from := sources[flowcontrol.Source(v[source])]; from != "" {
-		r.Reading = &Reading{Source: from, Age: v[readingAge], Running: v[running],
-			Waiting: v[waiting], KVUsed: v[kvUsed]}
-	}
+	r.FirstTokens = firstTokensOf(v[firstTokenColumns:], flowcontrol.Metrics)
+	r.Reading = readingOf(v)
 	return r
+}
+
+// readingOf returns the last reading of a runner; nil: there is none.
+func readingOf(v []Number) *Reading {
+	switch {
+	case v[metricsAge].Known() && !(v[metricsAge]-v[capabilitiesAge] >= metricsFor):
+		return &Reading{Source: sources[flowcontrol.Metrics], Age: v[metricsAge],
+			Running: v[running], Waiting: v[waiting], KVUsed: v[kvUsed]}
+	case v[capabilitiesAge].Known():
+		return &Reading{Source: sources[flowcontrol.Capabilities], Age: v[capabilitiesAge],
+			Running: Unknown, Waiting: v[queue], KVUsed: v[saidKVUsed]}
+	}
+	return nil
+}
+
+// inputsOf returns what flow control was given about a runner.
+func inputsOf(v []Number) *Inputs {
+	in := &Inputs{Lines: Lines{Answered: v[answered], Shed: v[shed], Broken: v[broken],
+		TokenTime: v[streamedTokenTime]}}
+	if v[metricsAge].Known() {
+		in.Metrics = &Metrics{Age: v[metricsAge], Running: v[running], Waiting: v[waiting],
+			KVUsed: v[kvUsed], KVTokens: v[kvTokens], Prompt: v[promptRate],
+			Cached: v[cachedRate], Output: v[outputRate], Answers: v[answerRate],
+			TokenTime: v[readTokenTime], Preempted: v[preemptions]}
+	}
+	if v[capabilitiesAge].Known() {
+		in.Capabilities = &Capabilities{Age: v[capabilitiesAge], Waiting: v[queue],
+			KVUsed: v[saidKVUsed]}
+	}
+	return in
 }
 
 func (s *sample) addTerms(d *Decision) {

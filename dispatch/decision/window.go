@@ -27,8 +27,8 @@ func (w *window) add(s *sample) {
 
 // The windows of a pool.
 const (
-	recentSpan, recentBytes = 10 * time.Minute, 768 << 10
-	hourSpan, hourBytes     = time.Hour, 256 << 10
+	recentSpan, recentBytes = 10 * time.Minute, 640 << 10
+	hourSpan, hourBytes     = time.Hour, 384 << 10
 	hourStep                = 10 * time.Second
 )
 

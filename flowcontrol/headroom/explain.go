@@ -44,7 +44,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "times as long by KV cache", Value: c.kvLonger},
 		{Name: "token time added", Value: c.addedTime(), Unit: "ms"},
 		{Name: "prompt share", Value: c.promptShare},
-		{Name: "objective of first tokens", Value: milliseconds(c.firstObjective()), Unit: "ms"},
+		{Name: flowcontrol.TermFirstObjective, Value: c.knownFirstObjective(), Unit: "ms"},
 		{Name: flowcontrol.TermSlowdown, Value: slowdown},
 		{Name: flowcontrol.TermLateBudget, Value: c.budget.left()},
 		{Name: "lines by late requests", Value: c.lateLines.level.value},
@@ -101,6 +101,15 @@ func (c *Controller) knownObjective() float64 {
 		return 0
 	}
 	return c.objectiveTime()
+}
+
+// knownFirstObjective returns how long first tokens may take, in milliseconds; 0 with a relative
+// objective, which limits the slowdown alone.
+func (c *Controller) knownFirstObjective() float64 {
+	if c.slo.Relative() {
+		return 0
+	}
+	return milliseconds(c.firstObjective())
 }
 
 // predictedLines returns how many lines the cost model alone would let run.

@@ -45,6 +45,19 @@ func TestRelativeObjective(t *testing.T) {
 	}
 }
 
+// First tokens have an objective in milliseconds if one is configured, and else only a slowdown.
+func TestTheObjectiveOfFirstTokensIsExplained(t *testing.T) {
+	for ttft, want := range map[time.Duration]float64{0: 0, 3 * time.Second: 3000} {
+		cfg := config()
+		cfg.SLO.TTFT, cfg.SLO.TPOT = ttft, 0
+		s := newEngine(t, cfg)
+		s.step()
+		if got := s.term(t, flowcontrol.TermFirstObjective); got != want {
+			t.Errorf("with slo.ttft %v it is %v ms, want %v", ttft, got, want)
+		}
+	}
+}
+
 // An objective that does not fit the engine is warned of. If it is far too long, iterations take
 // at most four times as long as without batch lines.
 func TestImplausibleObjective(t *testing.T) {
