@@ -192,7 +192,7 @@ func (e *explainer) history(ctx context.Context, since time.Duration) error {
 	}
 	const rows = 60
 	q := client.DecisionQuery{Since: e.now().Add(-since), Step: max(time.Second, since/rows),
-		Limit: 1000, Terms: e.json}
+		Limit: 1000, Terms: e.json, Inputs: e.json}
 	for _, name := range names {
 		page, err := e.client.Decisions(ctx, name, q)
 		if err != nil {

@@ -49,13 +49,22 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 	}
 	row("protected", "%s", p.Protection)
 	row("users feel", "%s", usersFeel(d))
+	if text := firstTokens(d); text != "" {
+		row("", "%s", text)
+	}
 	if g := d.Gateway; g != nil && g.FirstTokens > 0 {
 		row("late", "%.2f %% of first tokens, %.2f %% of answers, of %s requests; read %s",
 			100*g.LateFirstTokens/g.FirstTokens, 100*g.LateAnswers/max(g.Answers, 1),
 			humanize.Thousands(int64(g.FirstTokens)), ago(g.Age))
 	}
 	row("read", "%s", whatWasRead(d))
+	if text := engineLoad(d); text != "" {
+		row("engines", "%s", text)
+	}
 	row("lines", "%d in flight, %d allowed", d.InFlight, d.Allowance)
+	if text := refusals(d); text != "" {
+		row("", "%s", text)
+	}
 	row("limited by", "%s", reasonText(d.Reason, list.Reasons))
 	for _, warning := range p.Warnings {
 		row("warning", "%s: %s", warning.Code, warning.Text)
@@ -121,12 +130,13 @@ func whatWasRead(d *client.Decision) string {
 func runnerTable(w io.Writer, d *client.Decision) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table,
-		"  RUNNER\tLINES\tALLOWED\tPER TOKEN\tINTERACTIVE\tPROMPT TOKENS\tREAD\tLIMITED BY")
+		"  RUNNER\tLINES\tALLOWED\tPER TOKEN\tFIRST TOKENS\tINTERACTIVE\tPROMPT TOKENS\tREAD\t"+
+			"LIMITED BY")
 	for i := range d.Runners {
 		r := &d.Runners[i]
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.InFlight, r.Allowance,
-			orUnknown(r.TokenTime, "%.1f ms"), interactive(r), prompts(r), readingText(r),
-			limit(r))
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.InFlight,
+			r.Allowance, orUnknown(r.TokenTime, "%.1f ms"), firstTokenTime(r.FirstTokens),
+			interactive(r), prompts(r), readingText(r), limit(r))
 	}
 	table.Flush()
 }
@@ -194,7 +204,8 @@ func historyTable(w io.Writer, pool string, decisions []client.Decision) {
 	fmt.Fprintf(w, "%s\n", pool)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table,
-		"  TIME\tLINES\tALLOWED\tPER TOKEN\tOBJECTIVE\tINTERACTIVE\tEVICTED\tLIMITED BY")
+		"  TIME\tLINES\tALLOWED\tPER TOKEN\tOBJECTIVE\tFIRST TOKENS\tINTERACTIVE\tEVICTED\t"+
+			"LIMITED BY")
 	evicted := 0.0
 	if len(decisions) > 0 {
 		evicted = decisions[0].Evicted
@@ -203,9 +214,10 @@ func historyTable(w io.Writer, pool string, decisions []client.Decision) {
 		d := &decisions[i]
 		seconds, fraction := math.Modf(d.Time)
 		at := time.Unix(int64(seconds), int64(fraction*1e9))
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%.0f\t%s\n", at.Format(time.TimeOnly),
-			d.InFlight, d.Allowance, tokenTimes(d), orUnknown(d.Objective, "%.1f ms"),
-			allInteractive(d), max(0, d.Evicted-evicted), d.Reason)
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%.0f\t%s\n",
+			at.Format(time.TimeOnly), d.InFlight, d.Allowance, tokenTimes(d),
+			orUnknown(d.Objective, "%.1f ms"), firstTokenTime(d.FirstTokens), allInteractive(d),
+			max(0, d.Evicted-evicted), d.Reason)
 		evicted = d.Evicted
 	}
 	if len(decisions) == 0 {

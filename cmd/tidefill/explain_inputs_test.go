@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/tidefill/tidefill/client"
+)
+
+// explained returns what explain prints of a pool with this decision.
+func explained(t *testing.T, decision string) string {
+	t.Helper()
+	p := client.Pool{Models: []string{"m"}}
+	if err := json.Unmarshal([]byte(decision), &p.Decision); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	explainPool(&text, &p, client.PoolList{})
+	historyTable(&text, "m", []client.Decision{p.Decision})
+	return text.String()
+}
+
+func TestExplainShowsWhatWasRead(t *testing.T) {
+	text := explained(t, `{"first_tokens":{"source":"metrics","requests":1200,"p95_ms":312},
+		"first_token_objective_ms":2000,"runners":[
+		{"name":"a","first_tokens":{"source":"metrics","requests":1200,"p95_ms":287},
+		"inputs":{"metrics":{"prompt_tokens_per_s":3000,"cached_tokens_per_s":1500,
+		"output_tokens_per_s":800,"preemptions_total":2},
+		"lines":{"answered_total":5000,"shed_total":3}}},
+		{"name":"b","inputs":{"metrics":{"prompt_tokens_per_s":1000},"lines":{"broken_total":1}}}]}`)
+	for _, want := range []string{"95 % of first tokens within 312 ms, objective 2000 ms; " +
+		"of 1,200 requests in the last minute, batch lines included",
+		"engines     4,000 prompt tokens/s, 38 % of them cached; 800 output tokens/s; " +
+			"2 preemptions so far", "3 shed, 1 without an answer, 5,000 answered",
+		"287 ms", "FIRST TOKENS"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "312 ms"); n != 2 {
+		t.Errorf("the time is printed %d times, want once in the table of decisions too", n)
+	}
+}
+
+// What nothing shows is not printed as zero.
+func TestExplainOmitsWhatIsUnknown(t *testing.T) {
+	text := explained(t, `{"first_tokens":null,"first_token_objective_ms":2000,"runners":[
+		{"name":"a","first_tokens":null,"inputs":{"lines":{"answered_total":7}}}]}`)
+	for _, absent := range []string{"% of first tokens", "engines", "tokens/s", "shed", "0 ms"} {
+		if strings.Contains(text, absent) {
+			t.Errorf("it has %q:\n%s", absent, text)
+		}
+	}
+}
