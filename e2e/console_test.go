@@ -17,7 +17,8 @@ func TestConsole(t *testing.T) {
 		"--speedup", "20", "--output-median", "40")
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{Admin: admin, Upstreams: []string{runner}, Set: with(
-		"flowcontrol.policy=headroom", "flowcontrol.slo.tpot=100ms")})
+		"flowcontrol.policy=headroom", "flowcontrol.slo.tpot=100ms",
+		"flowcontrol.slo.ttft=3s")})
 	batch := d.Client().Submit(t, NewLines("console", markup, 60).Content, "")
 
 	b := NewBrowser(t)
@@ -29,6 +30,35 @@ func TestConsole(t *testing.T) {
 	d.Client().AwaitEnd(t, batch.ID, time.Minute)
 	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, "completed", "60 of 60 (100 %)", "ended")
 	b.Await(t, time.Minute, ".runners tbody tr", strings.TrimPrefix(runner, "http://"), " ms")
+
+	// The emulator counts first tokens of the lines, so both latencies have a history, with their
+	// objectives, in the same kind of chart. Its legend says the values in words.
+	b.Await(t, time.Minute, ".chart.token figcaption", "mean of runners", "objective 100")
+	b.Await(t, time.Minute, ".chart.first figcaption", "95 % of requests within",
+		"objective 3000")
+	b.Await(t, time.Minute, ".runners tbody td[data-label='First tokens']", " ms")
+	b.Await(t, time.Minute, ".figures", "with batch lines", "objective 3000 ms")
+	for _, latency := range []string{"token", "first"} {
+		for _, path := range []string{"users", "objective"} {
+			expression := fmt.Sprintf("document.querySelector('.chart.%s path.%s')"+
+				".getAttribute('d').startsWith('M')", latency, path)
+			if got := b.Evaluate(t, expression); got != "true" {
+				t.Errorf("the chart %s has no path %s", latency, path)
+			}
+		}
+		label := b.Evaluate(t, fmt.Sprintf(
+			"document.querySelector('.chart.%s svg[role=img]').getAttribute('aria-label')",
+			latency))
+		if !strings.HasPrefix(label, "Time ") {
+			t.Errorf("the chart %s is labelled %q", latency, label)
+		}
+	}
+	if got := b.Evaluate(t, "[...document.querySelectorAll('.runners tbody tr')].every((row) => "+
+		"['Time per token', 'First tokens'].every((name) => row.querySelector("+
+		"`td[data-label='${name}'] path.users`).getAttribute('d').startsWith('M')))"); got !=
+		"true" {
+		t.Error("a runner lacks the history of a latency")
+	}
 
 	for what, expression := range map[string]string{
 		"the title":  "document.title",

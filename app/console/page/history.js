@@ -16,8 +16,8 @@ export class History {
 
   // query returns the parameters of the next request: all at first, then what is new.
   query() {
-    if (!this.last) return 'terms=false&limit=1000&step=5s';
-    return `terms=false&limit=1000&step=1s&since=${this.last.time.toFixed(3)}`;
+    if (!this.last) return 'terms=false&inputs=false&limit=1000&step=5s';
+    return `terms=false&inputs=false&limit=1000&step=1s&since=${this.last.time.toFixed(3)}`;
   }
 
   add(decisions) {

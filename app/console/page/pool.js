@@ -4,19 +4,9 @@ import { h, set, setText, Keyed } from './dom.js';
 import { Band, Chart, spanOf } from './chart.js';
 import { age, count, dash, milliseconds, percent, times } from './format.js';
 import { History } from './history.js';
+import { LatencyChart, firstToken, isOver, known, sum, tokenTime } from './latency.js';
 import { kind, meaning, remedy } from './reasons.js';
 import { RunnerView } from './runner.js';
-
-// values returns what is known of a list.
-const known = (list) => list.filter((n) => n !== null);
-const sum = (list) => (list.length ? list.reduce((a, b) => a + b, 0) : null);
-
-// tokenTime returns the mean, least and greatest token time of the runners.
-function tokenTime(decision) {
-  const all = known(decision.runners.map((r) => r.token_time_ms));
-  if (!all.length) return [null, null, null];
-  return [sum(all) / all.length, Math.min(...all), Math.max(...all)];
-}
 
 export class PoolView {
   constructor(pool) {
@@ -35,10 +25,7 @@ export class PoolView {
       this.figures[key] = { value, note };
       figures.append(h('div', {}, h('dt', {}, name), value, note));
     }
-    this.latency = new Chart('Time per token of interactive users, ms', [
-      { name: '', class: 'range', band: 1 }, { name: '', class: 'hidden' },
-      { name: 'mean of runners', class: 'users' }, { name: 'objective', class: 'objective' },
-      { name: 'without batch work', class: 'alone' }], (n) => (n === null ? dash : n > 0 && n < 10 ? n.toFixed(1) : n.toFixed(0)));
+    this.latencies = [tokenTime, firstToken].map((measure) => new LatencyChart(measure));
     this.lines = new Chart('Batch lines', [
       { name: 'allowed', class: 'allowance', stepped: true }, { name: 'in flight', class: 'flight', stepped: true }],
     (n) => (n === null ? dash : n < 3 && n % 1 ? n.toFixed(1) : n.toFixed(0)));
@@ -47,12 +34,12 @@ export class PoolView {
     this.runners = new Keyed(h('tbody'), (r) => new RunnerView(r));
     this.noRunner = h('p', { class: 'muted empty', hidden: '' }, 'No runner serves this pool now.');
     this.table = h('table', { class: 'runners' },
-      h('thead', {}, h('tr', {}, ...['Runner', 'Limited by', 'Time per token', 'Lines', 'Interactive', 'Prompt tokens', 'Last reading']
+      h('thead', {}, h('tr', {}, ...['Runner', 'Limited by', tokenTime.label, firstToken.label, 'Lines', 'Interactive', 'Prompt tokens', 'Last reading']
         .map((name) => h('th', {}, name)))), this.runners.parent);
     this.element = h('section', { class: 'card pool' },
       h('div', { class: 'head' }, this.title, this.policy, h('span', { class: 'spacer' }), this.reason),
       this.sentence, this.promise, this.warnings.parent, figures,
-      h('div', { class: 'charts' }, this.latency.element, this.lines.element),
+      h('div', { class: 'charts' }, ...this.latencies.map((chart) => chart.element), this.lines.element),
       h('div', { class: 'reasons' }, h('div', { class: 'caption' }, h('span', { class: 'title' }, 'Limited by'), this.shares), this.band.element),
       this.table, this.noRunner);
   }
@@ -81,12 +68,18 @@ export class PoolView {
     const waiting = sum(known(d.runners.map((r) => r.interactive_waiting)));
     put('users', running === null ? 'unknown' : `${count(running)} + ${count(waiting)}`,
       running === null ? 'no metrics show them' : 'running + waiting');
-    const [mean] = tokenTime(d);
+    const mean = tokenTime.pool(d);
     put('token', mean === null ? 'unknown' : milliseconds(mean), d.objective_ms === null ? 'no objective is known'
       : `objective ${milliseconds(d.objective_ms)}, alone ${milliseconds(d.alone_ms)}`);
-    set(this.figures.token.value, 'data-kind', mean !== null && d.objective_ms !== null && mean > d.objective_ms ? 'over' : null);
-    put('first', times(d.first_token_slowdown), d.first_token_slowdown === null ? 'not estimated'
-      : `as long as alone; ${times(d.first_token_slowdown_allowed)} allowed`);
+    const first = firstToken.pool(d), objective = firstToken.objective(d);
+    put('first', first === null ? 'unknown' : milliseconds(first), [
+      first === null ? 'none in the last minute' : d.first_tokens.source === 'gateway' ? 'or less: 95 %' : 'or less: 95 %, with batch lines',
+      objective === null ? '' : `objective ${milliseconds(objective)}`,
+      d.first_token_slowdown === null ? '' : `${times(d.first_token_slowdown)} alone, ${times(d.first_token_slowdown_allowed)} allowed`,
+    ].filter(Boolean).join('; '));
+    for (const [measure, value] of [[tokenTime, mean], [firstToken, first]]) {
+      set(this.figures[measure.key].value, 'data-kind', isOver(measure, value, d) ? 'over' : null);
+    }
     const g = d.gateway, requests = g ? g.first_tokens_total : 0;
     put('late', requests > 0 ? percent(g.late_first_tokens_total / requests) : 'unknown',
       g ? `first tokens of ${count(requests)}` : 'no gateway counts them');
@@ -96,11 +89,7 @@ export class PoolView {
   drawHistory(d) {
     const all = this.history.decisions, to = d.time;
     const from = to - spanOf(all[0]?.time ?? to, to);
-    const times = all.map((one) => [one, tokenTime(one)]);
-    this.latency.update([
-      times.map(([one, t]) => [one.time, t[1]]), times.map(([one, t]) => [one.time, t[2]]),
-      times.map(([one, t]) => [one.time, t[0]]), all.map((one) => [one.time, one.objective_ms]),
-      all.map((one) => [one.time, one.alone_ms])], from, to);
+    for (const chart of this.latencies) chart.update(all, from, to);
     this.lines.update([all.map((one) => [one.time, one.allowance]), all.map((one) => [one.time, one.in_flight])], from, to);
     const shares = this.band.update(all.map((one) => [one.time, one.reason]), from, to);
     this.shares.replaceChildren(...shares.slice(0, 6).map(([reason, share]) => h('span', { title: meaning(reason) },

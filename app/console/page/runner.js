@@ -3,12 +3,13 @@
 import { h, set, setText } from './dom.js';
 import { Band, Spark } from './chart.js';
 import { age, count, milliseconds } from './format.js';
+import { firstToken, isOver, tokenTime } from './latency.js';
 import { kind, meaning, remedy } from './reasons.js';
 
 export class RunnerView {
   constructor({ runner }) {
     this.reason = h('span', { class: 'reason' });
-    this.latency = new Spark([{ class: 'users' }, { class: 'objective' }]);
+    this.latencies = [tokenTime, firstToken].map((measure) => ({ measure, spark: new Spark([{ class: 'users' }, { class: 'objective' }]) }));
     this.lines = new Spark([{ class: 'allowance', stepped: true }, { class: 'flight', stepped: true }]);
     this.band = new Band('Limiting reason over time');
     this.cells = {};
@@ -19,7 +20,7 @@ export class RunnerView {
     this.element = h('tr', {},
       h('th', { scope: 'row' }, runner.name),
       h('td', { 'data-label': 'Limited by' }, h('div', { class: 'cell stacked' }, this.reason, this.band.element)),
-      cell('token', 'Time per token', this.latency.element), cell('lines', 'Lines', this.lines.element),
+      ...this.latencies.map(({ measure, spark }) => cell(measure.key, measure.label, spark.element)), cell('lines', 'Lines', this.lines.element),
       cell('users', 'Interactive'), cell('prompt', 'Prompt tokens'), cell('reading', 'Last reading'));
   }
 
@@ -28,17 +29,18 @@ export class RunnerView {
     setText(this.reason, runner.evicting ? reason + ', evicting' : reason);
     set(this.reason, 'data-kind', kind(reason));
     set(this.reason, 'title', [meaning(reason), remedy(reason)].filter(Boolean).join(' '));
-    setText(this.cells.token, milliseconds(runner.token_time_ms));
-    set(this.cells.token, 'data-kind', runner.token_time_ms !== null && decision.objective_ms !== null &&
-      runner.token_time_ms > decision.objective_ms ? 'over' : null);
+    for (const { measure, spark } of this.latencies) {
+      const value = measure.runner(runner), shown = this.cells[measure.key];
+      setText(shown, milliseconds(value));
+      set(shown, 'data-kind', isOver(measure, value, decision) ? 'over' : null);
+      spark.update([series.map(([d, r]) => [d.time, measure.runner(r)]), series.map(([d]) => [d.time, measure.objective(d)])], from, to);
+    }
     setText(this.cells.lines, `${count(runner.in_flight)} / ${count(runner.allowance)}`);
     setText(this.cells.users, runner.interactive_running === null ? 'unknown'
       : `${count(runner.interactive_running)} + ${count(runner.interactive_waiting)}`);
     setText(this.cells.prompt, count(runner.prompt_tokens) +
       (runner.prompt_tokens_allowed === null ? '' : ' / ' + count(runner.prompt_tokens_allowed)));
     setText(this.cells.reading, runner.reading ? `${runner.reading.source}, ${age(runner.reading.age_s)}` : 'never');
-    this.latency.update([series.map(([d, r]) => [d.time, r?.token_time_ms ?? null]),
-      series.map(([d]) => [d.time, d.objective_ms])], from, to);
     this.lines.update([series.map(([d, r]) => [d.time, r?.allowance ?? null]),
       series.map(([d, r]) => [d.time, r?.in_flight ?? null])], from, to);
     this.band.update(series.map(([d, r]) => [d.time, r?.reason]), from, to);
