@@ -101,6 +101,42 @@ func TestConsole(t *testing.T) {
 	b.Await(t, time.Minute, "#state", "live")
 }
 
+// Charts connect decisions however far apart the daemon keeps them, and leave a gap where it was
+// away.
+func TestConsoleChartsHaveGaps(t *testing.T) {
+	admin := freeAddress(t)
+	NewDaemon(t, Options{Admin: admin, Upstreams: []string{"http://" + freeAddress(t)}})
+	b := NewBrowser(t)
+	b.Open(t, "http://"+admin+"/console")
+	for times, want := range map[string]string{
+		"[0, 10, 20, 21, 22]":        "1",
+		"[0, 350, 700, 701, 702]":    "1",
+		"[0, 1, 2, 300, 301]":        "2",
+		"[0, 300, 301]":              "2",
+		"[0, 100, 200, 1200, 1300]":  "2",
+		"[0, 10, 20, 120, 121, 122]": "2",
+	} {
+		b.Evaluate(t, fmt.Sprintf("import('/console/chart.js').then(({ Spark }) => { "+
+			"const spark = new Spark([{ class: 'users' }]); "+
+			"spark.update([%s.map((time) => [time, 1])], 0, 2000); "+
+			"document.title = %q + (spark.paths[0].getAttribute('d').split('M').length - 1); })",
+			times, times+": "))
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			got := b.Evaluate(t, "document.title")
+			if got == times+": "+want {
+				break
+			}
+			if time.Now().After(deadline) || strings.HasPrefix(got, times) {
+				t.Errorf("%s: %q, want %s pieces", times, got, want)
+				break
+			}
+		}
+	}
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("the page reports %q", faults)
+	}
+}
+
 // The list of batches shows which of them will meet their deadlines, and when they will have ended.
 func TestConsoleShowsVerdicts(t *testing.T) {
 	admin := freeAddress(t)

@@ -4,8 +4,15 @@ import { h, s, set, setText } from './dom.js';
 import { clock } from './format.js';
 import { kind } from './reasons.js';
 
-// A longer silence between two points is a gap, in seconds.
+// A longer silence between two points is a gap, in seconds, unless decisions are that far apart there: the daemon keeps
+// fewer of a pool with many runners.
 const longestSilence = 45;
+
+// gapBefore reports whether nothing is known between a point and the one before.
+function gapBefore(series, i) {
+  const apart = (j) => (j > 0 && j < series.length ? series[j][0] - series[j - 1][0] : 0);
+  return apart(i) > longestSilence && apart(i) > 3 * Math.max(apart(i - 1), apart(i + 1));
+}
 
 // ticks are the seconds between labels, by the seconds that a chart shows.
 const ticks = new Map([[300, 60], [600, 120], [900, 180], [1800, 300], [3600, 900]]);
@@ -26,17 +33,17 @@ function niceTop(most) {
 
 function line(series, x, y, stepped) {
   let path = '', last = null;
-  for (const [time, value] of series) {
+  series.forEach(([time, value], i) => {
     if (value === null || value === undefined) {
       last = null;
-      continue;
+      return;
     }
     const at = `${x(time).toFixed(1)},${y(value).toFixed(1)}`;
-    if (!last || time - last[0] > longestSilence) path += 'M' + at;
-    else if (stepped) path += `L${x(time).toFixed(1)},${y(last[1]).toFixed(1)}L${at}`;
+    if (last === null || gapBefore(series, i)) path += 'M' + at;
+    else if (stepped) path += `L${x(time).toFixed(1)},${y(last).toFixed(1)}L${at}`;
     else path += 'L' + at;
-    last = [time, value];
-  }
+    last = value;
+  });
   return path;
 }
 
@@ -53,7 +60,7 @@ function band(low, high, x, y) {
   };
   low.forEach(([time, value], i) => {
     const above = high[i][1];
-    if (value === null || above === null || run.length && time - run.at(-1)[0] > longestSilence) close();
+    if (value === null || above === null || gapBefore(low, i)) close();
     if (value !== null && above !== null) run.push([time, value, above]);
   });
   close();
@@ -195,7 +202,8 @@ export class Band {
     const buckets = 120, counts = Array.from({ length: buckets }, () => new Map()), all = new Map();
     series.forEach(([time, reason], i) => {
       if (time < from || !reason) return;
-      const until = Math.min(series[i + 1]?.[0] ?? to, time + longestSilence, to);
+      const known = i + 1 < series.length && !gapBefore(series, i + 1) ? Infinity : time + longestSilence;
+      const until = Math.min(series[i + 1]?.[0] ?? to, known, to);
       all.set(reason, (all.get(reason) ?? 0) + until - time);
       const width = (to - from) / buckets;
       for (let b = Math.floor((time - from) / width); b < buckets && from + b * width < until; b++) {
