@@ -20,11 +20,15 @@ var noWatch = &Watch{First: func() {}, More: func(int, time.Duration) {}}
 
 // whole reads a stream as the client would.
 func whole(path, stream string, watch *Watch) (status int, body string, err error) {
+	return joined(path, strings.NewReader(stream), watch)
+}
+
+func joined(path string, stream io.Reader, watch *Watch) (status int, body string, err error) {
 	if watch == nil {
 		watch = noWatch
 	}
 	c := &Client{cfg: Config{MaxAnswer: 1 << 20}}
-	response := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(stream))}
+	response := &http.Response{StatusCode: 200, Body: io.NopCloser(stream)}
 	a := Answer{Status: response.StatusCode}
 	err = c.readStream(Request{Path: path, Watch: watch}, response, new(Scratch), &a)
 	return a.Status, string(a.Body), err
