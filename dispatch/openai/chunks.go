@@ -7,8 +7,10 @@ import (
 )
 
 // chatFields describes the members of a chat.completion.chunk, in the order of a chat.completion.
-// The result equals the same server's answer without streaming, with two exceptions: members that
-// would be null may be missing, and refusal and logprobs, which the API requires, are null.
+// The result equals the same server's answer without streaming, but for members that say nothing,
+// such as nulls, and those that the server does not stream. The tests have pairs of both forms in
+// testdata, and list all differences that they allow. refusal and logprobs, which the API requires,
+// are null where no chunk has them.
 var chatFields = []field{
 	{name: "id"},
 	{name: "object"},
@@ -73,6 +75,8 @@ type chunks struct {
 	joiner   *joiner
 	usage    batchfile.Usage // as last reported
 	hasUsage bool
+	usages   int   // events that reported one
+	ofAll    bool  // the last of them had no choices, so its usage counts all choices
 	counted  int64 // tokens that the usage of chunks has counted so far
 	ended    bool
 	chunk    parsedChunk // the last one
@@ -103,7 +107,12 @@ func (c *chunks) add(event []byte) (tokens int, err error) {
 		return 0, chunk.reported
 	case chunk.err != nil:
 		return 0, chunk.err
-	case !c.joiner.grew:
+	}
+	if chunk.hasUsage {
+		c.usages++
+		c.ofAll = !chunk.hasChoices
+	}
+	if !c.joiner.grew {
 		return 0, nil
 	}
 	if u := chunk.usage; u.OutputTokens > c.counted && len(c.choices().items) == 1 {
@@ -111,60 +120,6 @@ func (c *chunks) add(event []byte) (tokens int, err error) {
 		return tokens, nil
 	}
 	return 1, nil
-}
-
-// parsedChunk is an event of chunks while it is parsed. Whether it is an error, or no JSON, counts
-// for more than that its members can't be joined, so it is always parsed to its end.
-type parsedChunk struct {
-	chunks   *chunks
-	cursor   batchfile.Cursor
-	usage    batchfile.Usage // that this event reports
-	reported error           // that the server reports in it
-	err      error           // why it can't be joined
-}
-
-// member joins the member whose value is at the cursor.
-func (p *parsedChunk) member(event, key []byte) {
-	start := p.cursor
-	if p.err == nil {
-		if p.err = p.join(key); p.err != nil {
-			p.err = fmt.Errorf("%s: %w", key, p.err)
-			p.cursor = start
-		}
-	}
-	if p.err != nil {
-		p.cursor.Skip()
-	}
-	if p.reported != nil || p.cursor.Err() != nil {
-		return
-	}
-	switch value := p.cursor.From(start.At()); {
-	case string(key) == "error" && string(value) != "null":
-		p.reported = errorOf(event, value)
-	case string(key) == "object" && string(value) == `"error"`: // older vLLM
-		p.reported = errorOf(event, event)
-	}
-}
-
-func (p *parsedChunk) join(key []byte) error {
-	c, j := p.chunks, p.chunks.joiner
-	v, err := j.member(&j.root, key)
-	if err != nil || string(key) != "usage" {
-		if err == nil {
-			err = j.addValue(v, &p.cursor, 0)
-		}
-		return err
-	}
-	start, kind := p.cursor.At(), p.cursor.Kind()
-	usage, ok := p.cursor.Usage()
-	if p.cursor.Err() != nil {
-		return errNoEvent
-	}
-	piece := p.cursor.From(start)
-	if p.usage = usage; kind != 'n' && string(piece) != `""` {
-		c.usage, c.hasUsage = usage, ok
-	}
-	return j.addLeaf(v, piece)
 }
 
 func (c *chunks) choices() *value { return c.joiner.root.member([]byte("choices")) }
@@ -184,11 +139,16 @@ func (c *chunks) finish(dst []byte) (assembled, error) {
 			if err := message.settle(); err != nil {
 				return assembled{}, err
 			}
+			choice.moveUp(message, "hidden_states")
 		}
 	}
 	if !root.member([]byte("usage")).known {
 		return assembled{}, fmt.Errorf("%w: it reports no usage, though that was requested",
 			ErrNotAssembled)
+	}
+	if len(choices.items) > 1 && c.usages > 1 && !c.ofAll {
+		return assembled{}, fmt.Errorf("%w: the usage that it reports last may count one of %d "+
+			"choices", ErrNotAssembled, len(choices.items))
 	}
 	if object := root.member([]byte("object")); string(object.raw) == `"chat.completion.chunk"` {
 		object.raw = []byte(`"chat.completion"`)
@@ -198,32 +158,4 @@ func (c *chunks) finish(dst []byte) (assembled, error) {
 		answer.texts = len(choices.items)
 	}
 	return answer, nil
-}
-
-// settle sets an empty content to null if the message has something else: streams begin with an
-// empty content before the server knows.
-func (v *value) settle() error {
-	if v.members == nil {
-		*v = object(v.field) // no delta came: an empty message
-		v.opened = true
-	}
-	content := v.member([]byte("content"))
-	if calls := v.member([]byte("tool_calls")); calls.opened {
-		for i := range calls.items {
-			if calls.items[i].index != i {
-				return fmt.Errorf("%w: tool call %d is missing", ErrNotAssembled, i)
-			}
-		}
-	}
-	if len(content.raw) > 0 || !content.opened {
-		return nil
-	}
-	for _, other := range []string{"refusal", "reasoning_content", "reasoning", "tool_calls",
-		"function_call"} {
-		if m := v.member([]byte(other)); m.opened && (len(m.raw) > 0 || len(m.items) > 0 ||
-			len(m.members) > 0) {
-			content.opened, content.raw = false, []byte("null")
-		}
-	}
-	return nil
 }
