@@ -2,15 +2,20 @@ package openai
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// responses takes the answer of /v1/responses from its last event, which contains it.
+// responses takes the answer of /v1/responses from its last event, which contains it. Not every
+// server gives its last event all that it streamed before: vLLM's was empty, or had the last piece
+// of the text only, and some gateways leave out the output. So what was streamed is counted, and an
+// answer with less than that is none.
 type responses struct {
 	memory *streamMemory
 	answer assembled
+	seen   outputSize // the events so far
 }
 
 func (p *responses) add(event []byte) (tokens int, err error) {
@@ -31,16 +36,32 @@ func (p *responses) add(event []byte) (tokens int, err error) {
 	case e.kind == "response.completed" || e.kind == "response.incomplete" ||
 		e.kind == "response.failed":
 		return 0, p.end(e)
+	case e.kind == "response.output_item.done":
+		p.seen.items++
 	case strings.HasSuffix(e.kind, ".delta"):
+		if slices.Contains(textDeltas, e.kind) {
+			p.seen.characters += countCharacters(e.delta)
+		}
 		return 1, nil
 	}
 	return 0, nil
 }
 
+// textDeltas are the events whose delta is a part of a text of the output.
+var textDeltas = []string{"response.output_text.delta", "response.refusal.delta",
+	"response.reasoning_text.delta", "response.reasoning_summary_text.delta",
+	"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
+
 // end takes the answer from the last event.
 func (p *responses) end(e responseEvent) error {
 	if e.object == nil {
 		return fmt.Errorf("%w: its last event contains no response", ErrNotAssembled)
+	}
+	has := sizeOfOutput(e.object)
+	lacks := has.characters < p.seen.characters || has.items == 0 && p.seen.items > 0
+	if lacks && e.kind != "response.failed" { // a failure need not keep what came before it
+		return fmt.Errorf("%w: %d items with %d characters were streamed, its last event has %d "+
+			"with %d", ErrNotAssembled, p.seen.items, p.seen.characters, has.items, has.characters)
 	}
 	if err := p.memory.add(2 * int64(len(e.object))); err != nil { // it is copied once more
 		return err
@@ -58,6 +79,7 @@ type responseEvent struct {
 	object   []byte // the response, if it contains one
 	usage    batchfile.Usage
 	hasUsage bool
+	delta    []byte // a string, as it is written
 	reported []byte // the error, if it reports one
 }
 
@@ -68,6 +90,8 @@ func parseResponseEvent(event []byte) (e responseEvent, ok bool) {
 		switch string(o.Key()) {
 		case "type":
 			e.kind = strings.Trim(string(c.Skip()), `"`)
+		case "delta":
+			e.delta = c.Skip()
 		case "response":
 			if e.object = nil; c.Kind() == '{' {
 				e.usage, e.hasUsage = c.Answer()
