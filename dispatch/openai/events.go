@@ -16,6 +16,7 @@ type events struct {
 	// afterCR: a carriage return ended the last row; a line feed that follows belongs to it
 	afterCR bool
 	begun   bool
+	cut     bool // the stream ended before the blank row of the last event
 }
 
 func newEvents(from io.Reader, memory *streamMemory) *events {
@@ -31,6 +32,7 @@ func (e *events) next() ([]byte, error) {
 		row, err := e.row()
 		if err != nil && (err != io.EOF || len(row) == 0) {
 			if err == io.EOF && begun {
+				e.cut = true
 				return e.data, nil
 			}
 			return nil, err

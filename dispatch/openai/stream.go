@@ -150,6 +150,9 @@ func assemble(from io.Reader, memory *streamMemory, to assembly, watch *Watch) e
 			return err
 		}
 		tokens, err := to.add(event)
+		if in.cut && errors.Is(err, errNoEvent) {
+			return errIncomplete // the end of the event is missing; its form is not strange
+		}
 		if err != nil {
 			return err
 		}

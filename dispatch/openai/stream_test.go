@@ -146,6 +146,8 @@ func TestUnknownStreamsAreNotAssembled(t *testing.T) {
 			sse(finish, `{"error":{"message":"gone","code":"x"}}`), ErrBrokenOff},
 		"cut before the end": {"data: " + chatChunk(
 			`{"index":0,"delta":{"content":"a"}}`) + "\n\n", io.ErrUnexpectedEOF},
+		"cut within an event": {"data: " + finish + "\n\ndata: " + usageChunk[:99],
+			io.ErrUnexpectedEOF},
 		"cut before one choice's end": {
 			sse(finish, chatChunk(`{"index":1,"delta":{"content":"a"}}`)), io.ErrUnexpectedEOF},
 		"cut before the first choice": {sse(usageChunk), io.ErrUnexpectedEOF},
