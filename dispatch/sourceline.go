@@ -91,14 +91,19 @@ func (l *sourceLine) joining(pieces []batchfile.Piece) func() io.ReadCloser {
 
 // has reports whether the body has a member.
 func (l *sourceLine) has(member string) (found bool, err error) {
+	return l.hasAny(func(name string) bool { return name == member })
+}
+
+// hasAny reports whether the body has a member with a name that is among those.
+func (l *sourceLine) hasAny(among func(name string) bool) (found bool, err error) {
 	if l.object == nil {
-		_, err := batchfile.EditPieces(l.inBlob(), nil, nil, func(key string) {
-			found = found || key == member
+		_, err := batchfile.EditPieces(l.inBlob(), nil, nil, func(name string) {
+			found = found || among(name)
 		})
 		return found, err
 	}
 	for name := range batchfile.Members(l.Body(l.object)) {
-		found = found || name == member
+		found = found || among(name)
 	}
 	return found, nil
 }

@@ -64,13 +64,13 @@ const (
 )
 
 // forStream returns the edits with those that make the answer a stream. ok is false if the line
-// can't be streamed: its url has no streams, or its body has stream options of its own.
+// can't be streamed: its url has no streams, or its body has a member that hinders them.
 func (e edits) forStream(line *sourceLine) (_ edits, ok bool) {
 	parameters, ok := openai.StreamParameters(line.url())
-	if !ok || e.names("stream_options") {
+	if !ok || e.hinderStream() {
 		return e, false
 	}
-	if own, err := line.has("stream_options"); own || err != nil {
+	if hindered, err := line.hasAny(openai.HindersStream); hindered || err != nil {
 		return e, false
 	}
 	e.overrides = maps.Clone(e.overrides)
@@ -81,6 +81,18 @@ func (e edits) forStream(line *sourceLine) (_ edits, ok bool) {
 		e.overrides[name] = json.RawMessage(value)
 	}
 	return e, true
+}
+
+// hinderStream reports whether the edits add a member that hinders streams.
+func (e edits) hinderStream() bool {
+	for _, added := range []map[string]json.RawMessage{e.defaults, e.overrides} {
+		for member := range added {
+			if openai.HindersStream(member) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (e edits) names(member string) bool {

@@ -307,6 +307,27 @@ func TestBodiesWithStreamOptionsAreNotStreamed(t *testing.T) {
 	}
 }
 
+// A body that asks for what streams do not have gets the plain answer.
+func TestBodiesThatAskForMoreThanStreamsHaveAreNotStreamed(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, nil, "m")
+	_, stop := w.dispatcher("a", watch(), up.URL)
+	var lines, bodies []string
+	for i, member := range []string{"prompt_logprobs", "kv_transfer_params", "return_meta_info"} {
+		bodies = append(bodies, fmt.Sprintf(`{"model":"m","messages":[],"%s":1}`, member))
+		lines = append(lines, fmt.Sprintf(
+			`{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":%s}`, i,
+			bodies[i]))
+	}
+	w.awaitEnd(w.submit(lines, nil))
+	stop()
+	for _, body := range bodies {
+		if up.bodies[body] != 1 || len(up.bodies) != len(bodies) {
+			t.Errorf("the upstream saw %v, want %s", up.bodies, body)
+		}
+	}
+}
+
 func TestEvictedLinesCountNoAttempt(t *testing.T) {
 	w := newWorld(t)
 	var hanging atomic.Int64

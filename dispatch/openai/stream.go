@@ -48,6 +48,21 @@ func StreamParameters(path string) (parameters map[string]string, ok bool) {
 	return map[string]string{"stream": "true", "stream_options": `{"include_usage":true}`}, true
 }
 
+// HindersStream reports whether a line whose body has this member must not be streamed, since the
+// answer would lack something: it has stream options of its own, or asks for what servers answer
+// without streaming only.
+func HindersStream(member string) bool {
+	switch member {
+	case "stream_options": // the user's own
+	case "audio": // comes in pieces that can't be joined
+	case "prompt_logprobs", "kv_transfer_params": // vLLM refuses the first, leaves out the second
+	case "return_prompt_token_ids", "return_meta_info": // SGLang leaves them out
+	default:
+		return false
+	}
+	return true
+}
+
 const (
 	chatPath      = "/v1/chat/completions"
 	responsesPath = "/v1/responses"
