@@ -29,6 +29,10 @@ var chatFields = []field{
 				{name: "id"},
 				{name: "type"},
 				{name: "function", how: inner, of: functionFields},
+				{name: "custom", how: inner, of: []field{
+					{name: "name"},
+					{name: "input", how: text},
+				}},
 			}},
 			{name: "function_call", how: inner, of: functionFields},
 		}},

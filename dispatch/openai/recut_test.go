@@ -14,10 +14,10 @@ import (
 // the first one or in both.
 var (
 	cutTexts = []string{"content", "refusal", "reasoning", "reasoning_content", "arguments",
-		"text"}
+		"input", "text"}
 	cutLists = []string{"content", "refusal", "token_ids", "tokens", "token_logprobs",
 		"top_logprobs", "text_offset"}
-	cutObjects = []string{"delta", "function", "function_call", "logprobs"}
+	cutObjects = []string{"delta", "function", "function_call", "custom", "logprobs"}
 	cutIndexed = []string{"choices", "tool_calls"}
 	// inLast come with or after the last text.
 	inLast = []string{"finish_reason", "stop_reason", "matched_stop", "usage", "hidden_states",
