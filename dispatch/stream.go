@@ -67,10 +67,11 @@ const (
 // can't be streamed: its url has no streams, or its body has a member that hinders them.
 func (e edits) forStream(line *sourceLine) (_ edits, ok bool) {
 	parameters, ok := openai.StreamParameters(line.url())
-	if !ok || e.hinderStream() {
+	hinders := openai.HindersStream(line.url())
+	if !ok || e.haveAny(hinders) {
 		return e, false
 	}
-	if hindered, err := line.hasAny(openai.HindersStream); hindered || err != nil {
+	if hindered, err := line.hasAny(hinders); hindered || err != nil {
 		return e, false
 	}
 	e.overrides = maps.Clone(e.overrides)
@@ -83,11 +84,11 @@ func (e edits) forStream(line *sourceLine) (_ edits, ok bool) {
 	return e, true
 }
 
-// hinderStream reports whether the edits add a member that hinders streams.
-func (e edits) hinderStream() bool {
+// haveAny reports whether the edits add a member with a name that is among those.
+func (e edits) haveAny(among func(name string) bool) bool {
 	for _, added := range []map[string]json.RawMessage{e.defaults, e.overrides} {
-		for member := range added {
-			if openai.HindersStream(member) {
+		for name := range added {
+			if among(name) {
 				return true
 			}
 		}

@@ -313,7 +313,8 @@ func TestBodiesThatAskForMoreThanStreamsHaveAreNotStreamed(t *testing.T) {
 	up := serve(t, nil, "m")
 	_, stop := w.dispatcher("a", watch(), up.URL)
 	var lines, bodies []string
-	for i, member := range []string{"prompt_logprobs", "kv_transfer_params", "return_meta_info"} {
+	for i, member := range []string{"prompt_logprobs", "kv_transfer_params", "return_meta_info",
+		"logprobs"} {
 		bodies = append(bodies, fmt.Sprintf(`{"model":"m","messages":[],"%s":1}`, member))
 		lines = append(lines, fmt.Sprintf(
 			`{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":%s}`, i,

@@ -48,19 +48,25 @@ func StreamParameters(path string) (parameters map[string]string, ok bool) {
 	return map[string]string{"stream": "true", "stream_options": `{"include_usage":true}`}, true
 }
 
-// HindersStream reports whether a line whose body has this member must not be streamed, since the
-// answer would lack something: it has stream options of its own, or asks for what servers answer
-// without streaming only.
-func HindersStream(member string) bool {
-	switch member {
-	case "stream_options": // the user's own
-	case "audio": // comes in pieces that can't be joined
-	case "prompt_logprobs", "kv_transfer_params": // vLLM refuses the first, leaves out the second
-	case "return_prompt_token_ids", "return_meta_info": // SGLang leaves them out
-	default:
-		return false
+// HindersStream returns a function that reports whether a line of that endpoint must not be
+// streamed if its body has a member: the user has stream options already, or asks for what servers
+// answer only without streaming, or only then without faults.
+func HindersStream(path string) func(member string) bool {
+	return func(member string) bool {
+		switch member {
+		case "stream_options", // the user's own
+			"audio": // comes in pieces that can't be joined
+		case "prompt_logprobs", "kv_transfer_params": // vLLM refuses the first, lacks the second
+		case "return_prompt_token_ids", "return_meta_info": // SGLang leaves them out
+		case "logprobs":
+			// Versions of vLLM (issue 37737) and SGLang (28456) lose those of reasoning and tool
+			// calls. Of an event's tokens, SGLang has the top_logprobs of the first for all.
+			return path == chatPath
+		default:
+			return false
+		}
+		return true
 	}
-	return true
 }
 
 const (
