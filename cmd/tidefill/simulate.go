@@ -18,6 +18,7 @@ import (
 
 // simulation holds the flags of the command.
 type simulation struct {
+	mode       simulateMode
 	settings   settings
 	config     string // file
 	policies   []string
@@ -70,27 +71,28 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
   tidefill simulate --compare recording.jsonl --profile ours.yaml
   tidefill simulate --decisions decisions.jsonl --config tidefill.yaml --set autoscale.deadline.guard=5m`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			s.mode = simulateModeOf(cmd.Flags())
+			if err := checkSimulateFlags(cmd, s.mode); err != nil {
+				return err
+			}
 			switch {
-			case s.random.count != 0:
+			case s.mode&ofPools != 0:
 				return cobra.NoArgs(cmd, args)
-			case s.decisions != "" && (len(args) > 0 || len(s.policies) > 0 ||
-				len(s.recordings) > 0):
+			case s.mode == decideAgain && len(args) > 0:
 				return usageErrorf("--decisions takes no scenario, and no --policy or --compare; " +
 					"set what differs with --set autoscale.")
-			case s.decisions != "":
-				return nil
-			case len(s.recordings) > 0:
+			case s.mode&(decideAgain|compareRecording) != 0:
 				return nil
 			}
 			return cobra.MinimumNArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case s.random.count != 0:
+			case s.mode&ofPools != 0:
 				return s.runRandom(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-			case s.decisions != "":
+			case s.mode == decideAgain:
 				return s.decideAgain(cmd.OutOrStdout())
-			case len(s.recordings) > 0:
+			case s.mode == compareRecording:
 				return s.compareRecording(cmd.Context(), args, cmd.OutOrStdout(),
 					cmd.ErrOrStderr())
 			}
@@ -150,7 +152,7 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 	if err != nil {
 		return err
 	}
-	if s.explain != "" {
+	if s.mode == explainScenarios {
 		moment, err := s.explainMoment()
 		if err != nil {
 			return err
@@ -276,6 +278,9 @@ func (s *simulation) compareRecording(
 	cfg, err := s.configuration()
 	if err != nil {
 		return err
+	}
+	if len(s.policies) > 1 {
+		return usageErrorf("--compare takes one --policy; there are %d", len(s.policies))
 	}
 	c := experiment.RecordingComparison{Files: s.recordings, Profile: s.profile,
 		Configuration: cfg, Seed: s.seed, Log: stderr}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/simulator/experiment"
 	"github.com/tidefill/tidefill/simulator/experiment/randompools"
 	"github.com/tidefill/tidefill/simulator/random"
 	"github.com/tidefill/tidefill/simulator/scenario"
@@ -80,7 +81,7 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 			r.horizon)
 	case r.count < 1 || r.count > 10_000:
 		return nil, usageErrorf("--random is %d, want 1 to 10000", r.count)
-	case r.minimize < 0:
+	case s.mode == minimizePool && r.minimize < 1:
 		return nil, usageErrorf("--minimize is %d; numbers begin at 1", r.minimize)
 	case r.oracles < 0 || s.oracleRuns < 1:
 		return nil, usageErrorf("--oracle-sample is %d and --oracle-runs %d, want at least 0 and 1",
@@ -89,16 +90,12 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 		return nil, usageErrorf("--jobs is %d, want at least 1", r.workers)
 	case len(s.policies) > 1:
 		return nil, usageErrorf("--random takes one --policy; there are %d", len(s.policies))
-	case s.baselines || s.oracles || s.events || s.trace != "" || s.seeds != 1:
-		return nil, usageErrorf(
-			"--random goes without --baselines, --oracles, --events, --trace and --seeds; " +
-				"--oracle-sample compares with oracle G")
 	}
 	family, err := random.LookupFamily(r.family)
 	if err != nil {
 		return nil, usageErrorf("--family: %w", err)
 	}
-	traces, err := randompools.OpenTraces(cmp.Or(r.traces, os.Getenv(tracesVariable)))
+	traces, err := randompools.OpenTraces(r.tracesDir())
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +115,19 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 			study.Numbers = append(study.Numbers, number+1)
 		}
 	}
-	for _, number := range study.Numbers {
+	for i, number := range r.only {
 		if number < 1 {
 			return nil, usageErrorf("--only has %d; numbers begin at 1", number)
+		}
+		if slices.Contains(r.only[:i], number) {
+			return nil, usageErrorf("--only has %d twice; give each number once", number)
 		}
 	}
 	return study, nil
 }
+
+// tracesDir returns the directory of traces; empty: none.
+func (r *randomPools) tracesDir() string { return cmp.Or(r.traces, os.Getenv(tracesVariable)) }
 
 // repeat returns the command that runs one pool; its number follows.
 func (s *simulation) repeat() string {
@@ -134,11 +137,11 @@ func (s *simulation) repeat() string {
 		command += " --family " + r.family
 	}
 	if r.horizon != defaultHorizon {
-		command += " --horizon " + r.horizon
+		command += " --horizon " + experiment.ShellWord(r.horizon)
 	}
 	command += s.policyFlags()
-	if r.traces != "" {
-		command += " --traces " + r.traces
+	if dir := r.tracesDir(); dir != "" {
+		command += " --traces " + experiment.ShellWord(dir)
 	}
 	return command + " --only"
 }
@@ -147,13 +150,13 @@ func (s *simulation) repeat() string {
 func (s *simulation) policyFlags() string {
 	var flags strings.Builder
 	for _, p := range s.policies {
-		fmt.Fprintf(&flags, " --policy %s", p)
+		fmt.Fprintf(&flags, " --policy %s", experiment.ShellWord(p))
 	}
 	if s.config != "" {
-		fmt.Fprintf(&flags, " --config %s", s.config)
+		fmt.Fprintf(&flags, " --config %s", experiment.ShellWord(s.config))
 	}
 	for _, set := range s.settings.given {
-		fmt.Fprintf(&flags, " --set '%s'", set)
+		fmt.Fprintf(&flags, " --set %s", experiment.ShellQuoted(set))
 	}
 	return flags.String()
 }
@@ -167,12 +170,12 @@ func (s *simulation) runRandom(ctx context.Context, out, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	switch {
-	case s.random.write != "":
+	switch s.mode {
+	case writePools:
 		return study.WriteScenarios(ctx, s.random.write)
-	case s.random.minimize != 0:
+	case minimizePool:
 		return study.Minimize(ctx, s.random.minimize, out)
-	case s.explain != "":
+	case explainPools:
 		moment, err := s.explainMoment()
 		if err != nil {
 			return err

@@ -52,3 +52,29 @@ func TestWrittenRandomPoolSaysHowToRunIt(t *testing.T) {
 		t.Errorf("%s begins otherwise than %q:\n%s", file, want, content)
 	}
 }
+
+// Traces from the environment change the pools, so the command must name them.
+func TestTheCommandThatRepeatsAPoolIsComplete(t *testing.T) {
+	t.Setenv(tracesVariable, "/my traces")
+	s := simulation{seed: 3, config: "it's.yaml", policies: []string{"aimd,x=$y"},
+		random: randomPools{horizon: defaultHorizon, family: "any"}}
+	const want = `tidefill simulate --random 1 --seed 3 --policy 'aimd,x=$y' ` +
+		`--config 'it'\''s.yaml' --traces '/my traces' --only`
+	if got := s.repeat(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestRandomPoolsMistakes(t *testing.T) {
+	for given, want := range map[string]string{
+		"--only 1,2,1":  "--only has 1 twice",
+		"--only 0":      "--only has 0",
+		"--explain 40m": "the run ends before, at 30m00s",
+	} {
+		got := must(t, exitUsage, append([]string{"simulate", "--random", "2", "--policy",
+			"fixed,per_runner=8"}, strings.Fields(given)...)...)
+		if !strings.Contains(got.errors, want) || got.out != "" {
+			t.Errorf("%s: want %q, got %s%s", given, want, got.errors, got.out)
+		}
+	}
+}

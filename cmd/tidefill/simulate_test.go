@@ -252,6 +252,10 @@ func TestSimulateExplains(t *testing.T) {
 		"noon").errors; !strings.Contains(got, "such as 20m or 90s") {
 		t.Errorf("no time: %s", got)
 	}
+	late := must(t, exitUsage, "simulate", smallScenario(t, "", backlog), "--explain", "40m")
+	if !strings.Contains(late.errors, "small around 40m00s: the run ends before, at 4m00s") {
+		t.Errorf("after the run: %s%s", late.errors, late.out)
+	}
 }
 
 // A fitted profile has confidence intervals, and the report has the results at their bounds.

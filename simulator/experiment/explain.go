@@ -7,12 +7,19 @@ import (
 	"io"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/simulator"
 )
 
 // Explain runs the first candidate with the first seed and writes, for each scenario, why it
 // decided as it did around a time from the beginning.
 func (c *Comparison) Explain(ctx context.Context, moment time.Duration, out io.Writer) error {
+	for _, s := range c.Scenarios {
+		err := CheckMoment(s.Scenario.Name, moment, s.Scenario.Horizon)
+		if err != nil {
+			return err
+		}
+	}
 	explanations := map[string]*bytes.Buffer{} // by scenario file
 	for _, s := range c.Scenarios {
 		explanations[s.File] = &bytes.Buffer{}
@@ -32,6 +39,15 @@ func (c *Comparison) Explain(ctx context.Context, moment time.Duration, out io.W
 		if _, err := fmt.Fprintf(out, "%s\n%s", s.Scenario.Name, text); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// CheckMoment refuses to explain a time at which a run is over.
+func CheckMoment(name string, moment, horizon time.Duration) error {
+	if moment >= horizon {
+		return requestErrorf("explain %s around %s: the run ends before, at %s; "+
+			"give an earlier time", name, humanize.Duration(moment), humanize.Duration(horizon))
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ func (s *Scenario) writeReplay(dir string, seed uint64, b oracle.Bound) error {
 	name := filepath.Join(dir, s.runName(seed)+"-"+strings.ToLower(b.Name)+".yaml")
 	head := fmt.Sprintf("# Oracle %s of %s, seed %d: %.0f useful tokens at %.3f points of loss "+
 		"(%s).\n# tidefill simulate %s --seed %d --config %s\n",
-		b.Name, s.Scenario.Name, seed, b.Useful, b.Loss, b.Note, s.File, seed, name)
+		b.Name, s.Scenario.Name, seed, b.Useful, b.Loss, b.Note, ShellWord(s.File), seed,
+		ShellWord(name))
 	return errors.Join(os.MkdirAll(dir, 0o777),
 		os.WriteFile(name, append([]byte(head), text...), 0o666))
 }

@@ -32,13 +32,18 @@ func (s *Study) writeScenario(file string, pool random.Pool) error {
 	if err != nil {
 		return err
 	}
-	head := fmt.Sprintf("# tidefill simulate %s --seed %d%s\n", file, pool.Seed, s.Flags)
+	head := fmt.Sprintf("# tidefill simulate %s --seed %d%s\n", experiment.ShellWord(file),
+		pool.Seed, s.Flags)
 	return os.WriteFile(file, append([]byte(head), text...), 0o666)
 }
 
 // Explain runs the policy on the pools and writes why it decided as it did around a time from the
 // beginning.
 func (s *Study) Explain(ctx context.Context, moment time.Duration, out io.Writer) error {
+	err := experiment.CheckMoment("pools", moment, s.Source.Horizon)
+	if err != nil {
+		return err
+	}
 	if err := s.open(); err != nil {
 		return err
 	}
