@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -193,7 +194,7 @@ func (s *simulation) runRandom(ctx context.Context, out, stderr io.Writer) error
 	fmt.Fprintf(stderr, "%d pools in %s\n", len(study.Numbers),
 		time.Since(began).Round(time.Second/10))
 	if s.json {
-		return printJSON(out, report)
+		return errors.Join(printJSON(out, report), report.Err())
 	}
-	return report.Text(out)
+	return errors.Join(report.Text(out), report.Err())
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,5 +77,34 @@ func TestRandomPoolsMistakes(t *testing.T) {
 		if !strings.Contains(got.errors, want) || got.out != "" {
 			t.Errorf("%s: want %q, got %s%s", given, want, got.errors, got.out)
 		}
+	}
+}
+
+func TestAPoolThatFailsGivesAReportAndAnErrorStatus(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"simulate", "--random", "2", "--horizon", "6m", "--family", "idle", "--seed",
+		"2", "--policy", "fixed,per_runner=8", "--no-reference", "--out", dir}
+	must(t, exitOK, args...)
+	kept := filepath.Join(dir, "pools.jsonl")
+	content, err := os.ReadFile(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := true
+	broken := regexp.MustCompile(`"Replicas":[0-9]+`).ReplaceAllFunc(content,
+		func(replicas []byte) []byte {
+			if !first {
+				return replicas
+			}
+			first = false
+			return []byte(`"Replicas":-1`)
+		})
+	if err := os.WriteFile(kept, broken, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := must(t, exitError, args...)
+	if !strings.Contains(got.out, "on 1 random pools") || !strings.Contains(got.out,
+		"pool.replicas is -1") || !strings.Contains(got.errors, "1 of 2 pools failed") {
+		t.Errorf("%s%s", got.out, got.errors)
 	}
 }

@@ -2,7 +2,6 @@ package randompools
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -82,14 +81,14 @@ func (s *Study) simplify(
 // loss is not that of one or two.
 const leastRequests = 200
 
-// unsafe runs the policy. A pool with too few requests, or one that misses its objectives without
-// batch work, is not unsafe.
+// unsafe runs the policy. A pool with too few requests, or none, or one that misses its objectives
+// without batch work, is not unsafe.
 func (s *Study) unsafe(ctx context.Context, pool random.Pool) (loss float64, unsafe bool,
 	err error) {
 	setup := pool.Setup()
 	setup.Policy = s.Candidate.Policy
 	r, err := simulator.Run(setup, until(ctx))
-	if unfit := (*simulator.UnfitError)(nil); errors.As(err, &unfit) {
+	if unfit(err) {
 		return 0, false, nil
 	}
 	enough := r.NoBatch.Requests >= leastRequests

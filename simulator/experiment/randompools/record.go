@@ -50,8 +50,8 @@ type Reference struct {
 	Harvest int64   `json:"harvest_tokens"`
 	Loss    float64 `json:"loss_points"`
 	Runs    int     `json:"runs"` // of the search
-	// Rerun is the same setting in a run with other random numbers. Nil: there is no setting, or
-	// the pool misses its objectives in that run without batch work.
+	// Rerun is the same setting in a run with other random numbers. Nil: there is no setting, or in
+	// that run the pool misses its objectives without batch work, or nobody comes.
 	Rerun *Rerun `json:"rerun,omitempty"`
 }
 

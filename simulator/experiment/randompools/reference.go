@@ -2,7 +2,6 @@ package randompools
 
 import (
 	"context"
-	"errors"
 
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/experiment"
@@ -58,7 +57,7 @@ func (s *Study) rerun(ctx context.Context, pool random.Pool, r Reference) (*Reru
 	setup.Seed += rerunSeeds
 	setup.Policy = setting.Policy(base)
 	noBatch, err := simulator.RunNoBatch(setup, until(ctx))
-	if unfit := (*simulator.UnfitError)(nil); errors.As(err, &unfit) {
+	if unfit(err) {
 		return nil, nil
 	}
 	if err != nil {

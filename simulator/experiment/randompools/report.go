@@ -2,6 +2,7 @@ package randompools
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/tidefill/tidefill/simulator"
@@ -19,6 +20,17 @@ type Report struct {
 	All           Summary  `json:"all"`
 	Groups        []Group  `json:"groups"`
 	Records       []Record `json:"records"` // by number
+	// Failures are the pools that are in no figure, because they could not be drawn or run.
+	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Err returns an error if some pools have no result.
+func (r *Report) Err() error {
+	if len(r.Failures) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d pools failed; the report lists them and is of the others",
+		len(r.Failures), len(r.Failures)+len(r.Records))
 }
 
 // Group is the pools with the same value of a dimension.

@@ -2,7 +2,10 @@ package randompools
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -43,23 +46,28 @@ type Study struct {
 // storedPool is a pool without the traffic that it replays.
 type storedPool struct{ random.Pool }
 
-// Run returns the report of all pools.
+// Run returns the report of all pools. One that cannot be drawn or run is among its failures.
 func (s *Study) Run(ctx context.Context) (*Report, error) {
 	if err := s.open(); err != nil {
 		return nil, err
 	}
 	report := &Report{Policy: s.Candidate.Name, Family: s.Source.Family.Name, Seed: s.Source.Seed,
-		Hours: s.Source.Horizon.Hours(), Command: s.Command, WithReference: !s.NoReference,
-		Records: make([]Record, len(s.Numbers))}
+		Hours: s.Source.Horizon.Hours(), Command: s.Command, WithReference: !s.NoReference}
+	records := make([]Record, len(s.Numbers))
 	s.progress = newProgress(s.Log, len(s.Numbers))
 	defer s.progress.stop()
-	if err := s.each(ctx, func(ctx context.Context, i int, pool random.Pool) (err error) {
-		report.Records[i], err = s.judge(ctx, pool, i < s.Oracles)
-		s.progress.finished()
+	failures, err := s.each(ctx, func(ctx context.Context, i int, pool random.Pool) error {
+		record, err := s.judge(ctx, pool, i < s.Oracles)
+		if err == nil {
+			records[i] = record
+		}
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
+	report.Failures = failures
+	report.Records = slices.DeleteFunc(records, func(r Record) bool { return r.Number == 0 })
 	report.summarize()
 	return report, nil
 }
@@ -92,10 +100,13 @@ func (s *Study) open() (err error) {
 	return err
 }
 
-// each draws the pools in parallel and calls do with each and its index.
+// each draws the pools in parallel and calls do with each and its index. It goes on after a pool
+// that fails, and returns such pools. What concerns all of them ends it: a file that cannot be read
+// or written, and the end of the context.
 func (s *Study) each(
 	ctx context.Context, do func(ctx context.Context, i int, pool random.Pool) error,
-) error {
+) ([]Failure, error) {
+	errs := make([]error, len(s.Numbers))
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, s.Workers))
 	for i, number := range s.Numbers {
@@ -103,27 +114,40 @@ func (s *Study) each(
 			break
 		}
 		group.Go(func() error {
+			defer s.progress.finished()
 			pool, err := s.draw(number)
-			if err != nil {
+			if err == nil {
+				err = do(within, i, pool)
+			}
+			if file := (*fs.PathError)(nil); within.Err() != nil || errors.As(err, &file) {
 				return err
 			}
-			return do(within, i, pool)
+			errs[i] = err
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return failuresOf(s.Numbers, errs), nil
 }
 
-func (s *Study) draw(number int) (random.Pool, error) {
-	s.progress.at(number, "draw")
+// poolKey returns the key of all that a pool depends on.
+func (s *Study) poolKey(number int) (string, error) {
 	var traces []string
 	for _, t := range s.Source.Traces {
 		traces = append(traces, t.File)
 	}
-	key, err := results.Key(random.Version, s.code, s.Source.Seed, s.Source.Family.Name,
+	return results.Key(random.Version, s.code, s.Source.Seed, s.Source.Family.Name,
 		s.Source.Horizon, traces, number)
+}
+
+func (s *Study) draw(number int) (random.Pool, error) {
+	s.progress.at(number, "draw")
+	key, err := s.poolKey(number)
 	if err != nil {
 		return random.Pool{}, err
 	}

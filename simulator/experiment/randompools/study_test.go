@@ -2,6 +2,9 @@ package randompools
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/experiment"
 	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/random"
+	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
 // study returns a study of some short pools with the policy fixed.
@@ -187,6 +191,72 @@ func TestMinimizingShrinks(t *testing.T) {
 	if loss := result.Scenarios[0].Policies[0].Runs[0].Loss; loss <= 1 || pool.RouterView != 0 ||
 		len(scenarios[0].Scenario.Jobs) != 1 {
 		t.Errorf("minimized, it loses %v points:\n%s", loss, out.String())
+	}
+}
+
+// In a simpler scenario nobody may come. It is left out, and what was found so far is kept.
+func TestMinimizingPassesOverRunsWithoutRequests(t *testing.T) {
+	s := study(t, "", "fixed,per_runner=256")
+	pool := s.Source.Sketch(1)
+	pool.Scenario.Horizon = 15 * time.Minute
+	pool.Scenario.Interactive = scenario.Default().Interactive
+	pool.Scenario.Interactive.Generator = "conversation"
+	pool.Scenario.Interactive.Rate = 0.0001
+	pool.Scenario.Interactive.Surges = []scenario.Surge{
+		{At: 8 * time.Minute, For: 6 * time.Minute, Factor: 10_000}}
+	if _, _, _, err := s.simplify(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+}
+
+// A pool that fails is reported, and the others are judged. Files that cannot be written end all.
+func TestAStudyGoesOnAfterAPoolThatFails(t *testing.T) {
+	dir := t.TempDir()
+	s := study(t, dir, "fixed,per_runner=4", 9, 6)
+	if err := s.open(); err != nil {
+		t.Fatal(err)
+	}
+	broken, err := s.draw(9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.Scenario.Pool.Replicas = -1
+	key, err := s.poolKey(9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.pools.Put(key, storedPool{broken}); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, s)
+	if len(r.Records) != 1 || r.Records[0].Number != 6 || r.All.Pools != 1 ||
+		len(r.Failures) != 1 || r.Failures[0].Number != 9 {
+		t.Fatalf("judged %+v, failures %+v; want pools 6 and 9", r.Records, r.Failures)
+	}
+	var text strings.Builder
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Failed, and in no figure above\n  pool 9: ", "pool.replicas is -1",
+		"\n  repeat 9\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, text.String())
+		}
+	}
+	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "1 of 2 pools failed") {
+		t.Errorf("the error of the report is %v", err)
+	}
+	explained := &bytes.Buffer{}
+	err = s.Explain(t.Context(), time.Minute, explained)
+	if err == nil || !strings.Contains(err.Error(), "pool 9: ") ||
+		!strings.Contains(explained.String(), "random-idle-2-6: ") {
+		t.Errorf("explained with %v:\n%s", err, explained)
+	}
+	_, err = s.each(t.Context(), func(context.Context, int, random.Pool) error {
+		return &fs.PathError{Op: "write", Path: "results.jsonl", Err: errors.New("disk full")}
+	})
+	if err == nil {
+		t.Error("results cannot be written, and the study goes on")
 	}
 }
 

@@ -47,6 +47,7 @@ func (r *Report) Text(out io.Writer) error {
 		b.WriteString("\nSmallest harvests relative to the best static setting\n")
 		r.writeRecords(&b, r.worstByHarvest())
 	}
+	r.writeFailures(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
 }
@@ -100,6 +101,19 @@ func (r *Report) writeRecords(b *strings.Builder, records []Record) {
 	table.Flush()
 	for _, record := range records {
 		fmt.Fprintf(b, "  %s %d\n", r.Command, record.Number)
+	}
+}
+
+func (r *Report) writeFailures(b *strings.Builder) {
+	if len(r.Failures) == 0 {
+		return
+	}
+	b.WriteString("\nFailed, and in no figure above\n")
+	for _, f := range r.Failures {
+		fmt.Fprintf(b, "  pool %d: %s\n", f.Number, f.Error)
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(b, "  %s %d\n", r.Command, f.Number)
 	}
 }
 

@@ -3,6 +3,7 @@ package randompools
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,9 +23,10 @@ func (s *Study) WriteScenarios(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	return s.each(ctx, func(_ context.Context, _ int, pool random.Pool) error {
+	failures, err := s.each(ctx, func(_ context.Context, _ int, pool random.Pool) error {
 		return s.writeScenario(filepath.Join(dir, pool.Scenario.Name+".yaml"), pool)
 	})
+	return errors.Join(err, asError(failures))
 }
 
 func (s *Study) writeScenario(file string, pool random.Pool) error {
@@ -40,22 +42,22 @@ func (s *Study) writeScenario(file string, pool random.Pool) error {
 // Explain runs the policy on the pools and writes why it decided as it did around a time from the
 // beginning.
 func (s *Study) Explain(ctx context.Context, moment time.Duration, out io.Writer) error {
-	err := experiment.CheckMoment("pools", moment, s.Source.Horizon)
-	if err != nil {
+	if err := experiment.CheckMoment("pools", moment, s.Source.Horizon); err != nil {
 		return err
 	}
 	if err := s.open(); err != nil {
 		return err
 	}
 	texts := make([]bytes.Buffer, len(s.Numbers))
-	if err := s.each(ctx, func(ctx context.Context, i int, pool random.Pool) error {
+	failures, err := s.each(ctx, func(ctx context.Context, i int, pool random.Pool) error {
 		setup := pool.Setup()
 		setup.Policy = s.Candidate.Policy
 		setup.Outputs = simulator.Outputs{Explain: &texts[i], Moment: moment}
 		fmt.Fprintf(&texts[i], "%s: %s\n", pool.Scenario.Name, pool.Scenario.About)
 		_, err := simulator.RunBatch(setup, until(ctx))
 		return err
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	for i := range texts {
@@ -63,5 +65,5 @@ func (s *Study) Explain(ctx context.Context, moment time.Duration, out io.Writer
 			return err
 		}
 	}
-	return nil
+	return asError(failures)
 }
