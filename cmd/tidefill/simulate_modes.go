@@ -57,6 +57,7 @@ var simulateFlags = map[string]simulateMode{
 	"family":        ofPools,
 	"horizon":       ofPools,
 	"traces":        ofPools,
+	"metrics":       ofPools,
 	"only":          ofPools &^ minimizePool,
 	"jobs":          ofPools &^ minimizePool,
 	"no-reference":  judgePools,

@@ -29,6 +29,7 @@ type randomPools struct {
 	only        []int
 	horizon     string // as for config.ParseDuration
 	traces      string // directory
+	metrics     string // off, or a time as for config.ParseDuration; empty: as drawn
 	noReference bool
 	oracles     int // how many pools
 	workers     int
@@ -58,6 +59,9 @@ func (r *randomPools) registerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.traces, "traces", "",
 		"with --random: replay the traces azure* and mooncake* in this `DIR` in some pools "+
 			"(default: $"+tracesVariable+", or none)")
+	flags.StringVar(&r.metrics, "metrics", "",
+		"with --random: read engines' metrics in all pools with this `PERIOD`, such as 1s; off: "+
+			"neither engines nor a gateway show metrics (default: as drawn)")
 	flags.BoolVar(&r.noReference, "no-reference", false,
 		"with --random: do not search for the best static setting")
 	flags.IntVar(&r.oracles, "oracle-sample", 0,
@@ -96,6 +100,10 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 	if err != nil {
 		return nil, usageErrorf("--family: %w", err)
 	}
+	metrics, err := r.readMetrics()
+	if err != nil {
+		return nil, err
+	}
 	traces, err := randompools.OpenTraces(r.tracesDir())
 	if err != nil {
 		return nil, err
@@ -105,7 +113,8 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 		return nil, err
 	}
 	study := &randompools.Study{
-		Source:    random.Source{Seed: s.seed, Family: family, Horizon: horizon, Traces: traces},
+		Source: random.Source{Seed: s.seed, Family: family, Horizon: horizon, Traces: traces,
+			Metrics: metrics},
 		Numbers:   slices.Clone(r.only),
 		Candidate: candidates[0], NoReference: r.noReference, Workers: r.workers, Dir: s.out,
 		Oracles: r.oracles, OracleRuns: s.oracleRuns,
@@ -127,6 +136,22 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 	return study, nil
 }
 
+// readMetrics reads --metrics.
+func (r *randomPools) readMetrics() (random.Metrics, error) {
+	switch r.metrics {
+	case "":
+		return random.Metrics{}, nil
+	case "off":
+		return random.Metrics{Off: true}, nil
+	}
+	period, err := config.ParseDuration(r.metrics)
+	if err != nil || period < scenario.ShortestPeriod || period > scenario.LongestPeriod {
+		return random.Metrics{}, usageErrorf("--metrics is %q; write a time of %s to %s, such as "+
+			"1s, or off", r.metrics, scenario.ShortestPeriod, scenario.LongestPeriod)
+	}
+	return random.Metrics{Period: period}, nil
+}
+
 // tracesDir returns the directory of traces; empty: none.
 func (r *randomPools) tracesDir() string { return cmp.Or(r.traces, os.Getenv(tracesVariable)) }
 
@@ -139,6 +164,9 @@ func (s *simulation) repeat() string {
 	}
 	if r.horizon != defaultHorizon {
 		command += " --horizon " + experiment.ShellWord(r.horizon)
+	}
+	if r.metrics != "" {
+		command += " --metrics " + experiment.ShellWord(r.metrics)
 	}
 	command += s.policyFlags()
 	if dir := r.tracesDir(); dir != "" {

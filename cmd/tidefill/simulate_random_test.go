@@ -58,8 +58,8 @@ func TestWrittenRandomPoolSaysHowToRunIt(t *testing.T) {
 func TestTheCommandThatRepeatsAPoolIsComplete(t *testing.T) {
 	t.Setenv(tracesVariable, "/my traces")
 	s := simulation{seed: 3, config: "it's.yaml", policies: []string{"aimd,x=$y"},
-		random: randomPools{horizon: defaultHorizon, family: "any"}}
-	const want = `tidefill simulate --random 1 --seed 3 --policy 'aimd,x=$y' ` +
+		random: randomPools{horizon: defaultHorizon, family: "any", metrics: "1s"}}
+	const want = `tidefill simulate --random 1 --seed 3 --metrics 1s --policy 'aimd,x=$y' ` +
 		`--config 'it'\''s.yaml' --traces '/my traces' --only`
 	if got := s.repeat(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -70,6 +70,8 @@ func TestRandomPoolsMistakes(t *testing.T) {
 	for given, want := range map[string]string{
 		"--only 1,2,1":  "--only has 1 twice",
 		"--only 0":      "--only has 0",
+		"--metrics 1":   `--metrics is "1"; write a time of 100ms to 1h0m0s, such as 1s, or off`,
+		"--metrics 1ms": `--metrics is "1ms"`,
 		"--explain 40m": "the run ends before, at 30m00s",
 	} {
 		got := must(t, exitUsage, append([]string{"simulate", "--random", "2", "--policy",

@@ -297,11 +297,12 @@ func (d *draft) drawObjectives() {
 func (d *draft) drawMetrics() {
 	m := &d.scenario.Metrics
 	rng := d.random("metrics")
-	period := d.Period.draw(rng)
+	period := d.source.Metrics.period(d.Period.draw(rng))
 	m.Period, m.Jitter = seconds(period), seconds(period*rng.Float64()/5)
 	m.Jitter = min(m.Jitter, m.Period)
 	m.Gateway = choose(d.random("gateway"), d.Gateways)
 	m.Engine = chance(d.random("engine metrics"), d.EngineMetrics)
+	d.source.Metrics.replace(m)
 }
 
 func (d *draft) drawJobs() {

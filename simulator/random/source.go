@@ -23,6 +23,8 @@ type Source struct {
 	Horizon time.Duration
 	// Traces are recorded traffic to replay, if there is any.
 	Traces []Trace
+	// Metrics is how all pools are observed, if not as drawn.
+	Metrics Metrics
 }
 
 // Trace is a recorded file and its content.

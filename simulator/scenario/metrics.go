@@ -35,6 +35,12 @@ type Metrics struct {
 	Faults []MetricsFault `yaml:"faults"`
 }
 
+// The limits of Metrics.Period.
+const (
+	ShortestPeriod = 100 * time.Millisecond
+	LongestPeriod  = time.Hour
+)
+
 // Gateway is how the gateway shows interactive latencies.
 type Gateway string
 
@@ -109,7 +115,7 @@ var (
 
 func (m Metrics) validate(horizon time.Duration, replicas int) error {
 	var all problems
-	all.check(m.Period >= 100*time.Millisecond && m.Period <= time.Hour,
+	all.check(m.Period >= ShortestPeriod && m.Period <= LongestPeriod,
 		"metrics.period is %s, want 100ms to 1h", m.Period)
 	all.check(m.GatewayPeriod == 0 || m.GatewayPeriod >= m.Period && m.GatewayPeriod <= time.Hour,
 		"metrics.gateway_period is %s, want 0 for the period, or from the period, %s, to 1h",

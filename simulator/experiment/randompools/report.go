@@ -14,6 +14,8 @@ type Report struct {
 	Family string  `json:"family"`
 	Seed   uint64  `json:"seed"`
 	Hours  float64 `json:"hours"` // of each pool
+	// Metrics is how all pools were observed, as --metrics says. Empty: as drawn.
+	Metrics string `json:"metrics,omitempty"`
 	// Command repeats a pool; its number follows.
 	Command       string   `json:"command"`
 	WithReference bool     `json:"with_reference"`

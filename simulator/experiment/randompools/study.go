@@ -52,7 +52,8 @@ func (s *Study) Run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report := &Report{Policy: s.Candidate.Name, Family: s.Source.Family.Name, Seed: s.Source.Seed,
-		Hours: s.Source.Horizon.Hours(), Command: s.Command, WithReference: !s.NoReference}
+		Hours: s.Source.Horizon.Hours(), Command: s.Command,
+		Metrics: s.Source.Metrics.String(), WithReference: !s.NoReference}
 	records := make([]Record, len(s.Numbers))
 	s.progress = newProgress(s.Log, len(s.Numbers))
 	defer s.progress.stop()
@@ -141,8 +142,12 @@ func (s *Study) poolKey(number int) (string, error) {
 	for _, t := range s.Source.Traces {
 		traces = append(traces, t.File)
 	}
-	return results.Key(random.Version, s.code, s.Source.Seed, s.Source.Family.Name,
-		s.Source.Horizon, traces, number)
+	parts := []any{random.Version, s.code, s.Source.Seed, s.Source.Family.Name, s.Source.Horizon,
+		traces, number}
+	if given := s.Source.Metrics; given != (random.Metrics{}) {
+		parts = append(parts, given) // without, pools that are kept remain known
+	}
+	return results.Key(parts...)
 }
 
 func (s *Study) draw(number int) (random.Pool, error) {

@@ -194,6 +194,38 @@ func TestMinimizingShrinks(t *testing.T) {
 	}
 }
 
+// Pools whose metrics are replaced share a directory with others, and are not taken for them.
+func TestGivenMetricsAreKeptApart(t *testing.T) {
+	dir := t.TempDir()
+	reports := map[string]*Report{}
+	for _, metrics := range []random.Metrics{{}, {Period: time.Second}, {Off: true}} {
+		s := study(t, dir, "headroom", 9)
+		s.NoReference, s.Source.Metrics = true, metrics
+		r := run(t, s)
+		reports[r.Metrics] = r
+		if again := run(t, s); !cmp.Equal(r, again) {
+			t.Errorf("metrics %q: again the report is another:\n%s", metrics, cmp.Diff(r, again))
+		}
+		s.Dir = ""
+		if alone := run(t, s); !cmp.Equal(r, alone) {
+			t.Errorf("metrics %q: alone the report is another:\n%s", metrics, cmp.Diff(r, alone))
+		}
+	}
+	for _, name := range []string{"pools.jsonl", "results.jsonl"} {
+		content := strings.Join(lines(t, dir, name), " ")
+		if n := strings.Count(content, `{"key":`); n != 3 {
+			t.Errorf("%s has %d entries, want one for each kind of metrics", name, n)
+		}
+	}
+	var text strings.Builder
+	if err := reports["off"].Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "6m00s each, metrics off\n") {
+		t.Errorf("the report does not name the metrics:\n%s", text.String())
+	}
+}
+
 // In a simpler scenario nobody may come. It is left out, and what was found so far is kept.
 func TestMinimizingPassesOverRunsWithoutRequests(t *testing.T) {
 	s := study(t, "", "fixed,per_runner=256")
@@ -237,7 +269,8 @@ func TestAStudyGoesOnAfterAPoolThatFails(t *testing.T) {
 	if err := r.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Failed, and in no figure above\n  pool 9: ", "pool.replicas is -1",
+	for _, want := range []string{"Failed, and in no figure above\n  pool 9: ",
+		"pool.replicas is -1",
 		"\n  repeat 9\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text.String())

@@ -14,8 +14,12 @@ import (
 func (r *Report) Text(out io.Writer) error {
 	var b strings.Builder
 	a := r.All
-	fmt.Fprintf(&b, "%s on %d random pools, family %s, seed %d, %s each\n\n", r.Policy, a.Pools,
+	fmt.Fprintf(&b, "%s on %d random pools, family %s, seed %d, %s each", r.Policy, a.Pools,
 		r.Family, r.Seed, humanize.Duration(time.Duration(r.Hours*float64(time.Hour))))
+	if r.Metrics != "" {
+		fmt.Fprintf(&b, ", metrics %s", r.Metrics)
+	}
+	b.WriteString("\n\n")
 	fmt.Fprintf(&b, "loss, points        mean %.2f, worst %.2f; above 0.5 in %s, above 1 in %s, "+
 		"above 2 in %s of the pools\n", a.MeanLoss, a.MaxLoss, percent(a.Over05), percent(a.Over1),
 		percent(a.Over2))
