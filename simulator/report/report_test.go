@@ -61,6 +61,11 @@ func TestGoals(t *testing.T) {
 				Flagged: flagged})
 		}
 	}
+	ttft := func(alone, with float64) func(*simulator.Result) {
+		return func(r *simulator.Result) {
+			r.NoBatch.TTFT.P99, r.Interactive.TTFT.P99 = alone, with
+		}
+	}
 	bounds := []oracle.Bound{{Name: "G", Useful: 40e6},
 		{Name: "LP", GPUHours: 9.5, BatchGPUHours: 1.6, Infeasible: []string{"dream"}}}
 	for _, test := range []struct {
@@ -74,6 +79,12 @@ func TestGoals(t *testing.T) {
 			run(2, 30, 1.1)}, 1.1, false},
 		{"loss at the bound", scenario.Goals{Loss: 1}, []simulator.Result{run(1, 30, 1)}, 1, true},
 		{"TTFT", scenario.Goals{TTFT: 1.15}, []simulator.Result{run(1, 30, 0)}, 1.1, true},
+		{"TTFT, too late both ways", scenario.Goals{TTFT: 1.25, TTFTAbove: 50e6},
+			[]simulator.Result{run(1, 30, 0, ttft(100, 145)), run(2, 30, 0, ttft(40, 91))},
+			91. / 40, false},
+		{"TTFT, late one way or the other", scenario.Goals{TTFT: 1.25, TTFTAbove: 50e6},
+			[]simulator.Result{run(1, 30, 0, ttft(1000, 1240)), run(2, 30, 0, ttft(40, 90))}, 2.25,
+			true},
 		{"mean share of an oracle", scenario.Goals{HarvestOfGateway: 0.95},
 			[]simulator.Result{run(1, 40, 0), run(2, 37, 0)}, 0.9625, true},
 		{"the harvest of an unsafe run", scenario.Goals{HarvestOfGateway: 0.5},

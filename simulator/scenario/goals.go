@@ -13,6 +13,9 @@ type Goals struct {
 	Worst5Minutes float64 `yaml:"worst_5_minutes"`
 	// TTFT bounds the 99th percentile of TTFT relative to the run without batch work.
 	TTFT float64 `yaml:"ttft"`
+	// TTFTAbove is how much longer than in that run it may be instead: where first tokens take a
+	// few milliseconds, nobody notices that they take twice as long.
+	TTFTAbove time.Duration `yaml:"ttft_above"`
 	// HarvestOfGateway and HarvestOfEngine are the least harvest relative to the oracles G and E;
 	// HarvestOfCap, relative to the best fixed cap.
 	HarvestOfGateway float64 `yaml:"harvest_of_gateway"`
@@ -58,6 +61,9 @@ func (g Goals) validate() error {
 	}
 	all.check(g.FlaggedWithin >= 0 && g.FlaggedWithin <= time.Hour,
 		"goals.flagged_within is %s, want 0 for no goal or up to 1h", g.FlaggedWithin)
+	all.check(g.TTFTAbove >= 0 && g.TTFTAbove <= time.Hour && (g.TTFTAbove == 0 || g.TTFT > 0),
+		"goals.ttft_above is %s and goals.ttft %v; want 0 for no alternative, or up to 1h beside "+
+			"a ttft above 0", g.TTFTAbove, g.TTFT)
 	all.check((g.ComparedWith.Scenario == "") == (g.ComparedWith.Harvest == 0),
 		"goals.compared_with has scenario %q and harvest %v; give both or neither",
 		g.ComparedWith.Scenario,

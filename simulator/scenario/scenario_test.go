@@ -214,9 +214,10 @@ func TestFaultsAreNamed(t *testing.T) {
 			[]string{`x.yaml:4: jobs[0].name is "job-3", as jobs of job_stream are called`}},
 		{
 			"goals", least + "goals: {loss: -1, harvest_of_gateway: 1.5, flagged_within: -1s, " +
-				"compared_with: {scenario: y.yaml}}\n", []string{
+				"ttft_above: 50ms, compared_with: {scenario: y.yaml}}\n", []string{
 				"x.yaml:4: goals.loss is -1", "x.yaml:4: goals.harvest_of_gateway is 1.5",
 				"x.yaml:4: goals.flagged_within is -1s",
+				"x.yaml:4: goals.ttft_above is 50ms and goals.ttft 0",
 				`x.yaml:4: goals.compared_with has scenario "y.yaml" and harvest 0`,
 			}},
 		{"restarts of the daemon", least + "faults: [{kind: restart, forget: true}, " +
