@@ -18,8 +18,9 @@ import (
 // searches for the schedule (flowcontrol's policy schedule) with the largest harvest at an allowed
 // loss: how long iterations may take, or how many lines a runner carries, how many runners carry
 // lines, and how many prompt tokens may wait, by window of time; for the best constants of the
-// policy headroom; and for the best static setting. Its bound is at least that and the best of the
-// prior runs.
+// policy headroom; and for the best static setting. Its bound is at least the best of the prior
+// runs, and at least the best static setting if the budget suffices to find it: about 13 runs,
+// after up to five others.
 func Gateway(
 	s simulator.Setup, noBatch simulator.NoBatch, prior []PriorRun, budget Budget,
 ) (Finding, error) {

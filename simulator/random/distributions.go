@@ -5,12 +5,16 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Distributions are those of all properties of a scenario.
+// Distributions are those of all properties of a scenario. Where no source is named, nobody has
+// counted how common something is: weights and shares are then guesses that give each kind enough
+// pools to be seen in a study of a hundred. What is drawn may be moved afterwards, so that a run
+// fits its engine and its horizon; the fields say where.
 type Distributions struct {
 	// Pool.
 
-	// Runners of the pool. The skew makes half of the pools have 4 or fewer and the mean about 8:
-	// most deployments of a model are small, and a large pool takes long to simulate.
+	// Runners of the pool. The skew makes half of the pools have 3 or fewer and the mean about 8:
+	// most deployments of a model are small, and a large pool takes long to simulate. Pools that
+	// would get more than mostRate requests have fewer, one in seven of Any.
 	Runners Range
 	// Profiles of engines, by their bundled names, equally likely.
 	Profiles []string
@@ -29,13 +33,18 @@ type Distributions struct {
 	// from KVPart: other memory shares, longer model weights, other processes on the GPU.
 	FullKV float64
 	KVPart Range
-	// ByPriority is the share of pools whose engines order their queue by priority.
+	// ByPriority is the share of pools whose engines order their queue by priority. It is off by
+	// default in vLLM and SGLang, and on in most pools here: who adds batch work to a pool turns it
+	// on (upstreams[].tuning.engine_priority).
 	ByPriority float64
 	// PrefixCaching is the share of pools with a prefix cache, which is on by default in vLLM.
 	PrefixCaching float64
-	// Shed is from how many waiting requests engines refuse batch lines; 0: never.
+	// Shed is from how many waiting requests engines refuse batch lines; 0: never, as engines do
+	// by themselves. The endpoint picker of the Gateway API inference extension takes an engine with
+	// five for full by default.
 	Shed []int
-	// Routers are how interactive requests are routed, with their weights.
+	// Routers are how interactive requests are routed, with their weights. Endpoint pickers go by
+	// work or by prefix, proxies by requests or in turn; about as many of each.
 	Routers []Weighted[scenario.Router]
 	// CurrentView is the share of routers that see the present load. The view of the others is as
 	// old as RouterView says, in seconds: an endpoint picker polls metrics each 50 ms to 10 s.
@@ -44,30 +53,43 @@ type Distributions struct {
 
 	// Interactive traffic.
 
-	// Arrivals are the kinds of arrivals, with their weights.
+	// Arrivals are the kinds of arrivals, with their weights. Bursts have the largest, since most
+	// pools that broke a policy had them, and Poisson the next, as what users who know nothing of
+	// each other do. Replay without a trace that fits twice into the KV cache becomes
+	// Conversations, and these become Poisson where the KV cache has fewer than longRequests
+	// tokens.
 	Arrivals []Weighted[Arrivals]
 	// Utilization is the interactive load as a share of the largest that the engines can carry by
-	// their cost model: idle pools have 4 %, busy ones 80 %. For bursts that last it is the load of
-	// a burst.
+	// their cost model: idle pools have 4 %, busy ones 80 %. For bursts that last and for days it
+	// is the load at the peak. A run needs leastRequests, so a third of the pools of Any, and half
+	// of the idle ones, carry more than was drawn: small pools, and engines for which few requests
+	// are much. The rate is at most mostRate. Pools that miss their objectives are drawn with less.
 	Utilization Range
 	// PeakOverMean is the rate in bursts, BurstScale their mean length in seconds, InBursts the
 	// share of requests that come in them. Pools that broke the policy had bursts of 5 to 13 times
-	// the mean within seconds.
+	// the mean within seconds. Since a run needs pauses, and two bursts in the mean, InBursts is
+	// cut to half of 1+1/peak, and the length to half of the time that all bursts have: up to five
+	// minutes of half an hour, and half a minute where bursts have 15 times the mean. Three in ten
+	// lengths are cut.
 	PeakOverMean Range
 	BurstScale   Range
 	InBursts     Range
 	// DayOverMean is the rate at the busiest time of a day, over its mean: about 1.5 in the
 	// published rates of a large model service, and more where users live in one time zone.
 	DayOverMean Range
-	// Think is the mean time to think of users in a closed loop, in seconds.
+	// Think is the mean time to think of users in a closed loop, in seconds: from programs that
+	// use an answer at once to people who read some hundred words.
 	Think Range
 	// Prompt and Answer are the median tokens of requests: classification of 50 tokens to documents
 	// of 20,000, labels of 10 tokens to essays of 1,000. The sigmas are those of the logarithm; the
-	// public conversation traces have 0.9 to 1.5 for prompts and 0.7 to 1.2 for answers.
+	// public conversation traces have 0.9 to 1.5 for prompts and 0.7 to 1.2 for answers. Since the
+	// longest may take longestPrompt and longestAnswer of the KV cache, medians are at most a third
+	// of that: 13 % and 7 %. That cuts a ninth of the prompts of Any.
 	Prompt, PromptSigma Range
 	Answer, AnswerSigma Range
 	// OwnPrompts is the share of pools whose prompts share nothing. Of the others' prompts a part
-	// from SharedPart is common to one of Groups groups: system prompts, tools, documents.
+	// from SharedPart is common to one of Groups groups: system prompts, tools, documents. Prompts
+	// of a closed loop share nothing.
 	OwnPrompts float64
 	SharedPart Range
 	Groups     Range
@@ -80,33 +102,44 @@ type Distributions struct {
 	// tight to loose.
 	TTFT, TPOT Range
 	// MisfitTTFT and MisfitTPOT are the same for objectives that do not fit the engine: so loose
-	// that nothing can be late. Each of the two is misfit in half of the cases, and else tight.
+	// that nothing can be late. That is what 2 s and 100 ms are where first tokens take 50 to 200
+	// ms and others 5 to 20 ms. Both are misfit in a third of the cases, and one of them in the
+	// rest, the other tight.
 	MisfitTTFT, MisfitTPOT Range
-	// Withheld is the share of pools whose policy is not configured with the objectives.
+	// Withheld is the share of pools whose policy is not configured with the objectives: none but
+	// in the family no-slo. All others are configured with just those that they are judged by.
 	Withheld float64
 
 	// What a policy can observe.
 
-	// Period of the metrics, in seconds; the jitter is up to a fifth of it.
+	// Period of the metrics, in seconds; the jitter is up to a fifth of it. The daemon reads each
+	// 0.25 s at best (telemetry.tuning.fastest), Prometheus each 5 to 30 s in most installations.
 	Period Range
-	// Gateways are what a gateway shows of interactive requests, with their weights.
+	// Gateways are what a gateway shows of interactive requests, with their weights: the histogram
+	// of the endpoint picker most often, the same where lines pass through it too, counts of one
+	// that knows objectives, and nothing where there is none or nobody reads it.
 	Gateways []Weighted[scenario.Gateway]
-	// EngineMetrics is the share of pools whose engines show metrics.
+	// EngineMetrics is the share of pools whose engines show metrics: vLLM always does, SGLang if
+	// it is asked to; behind a foreign address they may be out of reach.
 	EngineMetrics float64
 
 	// Batch work.
 
-	// SingleJob is the share of scenarios with one endless backlog. The others have as many jobs as
-	// Jobs says, one after another, the last endless.
+	// SingleJob is the share of scenarios with one endless backlog, with which a harvest is limited
+	// by the policy alone. The others have as many jobs as Jobs says, one after another, the last
+	// endless, so that kinds and tenants change; more than five would be over in minutes.
 	SingleJob float64
 	Jobs      Range
 	// JobSize is the work of a job that ends, relative to what a third of the engines' time does
-	// until the next job. Tenants are equally likely.
+	// until the next job: some end before it comes, others overlap. Tenants are equally likely.
 	JobSize Range
 	Tenants []string
 	// BundledKind is the share of jobs of one of the bundled Kinds, equally likely. The others have
 	// lengths of their own: median tokens of prompts and answers, one range of sigmas, and a shared
-	// part unless they are one of the OwnLines.
+	// part unless they are one of the OwnLines. They range from labels of two tokens for a sentence
+	// to documents of 8,000 tokens and essays of 2,000, from lines of one length (a template) to
+	// lengths that differ as users' do; half of the jobs begin each prompt with the same
+	// instructions. Medians and longest lines are cut as those of users.
 	BundledKind            float64
 	Kinds                  []string
 	LinePrompt, LineAnswer Range
@@ -256,7 +289,8 @@ func (d *Distributions) ownLengths() {
 // Arrivals is a kind of interactive arrivals.
 type Arrivals string
 
-// The kinds of arrivals. Replay needs traces; it is Conversations without any.
+// The kinds of arrivals. Without a trace that fits, Replay is Conversations; without the KV cache
+// for these, they are Poisson.
 const (
 	Poisson       Arrivals = "poisson"
 	Bursts        Arrivals = "bursts"

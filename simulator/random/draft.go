@@ -169,7 +169,8 @@ func meanLength(l scenario.Length) float64 {
 }
 
 // These bound the requests of a run: with too few of them a single one is a large part of a point
-// of loss, and too many take long to simulate.
+// of loss, and too many take long to simulate. A pool that would get more than mostRate has fewer
+// runners instead; a single runner that carries more has a lower load than was drawn.
 const (
 	leastRequests = 500
 	mostRate      = 25 // a second

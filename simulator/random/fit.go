@@ -16,7 +16,7 @@ const (
 	// lowered what remains of it.
 	maxLowered = 6
 	lowered    = 0.75
-	// loosened is by how much objectives are loosened, once, before the rate is lowered.
+	// loosened is by how much objectives are loosened, once at each rate, before it is lowered.
 	loosened = 1.15
 )
 
