@@ -34,14 +34,14 @@ type Distributions struct {
 	FullKV float64
 	KVPart Range
 	// ByPriority is the share of pools whose engines order their queue by priority. It is off by
-	// default in vLLM and SGLang, and on in most pools here: who adds batch work to a pool turns it
-	// on (upstreams[].tuning.engine_priority).
+	// default in vLLM and SGLang, and on in most pools here, since who adds batch work to a pool
+	// has a reason to turn it on.
 	ByPriority float64
 	// PrefixCaching is the share of pools with a prefix cache, which is on by default in vLLM.
 	PrefixCaching float64
 	// Shed is from how many waiting requests engines refuse batch lines; 0: never, as engines do
-	// by themselves. The endpoint picker of the Gateway API inference extension takes an engine with
-	// five for full by default.
+	// by themselves. The endpoint picker of the Gateway API inference extension takes an engine
+	// with five for full by default.
 	Shed []int
 	// Routers are how interactive requests are routed, with their weights. Endpoint pickers go by
 	// work or by prefix, proxies by requests or in turn; about as many of each.

@@ -101,6 +101,7 @@ func TestTheMixtureCoversItsRanges(t *testing.T) {
 
 func TestFamiliesAreNarrow(t *testing.T) {
 	for family, holds := range map[string]func(scenario.Scenario) bool{
+		"any":    func(s scenario.Scenario) bool { return !s.Interactive.SLOWithheld },
 		"steady": func(s scenario.Scenario) bool { return s.Interactive.Bursts.Factor == 0 },
 		"bursty": func(s scenario.Scenario) bool { return s.Interactive.Bursts.Factor > 5 },
 		"short-answers": func(s scenario.Scenario) bool {
