@@ -91,7 +91,7 @@ func (p *Policy) judgeTTFT(g scenario.Goals, note string) {
 	p.goal(goal)
 }
 
-func milliseconds(d time.Duration) float64 { return 1000 * d.Seconds() }
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // rounding is the tolerance for a figure that equals its bound.
 const rounding = 1e-9
