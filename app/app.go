@@ -35,7 +35,7 @@ type App struct {
 	sharing    *sharing
 	console    *console.Console
 	dispatcher *dispatch.Dispatcher
-	telemetry  atomic.Pointer[telemetry.Reader] // that reads now; nil: nobody uses readings
+	telemetry  atomic.Pointer[telemetry.Reader] // that reads now; nil: no lines are sent
 	readers    chan *telemetry.Reader           // those that replace it
 	ownPages   ownPages
 	recording  *recording  // nil: nothing is recorded

@@ -11,16 +11,22 @@ import (
 	"github.com/tidefill/tidefill/telemetry"
 )
 
-// usesReadings reports whether anybody uses the readings of runners' metrics.
-func (a *App) usesReadings(cfg config.Config) bool {
-	return a.dispatches() &&
-		(cfg.FlowControl.UsesReadings() || a.recording != nil || len(cfg.Pools) > 0)
+// telemetryOf returns what is read of a configuration's runners and gateways. Metrics, and
+// latencies in Prometheus, are read only if flow control, a recording or a pool that is scaled uses
+// them. What runners say of themselves stops lines under every policy, so it is always read.
+func (a *App) telemetryOf(cfg config.Config) telemetry.Config {
+	if cfg.FlowControl.UsesReadings() || a.recording != nil || len(cfg.Pools) > 0 {
+		return cfg.Telemetry
+	}
+	read := cfg.Telemetry
+	read.Every, read.Prometheus = 0, telemetry.Prometheus{}
+	return read
 }
 
-// newReader builds the reader of runners' metrics for flow control and the recording. It returns
-// nil if neither uses readings.
+// newReader builds the reader of runners and gateways. It returns nil if the process sends no
+// lines.
 func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
-	if !a.usesReadings(cfg) {
+	if !a.dispatches() {
 		return nil, nil
 	}
 	deps := telemetry.Deps{
@@ -46,10 +52,10 @@ func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
 	if deps.Runners, err = a.readRunners(cfg); err != nil {
 		return nil, err
 	}
-	return telemetry.New(cfg.Telemetry, deps)
+	return telemetry.New(a.telemetryOf(cfg), deps)
 }
 
-// readRunners lists the runners of a configuration whose metrics are read.
+// readRunners lists the runners of a configuration that are read.
 func (a *App) readRunners(cfg config.Config) (runners []telemetry.Runner, err error) {
 	for _, u := range cfg.Upstreams {
 		name, err := u.Runner()
@@ -73,9 +79,8 @@ func (a *App) readRunners(cfg config.Config) (runners []telemetry.Runner, err er
 // prepareReader returns the function that has the readings of a changed configuration read. Runners
 // that stay are read on; all are read anew only if something else of it has changed.
 func (a *App) prepareReader(before, now config.Config) (func(context.Context), error) {
-	if a.usesReadings(before) == a.usesReadings(now) &&
-		before.FlowControl.SLO == now.FlowControl.SLO &&
-		reflect.DeepEqual(before.Telemetry, now.Telemetry) {
+	if before.FlowControl.SLO == now.FlowControl.SLO &&
+		reflect.DeepEqual(a.telemetryOf(before), a.telemetryOf(now)) {
 		runners, err := a.readRunners(now)
 		if err != nil {
 			return nil, err

@@ -286,11 +286,17 @@ func TestKeysCannotBeSwitchedOff(t *testing.T) {
 	}
 }
 
-// A policy that reads metrics gets readings although the one at the start used none.
+// A policy that reads metrics gets readings although the one at the start used none. Capabilities
+// are read under both.
 func TestReadingsBeginWithAPolicyThatUsesThem(t *testing.T) {
 	d := startReloading(t)
-	if strings.Contains(d.page("/metrics"), "tidefill_reading_timestamp_seconds{") {
-		t.Error("there are readings under the policy fixed")
+	const (
+		capabilities = `tidefill_reading_timestamp_seconds{source="capabilities"`
+		metrics      = `tidefill_reading_timestamp_seconds{source="metrics"`
+	)
+	d.await("/metrics", capabilities)
+	if strings.Contains(d.page("/metrics"), metrics) {
+		t.Error("metrics are read under the policy fixed")
 	}
 	d.write("")
 	content, err := os.ReadFile(d.file)
@@ -299,16 +305,17 @@ func TestReadingsBeginWithAPolicyThatUsesThem(t *testing.T) {
 	}
 	d.overwrite(strings.Replace(string(content), "policy: fixed", "policy: headroom", 1))
 	d.hup()
-	d.await("/metrics", "tidefill_reading_timestamp_seconds{")
+	d.await("/metrics", metrics)
 	d.write("")
 	d.hup()
 	deadline := time.Now().Add(30 * time.Second)
-	for strings.Contains(d.page("/metrics"), "tidefill_reading_timestamp_seconds{") {
+	for strings.Contains(d.page("/metrics"), metrics) {
 		if time.Now().After(deadline) {
 			t.Fatal("readings go on under the policy fixed")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	d.await("/metrics", capabilities)
 }
 
 // A runner that comes and goes again does not interrupt the readings of the others.

@@ -70,8 +70,9 @@ type Config struct {
 	Scheduler scheduler.Config `yaml:"scheduler"`
 	// FlowControl sets how much batch work the runners may carry.
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
-	// Telemetry sets how the metrics of runners, and of a gateway in front of them, are read for
-	// the policies of flow control that use them (all but fixed, aimd and gradient).
+	// Telemetry sets how runners are read: what they say of themselves under every policy of flow
+	// control, their metrics and those of a gateway in front of them for the policies that use them
+	// (all but fixed, aimd, gradient, none and unlimited).
 	Telemetry telemetry.Config `yaml:"telemetry"`
 	// Dispatch sets how lines are sent and retried.
 	Dispatch dispatch.Config `yaml:"dispatch"`

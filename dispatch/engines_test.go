@@ -178,3 +178,30 @@ func TestGatewayIsConfiguredAnew(t *testing.T) {
 		t.Errorf("as a single engine (-want +got):\n%s", diff)
 	}
 }
+
+// What a runner says of itself before the planner knows the runner is not lost: at start, and where
+// another process has led it.
+func TestStopIsAnnouncedWithItsRunner(t *testing.T) {
+	l, now := newLeadership(time.Unix(0, 0)), time.Unix(1_000_000, 0)
+	u := &runner{name: "a", Upstream: Upstream{URL: "http://a"}}
+	l.configure(map[string]*runner{"a": u})
+	l.served(u, modelList{names: []string{"m"}})
+	u.says(now, RunnerState{Starting: true})
+	up := plan.RunnerUp{Runner: "a", Models: []string{"m"}, Engine: "runner/http://a#"}
+	until := now.Add(stateHolds)
+	for _, at := range []struct {
+		when time.Time
+		want []plan.Event
+	}{
+		{until.Add(-time.Second), []plan.Event{up,
+			plan.RunnerState{Runner: "a", Stop: plan.Starting, Until: until}}},
+		{until, []plan.Event{up}}, // it is too old
+	} {
+		l.gain(1, []string{runnerName(u), modelName("m")})
+		if diff := cmp.Diff(at.want, l.announce(at.when)); diff != "" {
+			t.Errorf("events %v after it (-want +got):\n%s", at.when.Sub(now), diff)
+		}
+		l.lose([]string{runnerName(u), modelName("m")})
+		l.announce(at.when)
+	}
+}

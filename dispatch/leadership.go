@@ -265,6 +265,9 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 				l.up[name] = is
 				events = append(events, plan.RunnerUp{Runner: name, Pool: u.Pool, Models: usable,
 					Unlisted: l.unlisted[u], Access: access, Engine: l.engine(u, name)})
+				if ev, counts := u.stopNow(now); counts && ev.Runner == name {
+					events = append(events, ev)
+				}
 			}
 		}
 		for _, name := range l.planned[u] {

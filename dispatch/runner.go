@@ -41,6 +41,9 @@ type runner struct {
 	logged   bool                 // where its models come from, if not from a list of its own
 	// notLoaded are models that it knows and has not loaded, as it says.
 	notLoaded []string
+	// state is what it said of itself last, which counts until then.
+	state      RunnerState
+	stateUntil time.Time
 }
 
 // modelList is what a runner answered when it was asked for its models.

@@ -48,19 +48,38 @@ func (s RunnerState) stop(models []string) plan.Reason {
 // Models that it has not loaded are not sent there, as long as it has loaded others.
 func (d *Dispatcher) ObserveState(name string, state RunnerState) {
 	u, s := d.settings.Load().runners[name], d.current.Load()
-	if u == nil || s == nil {
+	if u == nil {
 		return
 	}
-	u.mu.Lock()
-	changed := !slices.Equal(u.notLoaded, state.NotLoaded)
-	u.notLoaded = slices.Clone(state.NotLoaded)
-	models := u.models
-	u.mu.Unlock()
+	changed := u.says(time.Now(), state)
+	if s == nil {
+		return
+	}
 	if changed {
 		s.lease.leading.look()
 	}
-	s.loop.inbox.put(plan.RunnerState{Runner: name, Stop: state.stop(models),
-		Until: time.Now().Add(stateHolds)})
+	if ev, counts := u.stopNow(time.Now()); counts {
+		s.loop.inbox.put(ev)
+	}
+}
+
+// says records what the runner says of itself. It reports whether other models are loaded.
+func (u *runner) says(now time.Time, state RunnerState) (changed bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	changed = !slices.Equal(u.notLoaded, state.NotLoaded)
+	u.notLoaded = slices.Clone(state.NotLoaded)
+	u.state, u.stateUntil = state, now.Add(stateHolds)
+	return changed
+}
+
+// stopNow returns what the runner said last as an event; false: it has not said anything lately.
+// The planner forgets it for runners that it does not plan with, such as those of another leader.
+func (u *runner) stopNow(now time.Time) (ev plan.RunnerState, counts bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return plan.RunnerState{Runner: u.name, Stop: u.state.stop(u.models), Until: u.stateUntil},
+		u.stateUntil.After(now)
 }
 
 // loaded returns those of the models that the runner has loaded, as far as it says; all if it has

@@ -144,6 +144,7 @@ func (u *runner) inherit(earlier *runner) {
 	u.silent, u.cut, u.unlisted = earlier.silent, earlier.cut, earlier.unlisted
 	u.answered, u.logged = earlier.answered, earlier.logged
 	u.notLoaded = earlier.notLoaded
+	u.state, u.stateUntil = earlier.state, earlier.stateUntil
 	u.engines.inherit(&earlier.engines)
 }
 

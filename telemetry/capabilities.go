@@ -21,11 +21,18 @@ type capabilities struct {
 	runner   Runner
 	client   *http.Client
 	onDrop   func(drop)
-	answered bool // once
+	answered bool // it has given its capabilities once
+	// starts is when it began to answer 503 without having given them; zero: it answers otherwise.
+	starts time.Time
 }
 
 // largestCapabilities limits the size of an answer, in bytes.
 const largestCapabilities = 1 << 20
+
+// longestStart is how long 503 stops a runner that has never given its capabilities. The largest
+// models load in less. A line that comes too early is refused and costs no attempt, but a
+// server without capabilities that answers 503 for ever would get none at all.
+const longestStart = 30 * time.Minute
 
 // reported is what a runner answers. Pointers distinguish what it leaves out from zero.
 type reported struct {
@@ -61,11 +68,21 @@ func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
 			return nil
 		})
 	switch {
-	case errors.Is(err, errUnavailable) && c.answered:
+	case !errors.Is(err, errUnavailable):
+		c.starts = time.Time{}
+	case c.starts.IsZero():
+		c.starts = time.Now()
+	}
+	switch {
+	case errors.Is(err, errUnavailable) && !c.answered && time.Since(c.starts) > longestStart:
+		return nil, fmt.Errorf("%v for %v, so it has no capabilities: %w", err, longestStart,
+			errUnknownPage)
+	case errors.Is(err, errUnavailable) && !c.answered && c.isRefusedUnknown(ctx):
+		return nil, fmt.Errorf("%v, as for every path that the server does not have: %w", err,
+			errUnknownPage)
+	case errors.Is(err, errUnavailable):
 		return []Sample{{Runner: c.runner.Name, State: &State{Starting: true,
 			KVUsed: math.NaN()}}}, fmt.Errorf("%v: %w", err, errStarting)
-	case errors.Is(err, errUnavailable): // it is not up yet, or a proxy has no such page
-		return nil, fmt.Errorf("%v: %w", err, errStarting)
 	case err != nil:
 		return nil, err
 	}
@@ -80,6 +97,23 @@ func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
 		KVUsed: r.KVUsed, NotLoaded: got.notLoaded()}
 	c.use(&state.MaxQueue, "max_queue", got.Queue.MaxDepth)
 	return []Sample{{Runner: c.runner.Name, Reading: &r, State: &state}}, nil
+}
+
+// unknownPath is a path that no server has.
+const unknownPath = runner.CapabilitiesPath + "/tidefill-asks-for-a-page-that-does-not-exist"
+
+// isRefusedUnknown reports whether the server answers 503 to paths that it does not have, while it
+// lists models: then 503 does not say that a runner starts. Some proxies (HAProxy) do so for paths
+// without a backend. A runner that starts may list models already, but knows which paths it has; a
+// proxy whose runner is not up yet lists no models.
+func (c *capabilities) isRefusedUnknown(ctx context.Context) bool {
+	ask := func(path string) error {
+		_, err := fetch(ctx, c.client, request{url: c.runner.Base + path, header: c.runner.Header,
+			accept: "application/json", limit: largestCapabilities},
+			func(http.Header, io.Reader) error { return nil })
+		return err
+	}
+	return errors.Is(ask(unknownPath), errUnavailable) && ask("/v1/models") == nil
 }
 
 // mostModels limits how many models of an answer are used.

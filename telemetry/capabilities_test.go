@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/tidefill/tidefill/runner"
 )
 
 // What a runner says of itself is read as it is. 503 means that it is not up yet, or no longer.
@@ -22,9 +24,15 @@ func TestStatesOfRunners(t *testing.T) {
 	defer server.Close()
 	c := &capabilities{runner: Runner{Name: "r", Base: server.URL}, client: server.Client(),
 		onDrop: func(drop) {}}
-	if samples, err := c.read(t.Context()); samples != nil || stateOf(err) != stateStarting {
-		t.Errorf("at first: got %v, %v; want no sample and the state starting", samples, err)
+	starts := func(when string) {
+		t.Helper()
+		samples, err := c.read(t.Context())
+		if len(samples) != 1 || !samples[0].State.Starting || samples[0].Reading != nil ||
+			stateOf(err) != stateStarting {
+			t.Errorf("%s: got %v, %v; want that it starts or stops", when, samples, err)
+		}
 	}
+	starts("at first")
 	status = http.StatusOK
 	nan := math.NaN()
 	for _, test := range []struct {
@@ -59,10 +67,55 @@ func TestStatesOfRunners(t *testing.T) {
 		}
 	}
 	status = http.StatusServiceUnavailable
-	samples, err := c.read(t.Context())
-	if len(samples) != 1 || !samples[0].State.Starting || samples[0].Reading != nil ||
-		stateOf(err) != stateStarting {
-		t.Errorf("later: got %v, %v; want that it starts or stops", samples, err)
+	starts("later")
+}
+
+// Without an earlier answer, 503 is what a runner says of itself unless the server answers it to
+// every path that it does not have. A server without capabilities is not stopped.
+func TestServersWithoutCapabilitiesAreNotStopped(t *testing.T) {
+	const other = "every other path"
+	for _, test := range []struct {
+		name   string
+		status map[string]int // by path
+		starts bool
+		want   state
+	}{
+		{"a runner that lists models while it starts", map[string]int{
+			runner.CapabilitiesPath: 503, "/v1/models": 200, other: 404}, true, stateStarting},
+		{"a proxy whose runner starts", map[string]int{other: 503}, true, stateStarting},
+		{"a proxy with paths of its own", map[string]int{"/v1/models": 200, other: 503}, false,
+			stateNoPage},
+		{"a server without the page", map[string]int{"/v1/models": 200, other: 404}, false,
+			stateNoPage},
+		{"a server that refuses", map[string]int{"/v1/models": 200, other: 403}, false,
+			stateRefused},
+		{"a server that fails", map[string]int{"/v1/models": 200, other: 500}, false,
+			stateFailing},
+		{"a server that has a page for everything", map[string]int{other: 200}, false,
+			stateGarbled},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			status, known := test.status[r.URL.Path]
+			if !known {
+				status = test.status[other]
+			}
+			w.WriteHeader(status)
+			io.WriteString(w, "<html>")
+		}))
+		c := &capabilities{runner: Runner{Name: "r", Base: server.URL}, client: server.Client(),
+			onDrop: func(drop) {}}
+		samples, err := c.read(t.Context())
+		starts := len(samples) > 0 && samples[0].State.Starting
+		if starts != test.starts || stateOf(err) != test.want {
+			t.Errorf("%s: starts is %t, %v; want %t and the state %q", test.name, starts, err,
+				test.starts, test.want)
+		}
+		if c.starts = c.starts.Add(-longestStart); test.starts {
+			if samples, err := c.read(t.Context()); samples != nil || stateOf(err) != stateNoPage {
+				t.Errorf("%s, for half an hour: got %v, %v; want no stop", test.name, samples, err)
+			}
+		}
+		server.Close()
 	}
 }
 

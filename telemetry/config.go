@@ -35,8 +35,9 @@ type Tuning struct {
 	// daemons do not read at the same moments. Default: 0.1.
 	Jitter float64 `yaml:"jitter"`
 	// CapabilitiesEvery sets the interval at which runners are asked for GET /v1/capabilities
-	// (Model Runner API). A runner that does not have it is asked less often. 0: never. Default:
-	// 5s, which is how long runners keep an answer.
+	// (Model Runner API), under every policy: runners that say that they take no lines get none. A
+	// runner that does not have it is asked less often. 0: never. Default: 5s, which is how long
+	// runners keep an answer.
 	CapabilitiesEvery time.Duration `yaml:"capabilities_every"`
 	// FrozenAfter is how long a metrics page may show requests while no counter and no KV usage
 	// moves. After that its requests and KV usage count as unknown: engines keep their last gauges

@@ -47,7 +47,7 @@ type Sample struct {
 
 // State is what a runner says of itself by GET /v1/capabilities. NaN: it does not say.
 type State struct {
-	Starting        bool // or stopping: it has answered before, and answers 503 now
+	Starting        bool // or stopping: it answers 503
 	Unhealthy       bool
 	Queue, MaxQueue float64 // waiting requests, and as many as it takes
 	KVUsed          float64
