@@ -21,11 +21,14 @@ func TestPromiseIsLogged(t *testing.T) {
 		want   []string
 	}{
 		{"by default", func(*config.Config) {}, []string{"level=INFO", "policy=headroom",
-			"at most 1.15 times as long", "metrics of 1 runners every 1s, times of answers"}},
+			"at most 1.15 times as long",
+			`signals="metrics of 1 runner every 1s (250ms where that is cheap), capabilities of 1 ` +
+				`runner every 5s where there are any, times of answers"`}},
 		{"with objectives", func(c *config.Config) {
 			c.FlowControl.SLO.TPOT = 50 * time.Millisecond
 			c.Upstreams[0].Metrics = "none"
-		}, []string{"50ms per token, but for 0.6 % of requests", `signals="times of answers"`}},
+		}, []string{"50ms per token, but for 0.6 % of requests",
+			`signals="capabilities of 1 runner every 5s where there are any, times of answers"`}},
 		{"without protection", func(c *config.Config) { c.FlowControl.Policy = "aimd" },
 			[]string{"level=WARN", "policy=aimd", "not protected"}},
 		{"a pool of its own", func(c *config.Config) {

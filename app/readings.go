@@ -55,8 +55,17 @@ func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
 	return telemetry.New(a.telemetryOf(cfg), deps)
 }
 
-// readRunners lists the runners of a configuration that are read.
-func (a *App) readRunners(cfg config.Config) (runners []telemetry.Runner, err error) {
+// readRunners lists the runners that are read by a configuration with those that were found.
+func (a *App) readRunners(cfg config.Config) ([]telemetry.Runner, error) {
+	runners, err := runnersOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return append(runners, a.kubernetes.otherSides()...), nil
+}
+
+// runnersOf lists the upstreams of a configuration, and engines behind them, that are read.
+func runnersOf(cfg config.Config) (runners []telemetry.Runner, err error) {
 	for _, u := range cfg.Upstreams {
 		name, err := u.Runner()
 		if err != nil {
@@ -73,7 +82,7 @@ func (a *App) readRunners(cfg config.Config) (runners []telemetry.Runner, err er
 		runners = append(runners, telemetry.Runner{Name: name, Base: u.Base(),
 			Metrics: u.MetricsURL(), Header: header})
 	}
-	return append(runners, a.kubernetes.otherSides()...), nil
+	return runners, nil
 }
 
 // prepareReader returns the function that has the readings of a changed configuration read. Runners
