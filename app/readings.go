@@ -14,8 +14,8 @@ import (
 // telemetryOf returns what is read of a configuration's runners and gateways. Metrics, and
 // latencies in Prometheus, are read only if flow control, a recording or a pool that is scaled uses
 // them. What runners say of themselves stops lines under every policy, so it is always read.
-func (a *App) telemetryOf(cfg config.Config) telemetry.Config {
-	if cfg.FlowControl.UsesReadings() || a.recording != nil || len(cfg.Pools) > 0 {
+func telemetryOf(cfg config.Config) telemetry.Config {
+	if cfg.FlowControl.UsesReadings() || cfg.Record != "" || len(cfg.Pools) > 0 {
 		return cfg.Telemetry
 	}
 	read := cfg.Telemetry
@@ -52,7 +52,7 @@ func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
 	if deps.Runners, err = a.readRunners(cfg); err != nil {
 		return nil, err
 	}
-	return telemetry.New(a.telemetryOf(cfg), deps)
+	return telemetry.New(telemetryOf(cfg), deps)
 }
 
 // readRunners lists the runners that are read by a configuration with those that were found.
@@ -89,7 +89,7 @@ func runnersOf(cfg config.Config) (runners []telemetry.Runner, err error) {
 // that stay are read on; all are read anew only if something else of it has changed.
 func (a *App) prepareReader(before, now config.Config) (func(context.Context), error) {
 	if before.FlowControl.SLO == now.FlowControl.SLO &&
-		reflect.DeepEqual(a.telemetryOf(before), a.telemetryOf(now)) {
+		reflect.DeepEqual(telemetryOf(before), telemetryOf(now)) {
 		runners, err := a.readRunners(now)
 		if err != nil {
 			return nil, err

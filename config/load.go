@@ -41,6 +41,22 @@ func Load(path string, settings ...Setting) (Config, error) {
 	return Parse(path, file, settings...)
 }
 
+// Check is Load that also checks what the configuration names, by a function whose faults start
+// with the path of a key like those of Validate.
+func Check(path string, check func(Config) error, settings ...Setting) (Config, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read configuration: %w", err)
+	}
+	cfg := Default()
+	err = read(path, file, &cfg, func() error { return errors.Join(cfg.Validate(), check(cfg)) },
+		settings...)
+	if err != nil {
+		return Config{}, err
+	}
+	return cfg, nil
+}
+
 // Reload is Load for the file of a running daemon. It refuses a file without any key: that is more
 // probably a file that is being written than the wish for all defaults.
 func Reload(path string, settings ...Setting) (Config, error) {
@@ -73,6 +89,11 @@ func Parse(name string, file []byte, settings ...Setting) (Config, error) {
 // starts with its place in the file. Those of Validate must start with the path of a key.
 func Read[T interface{ Validate() error }](name string, file []byte, v *T,
 	settings ...Setting) error {
+	return read(name, file, v, func() error { return (*v).Validate() }, settings...)
+}
+
+// read is Read with a function that validates the result.
+func read[T any](name string, file []byte, v *T, validate func() error, settings ...Setting) error {
 	root := reflect.ValueOf(v).Elem()
 	d := &decoder{origin: name, root: root, places: make(map[string]string)}
 	d.file(file, root)
@@ -85,7 +106,7 @@ func Read[T interface{ Validate() error }](name string, file []byte, v *T,
 	}
 	// A value that could not be read keeps its default, so Validate reports it only if that is
 	// wrong.
-	return errors.Join(append(d.faults, d.locate((*v).Validate()))...)
+	return errors.Join(append(d.faults, d.locate(validate()))...)
 }
 
 func (d *decoder) file(file []byte, root reflect.Value) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/internal/humanize"
@@ -24,7 +25,8 @@ func checkCommand() *cobra.Command {
 		Use:   "check FILE...",
 		Short: "Find the errors in batch files and configurations",
 		Long: `Find every error in batch input files (JSONL) and configuration files (.yaml, .yml), with line numbers, without a daemon. For a
-valid configuration, print all keys with their effective values.
+valid configuration, print all keys with their effective values. The files that it names, such as certificates and the keys file, are read; nothing is
+sent, and no environment variable is needed.
 
 "-" is a batch file on standard input. Exit status 1 means that there are errors.`,
 		Example: `  tidefill check requests.jsonl
@@ -83,7 +85,7 @@ func (c *check) configuration(name string) (valid bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	cfg, err := config.Load(name, settings...)
+	cfg, err := config.Check(name, app.CheckFiles, settings...)
 	if err != nil {
 		for _, err := range config.Faults(err) {
 			fmt.Fprintln(c.out, err)

@@ -109,4 +109,9 @@ func TestCheckFiles(t *testing.T) {
 		t.Errorf("effective configuration:\n%s", got.out)
 	}
 	must(t, exitError, "check", configuration, "--set", "nod=x")
+	absent := writeFile(t, "absent.yaml", "node: x\ntelemetry: {signals: /nowhere.yaml}\n")
+	if got := must(t, exitError, "check", absent); !strings.Contains(got.out,
+		"absent.yaml:2: telemetry.signals: read signal map: open /nowhere.yaml: ") {
+		t.Errorf("check of a configuration with an absent file:\n%s", got.out)
+	}
 }

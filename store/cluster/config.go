@@ -46,23 +46,35 @@ func (c Config) MemoryBytes() int64 {
 
 // Validate reports every value that is missing or out of range.
 func (c Config) Validate() error {
-	var faults []error
-	add := func(section string, err error) {
-		if err == nil {
-			return
-		}
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			faults = append(faults, errors.New(section+"."+line))
-		}
-	}
-	add("metadata", c.Metadata.Validate())
+	faults := within("metadata", c.Metadata.Validate())
 	if c.Objects.Bucket != "" {
-		add("objects", c.Objects.Validate())
+		faults = append(faults, within("objects", c.Objects.Validate())...)
 	}
-	add("live", c.Live.Validate())
+	faults = append(faults, within("live", c.Live.Validate())...)
 	if c.ReserveBytes < 0 {
 		faults = append(faults, fmt.Errorf("reserve_bytes: is %d, must be 0 or more",
 			c.ReserveBytes))
 	}
 	return errors.Join(faults...)
+}
+
+// CheckFiles reads the files that the configuration names, and reports every fault with the path of
+// its field. It sends nothing and reads no environment variable.
+func (c Config) CheckFiles() error {
+	faults := within("metadata", c.Metadata.CheckFiles())
+	if c.Objects.Bucket != "" {
+		faults = append(faults, within("objects", c.Objects.CheckFiles())...)
+	}
+	return errors.Join(append(faults, within("live", c.Live.CheckFiles())...)...)
+}
+
+// within returns the faults of a section with its name before the path of each.
+func within(section string, err error) (faults []error) {
+	if err == nil {
+		return nil
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		faults = append(faults, errors.New(section+"."+line))
+	}
+	return faults
 }
