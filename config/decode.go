@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -16,6 +17,8 @@ type decoder struct {
 	faults   []error
 	overlays []func() // decode overlays, after all that they are based on
 	final    bool     // overlays are being decoded
+	// inherits has the path from which each entry of an overlay inherits, by the entry's path.
+	inherits map[string]string
 }
 
 func (d *decoder) fault(n *yaml.Node, format string, args ...any) {
@@ -145,11 +148,15 @@ func (d *decoder) overlay(n *yaml.Node, path string, section, v reflect.Value) {
 			if name := reflect.ValueOf(n.Content[i].Value); !table.MapIndex(name).IsValid() {
 				table.SetMapIndex(name, base)
 			}
+			d.inherits[join(path, n.Content[i].Value)] = sectionOf(path)
 		}
 		v.Set(table)
 		d.decode(n, path, v)
 	})
 }
+
+// sectionOf returns the path of the section that contains a key.
+func sectionOf(path string) string { return path[:max(strings.LastIndex(path, "."), 0)] }
 
 func (d *decoder) eachPair(n *yaml.Node, path string, do func(key, value *yaml.Node)) {
 	seen := make(map[string]*yaml.Node)

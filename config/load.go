@@ -95,7 +95,8 @@ func Read[T interface{ Validate() error }](name string, file []byte, v *T,
 // read is Read with a function that validates the result.
 func read[T any](name string, file []byte, v *T, validate func() error, settings ...Setting) error {
 	root := reflect.ValueOf(v).Elem()
-	d := &decoder{origin: name, root: root, places: make(map[string]string)}
+	d := &decoder{origin: name, root: root, places: make(map[string]string),
+		inherits: map[string]string{}}
 	d.file(file, root)
 	for _, s := range settings {
 		d.setting(s, root)
@@ -162,17 +163,42 @@ func withoutLines(n *yaml.Node) {
 }
 
 // locate puts the origin of the value in front of each fault, found by the path with which the
-// fault starts.
+// fault starts. A fault of a value that an entry inherits is left out, because it is reported where
+// the value was written. One that an entry alone has, such as what its policy lacks, gets the place
+// of the entry.
 func (d *decoder) locate(err error) error {
+	all := Faults(err)
+	reported := map[string]bool{}
+	for _, fault := range all {
+		reported[fault.Error()] = true
+	}
 	var located []error
-	for _, fault := range Faults(err) {
+	for _, fault := range all {
 		path, _, _ := strings.Cut(fault.Error(), " ")
-		if place := d.places[strings.TrimSuffix(path, ":")]; place != "" {
+		place := d.places[strings.TrimSuffix(path, ":")]
+		if entry, inherited := d.inheritedBy(fault.Error()); place == "" && entry != "" {
+			if reported[inherited] {
+				continue
+			}
+			place = d.places[entry]
+		}
+		if place != "" {
 			fault = fmt.Errorf("%s: %w", place, fault)
 		}
 		located = append(located, fault)
 	}
 	return errors.Join(located...)
+}
+
+// inheritedBy returns the entry of an overlay that a fault is about, and the text of the same fault
+// in the section from which the entry inherits; empty: it is about none.
+func (d *decoder) inheritedBy(fault string) (entry, inherited string) {
+	for path, from := range d.inherits {
+		if rest, is := strings.CutPrefix(fault, path+"."); is && len(path) > len(entry) {
+			entry, inherited = path, join(from, rest)
+		}
+	}
+	return entry, inherited
 }
 
 // Faults returns the errors of a joined error, such as Load's. If the joined error was wrapped, the

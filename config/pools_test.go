@@ -97,3 +97,42 @@ func TestPoolsFaults(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A fault is reported once, where it was written. An entry that inherits the value is not named.
+func TestInheritedFaultsAreReportedOnce(t *testing.T) {
+	const upstreams = "upstreams: [{url: http://a:1, models: [m, v1.5, n]}]\n"
+	for _, test := range []struct {
+		name, file string
+		settings   []config.Setting
+		want       []string
+	}{
+		{"of the section", "flowcontrol:\n  headroom: {streams: maybe}\n  pools:\n" +
+			"    m: {policy: fixed}\n    v1.5: {shared: false}\n", nil, []string{
+			`f.yaml:3: flowcontrol.headroom.streams: is "maybe", want off, some or all`}},
+		{"of an entry", "flowcontrol:\n  pools:\n    m: {slo: {ttft: -1s}}\n    n: {}\n", nil,
+			[]string{"f.yaml:4: flowcontrol.pools.m.slo.ttft: is -1s, must not be negative"}},
+		{"of both", "flowcontrol:\n  slo: {ttft: -1s}\n  pools:\n    v1.5: {slo: {ttft: -1s}}\n" +
+			"    n: {policy: fixed}\n", nil, []string{
+			"f.yaml:3: flowcontrol.slo.ttft: is -1s, must not be negative",
+			"f.yaml:5: flowcontrol.pools.v1.5.slo.ttft: is -1s, must not be negative"}},
+		{"of a flag", "flowcontrol: {pools: {m: {policy: fixed}}}\n",
+			[]config.Setting{{Origin: "--set x", Path: "flowcontrol.slo.late", Value: "2"}},
+			[]string{"--set x: flowcontrol.slo.late: is 2, must be above 0 and at most 0.1"}},
+		{"of a shadow", "flowcontrol:\n  shadow: {policy: headroom, headroom: {streams: x}}\n" +
+			"  pools: {m: {policy: fixed}}\n", nil, []string{
+			`f.yaml:3: flowcontrol.shadow.headroom.streams: is "x", want off, some or all`}},
+		{"of what an entry needs", "flowcontrol:\n  pools:\n    m: {}\n    v1.5: {policy: model}\n",
+			nil, []string{"f.yaml:5: flowcontrol.pools.v1.5.engine.cost_model: is unknown, and " +
+				"the policy model needs it; measure it with tidefill profile fit, or take " +
+				"another policy"}},
+	} {
+		_, err := config.Parse("f.yaml", []byte(upstreams+test.file), test.settings...)
+		var got []string
+		for _, fault := range config.Faults(err) {
+			got = append(got, fault.Error())
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("a fault %s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
