@@ -28,6 +28,10 @@ var meanings = map[state]string{
 	stateFailing:  "It answers with an error. The log has it.",
 	stateNoData: "Prometheus has no series that are selected. Check the names below " +
 		"telemetry.prometheus, and that it scrapes them.",
+	stateMixed: "Several engines answer under one URL in turn. List the engines as upstreams, or " +
+		"set upstreams[].mode: gateway and list their pages in upstreams[].engines.",
+	stateStarting: "Its capabilities are answered with 503, so it gets no lines. If it serves " +
+		"all the same, repair them, or set telemetry.tuning.capabilities_every: 0.",
 	stateFrozen: "It shows requests, but nothing moves. Nothing to do: a line moves the engine.",
 }
 

@@ -1,12 +1,27 @@
 package telemetry
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 func TestEveryStateIsWorded(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	newGauges(registry).setState(source{}, stateAway)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatalf("got %v, %v; want the states alone", families, err)
+	}
+	help := families[0].GetHelp()
 	for _, s := range []state{stateAway, stateRefused, stateNoPage, stateTooLarge, stateGarbled,
-		stateFailing, stateNoData, stateFrozen} {
+		stateFailing, stateNoData, stateStarting, stateMixed, stateFrozen} {
 		if meanings[s] == "" {
 			t.Errorf("nothing says what %s means", s)
+		}
+		if !strings.Contains(help, string(s)) {
+			t.Errorf("the metric's help lacks %s: %s", s, help)
 		}
 	}
 }

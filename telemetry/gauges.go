@@ -37,7 +37,9 @@ func newGauges(registerer prometheus.Registerer) *gauges {
 			Name: "tidefill_reading_degraded",
 			Help: "1 while a source gives no usable reading, by its state: away, refused (401 " +
 				"or 403), no_page, too_large, garbled, failing (another status), no_data " +
-				"(Prometheus has no such series), frozen (it shows requests, but nothing moves).",
+				"(Prometheus has no such series), mixed (several engines answer in turn), " +
+				"starting (capabilities are answered with 503), frozen (it shows requests, but " +
+				"nothing moves).",
 		}, []string{"target", "source", "state"}),
 		signals: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_signal_resolved",
