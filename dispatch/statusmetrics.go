@@ -65,7 +65,9 @@ var (
 	poolWarned = gauge("tidefill_pool_warning", "1 for what flow control warns of now: what is "+
 		"probably wrong with the pool or its configuration. The log has the text. "+
 		"implausible_objective: flowcontrol.slo.tpot is below what iterations take without batch "+
-		"lines, or more than five times that though no answer needs it; streams_buffered, "+
+		"lines, or more than five times that though no answer needs it; implausible_ttft: "+
+		"flowcontrol.slo.ttft is missed without batch lines, or more than ten times what nearly "+
+		"all first tokens take then; streams_buffered, "+
 		"streams_in_intervals: streams are not trusted.", "pool", "warning")
 	poolInFlight = gauge("tidefill_pool_in_flight_lines", "Batch lines in flight on all runners "+
 		"of the pool. An autoscaler for interactive traffic should subtract them from the "+

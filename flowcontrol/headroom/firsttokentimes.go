@@ -69,6 +69,21 @@ func (f firstTokenTimes) quantile(q, limit float64) float64 {
 	return from
 }
 
+// within returns the edge of a bucket, in seconds, within which a share of the first tokens came;
+// 0: they are too few to say, or more came after the last edge.
+func (f firstTokenTimes) within(q float64) float64 {
+	if f.count() < bestRequests {
+		return 0
+	}
+	rank := portable.Rounded(q * f.count())
+	for _, b := range f {
+		if b.Count >= rank && !math.IsInf(b.Upper, 1) {
+			return b.Upper
+		}
+	}
+	return 0
+}
+
 // bestTimes are the first tokens of the best of the last half hour, with batch work or without it.
 // Without batch work the pool does at least as well, so a quiet time that was worse shows little:
 // the prefix cache had to fill, or users asked for more.

@@ -50,16 +50,37 @@ func (c *Controller) slowAnswers() float64 {
 }
 
 // Warnings implements flowcontrol.Warner.
-func (c *Controller) Warnings(time.Time) []flowcontrol.Warning {
-	if !c.shared || c.alone.iteration.age < packHistory.Seconds() {
+func (c *Controller) Warnings(time.Time) (all []flowcontrol.Warning) {
+	if !c.shared {
 		return nil
+	}
+	if w, found := c.implausibleTPOT(); found {
+		all = append(all, w)
+	}
+	if w, found := c.implausibleTTFT(); found {
+		all = append(all, w)
+	}
+	return all
+}
+
+// implausibleTTFT reports whether the objective for first tokens does not fit the pool, once it has
+// been watched: prefix caches may have to fill first.
+func (c *Controller) implausibleTTFT() (flowcontrol.Warning, bool) {
+	if !c.watched {
+		return flowcontrol.Warning{}, false
+	}
+	most := time.Duration(c.quiet.times.within(nearlyAll) * float64(time.Second))
+	return c.slo.ImplausibleTTFT(c.quiet.usualTime(), most)
+}
+
+// implausibleTPOT reports whether the objective for tokens does not fit the engines.
+func (c *Controller) implausibleTPOT() (flowcontrol.Warning, bool) {
+	if c.alone.iteration.age < packHistory.Seconds() {
+		return flowcontrol.Warning{}, false
 	}
 	alone := c.alone.iteration.mean()
 	if objective := milliseconds(c.slo.TPOT); alone <= objective && c.objectiveTime() >= objective {
-		return nil // the slowest answers need it
+		return flowcontrol.Warning{}, false // the slowest answers need it
 	}
-	if w, found := c.slo.Implausible(fromMilliseconds(alone)); found {
-		return []flowcontrol.Warning{w}
-	}
-	return nil
+	return c.slo.Implausible(fromMilliseconds(alone))
 }

@@ -25,15 +25,20 @@ type quiet struct {
 // often than a few times in a hundred is not what its users can be promised: long prompts have more
 // time than the objective says, or it is a mistake.
 func (c *Controller) firstObjective() time.Duration {
-	seconds := c.quiet.usual
-	if !c.quiet.best.at.IsZero() {
-		seconds = min(seconds, c.quiet.best.usual)
-	}
-	usual := time.Duration(seconds * float64(time.Second))
+	usual := c.quiet.usualTime()
 	if configured := c.slo.WithUsual().TTFT; usual <= configured {
 		return configured
 	}
 	return time.Duration(portable.Rounded(1.25 * float64(usual)))
+}
+
+// usualTime returns in which time nearly all first tokens come at least; 0: unknown.
+func (q *quiet) usualTime() time.Duration {
+	seconds := q.usual
+	if !q.best.at.IsZero() {
+		seconds = min(seconds, q.best.usual)
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // judge counts again how many first tokens were late without batch work, by another objective.
