@@ -17,10 +17,10 @@ import (
 // makes its admin address the default of explain.
 func startExplained(t *testing.T, model string) *app.App {
 	t.Helper()
-	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, func(c *emulator.Config) {
-		c.Models = []string{model}
-		c.Profile, c.Speedup = "llama-70b-a100", 5
-	}))
+	c := emulator.DefaultConfig()
+	c.Models = []string{model}
+	c.Profile, c.Speedup = "llama-70b-a100", 5
+	cfg := apptest.Config(t.TempDir(), apptest.StartEngine(t, c))
 	cfg.FlowControl.Policy = flowcontrol.DefaultConfig().Policy
 	a, _ := startDaemonWith(t, cfg, app.Options{})
 	t.Setenv("TIDEFILL_ADMIN", a.AdminURL())
