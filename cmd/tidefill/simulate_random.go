@@ -105,6 +105,9 @@ func (s *simulation) study(stderr io.Writer) (*randompools.Study, error) {
 		return nil, err
 	}
 	traces, err := randompools.OpenTraces(r.tracesDir())
+	if err != nil && r.traces == "" {
+		err = fmt.Errorf("$%s: %w", tracesVariable, err)
+	}
 	if err != nil {
 		return nil, err
 	}

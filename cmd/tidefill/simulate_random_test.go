@@ -13,6 +13,7 @@ import (
 
 // The command that the report prints must give the same pool the same result.
 func TestRandomPoolsCanBeRepeated(t *testing.T) {
+	t.Setenv(tracesVariable, "")
 	judge := func(args ...string) (r randompools.Report) {
 		t.Helper()
 		got := command(t, append([]string{"simulate", "--horizon", "6m", "--family", "idle",
@@ -36,6 +37,7 @@ func TestRandomPoolsCanBeRepeated(t *testing.T) {
 }
 
 func TestWrittenRandomPoolSaysHowToRunIt(t *testing.T) {
+	t.Setenv(tracesVariable, "")
 	dir := t.TempDir()
 	if got := command(t, "simulate", "--random", "1", "--horizon", "6m", "--only", "3", "--policy",
 		"fixed,per_runner=8", "--set", "flowcontrol.slo.tpot=90ms", "--write",
@@ -66,7 +68,16 @@ func TestTheCommandThatRepeatsAPoolIsComplete(t *testing.T) {
 	}
 }
 
+func TestMissingTracesNameTheVariable(t *testing.T) {
+	t.Setenv(tracesVariable, filepath.Join(t.TempDir(), "none"))
+	got := command(t, "simulate", "--random", "1")
+	if got.status != exitError || !strings.Contains(got.errors, "$TIDEFILL_TRACES: traces: open") {
+		t.Errorf("status %d, %s", got.status, got.errors)
+	}
+}
+
 func TestRandomPoolsMistakes(t *testing.T) {
+	t.Setenv(tracesVariable, "")
 	for given, want := range map[string]string{
 		"--only 1,2,1":  "--only has 1 twice",
 		"--only 0":      "--only has 0",
@@ -83,6 +94,7 @@ func TestRandomPoolsMistakes(t *testing.T) {
 }
 
 func TestAPoolThatFailsGivesAReportAndAnErrorStatus(t *testing.T) {
+	t.Setenv(tracesVariable, "")
 	dir := t.TempDir()
 	args := []string{"simulate", "--random", "2", "--horizon", "6m", "--family", "idle", "--seed",
 		"2", "--policy", "fixed,per_runner=8", "--no-reference", "--out", dir}
