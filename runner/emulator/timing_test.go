@@ -47,7 +47,7 @@ func TestLateIterationsAreShown(t *testing.T) {
 	}
 	until(t, func() bool { return read().Iterations >= 5 })
 	s.loop.mu.Lock()
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond) // the fault: iterations cannot end meanwhile
 	s.loop.mu.Unlock()
 	until(t, func() bool { return read().LateMax > 150 })
 	if got := read(); got.Mean < 10 || got.Mean > 20 || got.LateP99 < got.LateP50 {
