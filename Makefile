@@ -114,12 +114,12 @@ SCENARIOS = $(sort $(wildcard simulator/scenarios/*.yaml))
 LONG      = %/s3-diurnal.yaml %/s4-surprise.yaml %/s9-deadlines.yaml %/s10-two-pools.yaml %/s11-from-zero.yaml
 
 .PHONY: sim
-sim: build ## Simulate all scenarios with baselines and oracles, 5 seeds: hours. Continues after a stop.
+sim: build ## Simulate all scenarios with baselines, 5 seeds, and oracles: hours. Continues after a stop.
 ## SIM=quick simulates those of one hour with one seed: minutes. POLICY=headroom; SIMOUT=bin/sim is the report
 ifeq ($(SIM),quick)
 	./$(BIN) simulate $(filter-out $(LONG),$(SCENARIOS)) --policy $(POLICY) --out $(SIMOUT)
 else
-	./$(BIN) simulate $(SCENARIOS) --policy $(POLICY) --seeds 5 --baselines --oracles --out $(SIMOUT)
+	./$(BIN) simulate $(SCENARIOS) --policy $(POLICY) --seeds 5 --baselines --oracles --oracle-seeds 1 --out $(SIMOUT)
 endif
 
 .PHONY: fuzz

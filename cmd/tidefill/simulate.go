@@ -18,23 +18,24 @@ import (
 
 // simulation holds the flags of the command.
 type simulation struct {
-	mode       simulateMode
-	settings   settings
-	config     string // file
-	policies   []string
-	baselines  bool
-	oracles    bool
-	oracleRuns int
-	cache      string // directory of the results of oracles
-	seed       uint64
-	seeds      int
-	trace      string // file of interactive traffic
-	format     string // of the trace
-	out        string // directory of the report
-	json       bool
-	events     bool
-	explain    string // time, as for config.ParseDuration
-	random     randomPools
+	mode        simulateMode
+	settings    settings
+	config      string // file
+	policies    []string
+	baselines   bool
+	oracles     bool
+	oracleRuns  int
+	oracleSeeds int
+	cache       string // directory of the results of oracles
+	seed        uint64
+	seeds       int
+	trace       string // file of interactive traffic
+	format      string // of the trace
+	out         string // directory of the report
+	json        bool
+	events      bool
+	explain     string // time, as for config.ParseDuration
+	random      randomPools
 
 	recordings []string // files to compare with
 	profile    string   // of the engines of the recorded pool
@@ -118,6 +119,8 @@ func (s *simulation) registerFlags(cmd *cobra.Command) {
 	flags.IntVar(&s.oracleRuns, "oracle-runs", 60,
 		"maximum `number` of simulations by an oracle for a scenario of one hour; "+
 			"for a longer scenario it is lower in proportion")
+	flags.IntVar(&s.oracleSeeds, "oracle-seeds", 0,
+		"let oracles search this `number` of seeds, from the first (default: all)")
 	flags.StringVar(&s.cache, "oracle-results", "",
 		"cache the results of oracles in this `DIR`, and search again only if a cached result "+
 			"does not match its inputs (default: the directory oracles in --out)")
@@ -192,6 +195,9 @@ func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.C
 		return nil, usageErrorf("--seeds is %d, want 1 to 1000", s.seeds)
 	case s.oracleRuns < 1:
 		return nil, usageErrorf("--oracle-runs is %d, want at least 1", s.oracleRuns)
+	case s.oracleSeeds < 0:
+		return nil, usageErrorf("--oracle-seeds is %d, want at least 1, or 0 for all",
+			s.oracleSeeds)
 	case (s.trace == "") != (s.format == ""):
 		return nil, usageErrorf("--trace and --format go together; give both")
 	case s.format != "" && !slices.Contains(workload.Formats, workload.Format(s.format)):
@@ -209,7 +215,8 @@ func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.C
 		return nil, err
 	}
 	c := &experiment.Comparison{Scenarios: scenarios, Candidates: candidates, Oracles: s.oracles,
-		OracleRuns: s.oracleRuns, Spread: true, Timelines: s.out != "", Log: stderr}
+		OracleRuns: s.oracleRuns, OracleSeeds: s.oracleSeeds, Spread: true,
+		Timelines: s.out != "", Log: stderr}
 	if s.events {
 		c.Events = s.out
 	}

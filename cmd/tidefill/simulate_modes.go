@@ -50,6 +50,7 @@ var simulateFlags = map[string]simulateMode{
 	"baselines":      reportScenarios,
 	"oracles":        reportScenarios,
 	"oracle-runs":    reportScenarios | judgePools,
+	"oracle-seeds":   reportScenarios,
 	"oracle-results": reportScenarios,
 	"events":         reportScenarios,
 

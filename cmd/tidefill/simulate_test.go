@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	simreport "github.com/tidefill/tidefill/simulator/report"
 )
 
 // smallScenario writes a scenario of a few minutes into a directory of its own, with additional
@@ -188,6 +191,52 @@ func TestSimulateComparesWithBaselines(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
+	}
+}
+
+// Settings that nobody published run with all seeds only if they may be their policy's best.
+func TestSimulateRacesSettings(t *testing.T) {
+	file := smallScenario(t, "", backlog)
+	out := must(t, exitOK, "simulate", file, "--policy", "headroom", "--baselines", "--seeds", "2",
+		"--oracles", "--oracle-runs", "2", "--oracle-seeds", "1", "--json").out
+	var got simreport.Report
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	s := got.Scenarios[0]
+	if len(s.Seeds[0].Oracles) < 2 || len(s.Seeds[1].Oracles) > 0 {
+		t.Errorf("oracles of the seeds: %+v and %+v, want those of the first only",
+			s.Seeds[0].Oracles, s.Seeds[1].Oracles)
+	}
+	best, partial := map[string]simreport.Policy{}, 0
+	for _, p := range s.Policies {
+		if p.BestHere {
+			best[p.Flow] = p
+			if len(p.Runs) != 2 {
+				t.Errorf("%s is the best of %d runs, want 2", p.Name, len(p.Runs))
+			}
+		}
+	}
+	for _, p := range s.Policies {
+		if len(p.Runs) == 2 {
+			continue
+		}
+		partial++
+		if p.Score.Mean > best[p.Flow].Score.Mean {
+			t.Errorf("%s scores %v on the first seed, and %s %v: it should have run with both",
+				p.Name, p.Score.Mean, best[p.Flow].Name, best[p.Flow].Score.Mean)
+		}
+	}
+	for _, published := range []string{"none", "aimd decrease=0.5 start=5 min=5", "budget",
+		"saturation threshold=0.8"} {
+		i := slices.IndexFunc(s.Policies, func(p simreport.Policy) bool { return p.Name == published })
+		if i < 0 || len(s.Policies[i].Runs) != 2 {
+			t.Errorf("%s did not run with both seeds", published)
+		}
+	}
+	if len(best) < 7 || partial < 10 {
+		t.Errorf("%d policies have a best setting, and %d settings ran with the first seed only",
+			len(best), partial)
 	}
 }
 

@@ -17,6 +17,9 @@ type Candidate struct {
 	Family   string
 	Settings []string // key=value, below the policy's section
 	Baseline bool     // a published policy to compare with
+	// Variant marks a baseline with settings that nobody published: they are tried on the first
+	// seed, and run on the others while they may be its policy's best.
+	Variant bool
 	// Scaling marks a baseline that differs from the first candidate only in its scaling policy.
 	Scaling bool
 	Policy  simulator.Policy
@@ -87,12 +90,12 @@ func (c Configuration) scalingCandidate(first, scaling string) (Candidate, error
 // policies.
 func (c Configuration) Baselines(candidates []Candidate, first string) ([]Candidate, error) {
 	for _, b := range publishedPolicies {
-		for _, settings := range b.settings {
+		for i, settings := range b.settings {
 			made, err := c.candidate(b.policy, settings)
 			if err != nil {
 				return nil, fmt.Errorf("baseline %s: %w", b.policy, err)
 			}
-			made.Baseline = true
+			made.Baseline, made.Variant = true, i > 0
 			if !containsName(candidates, made.Name) {
 				candidates = append(candidates, made)
 			}

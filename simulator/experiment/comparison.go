@@ -10,14 +10,17 @@ import (
 	"github.com/tidefill/tidefill/simulator/report"
 )
 
-// Comparison runs every candidate in every scenario with every seed, and each scenario without
-// batch work. Runs go in parallel; the results do not depend on their order.
+// Comparison runs candidates in every scenario with every seed, and each scenario without batch
+// work. Of the settings of a baseline that nobody published, those that are not its policy's best
+// run with the first seed only. Runs go in parallel; the results do not depend on their order.
 type Comparison struct {
 	Scenarios  []Scenario
 	Seeds      []uint64
 	Candidates []Candidate
 	// Oracles searches for the best result that any policy could have reached.
 	Oracles bool
+	// OracleSeeds is how many seeds, from the first, are searched. 0: all.
+	OracleSeeds int
 	// OracleRuns is how many runs an oracle may spend on a scenario of one hour. Longer scenarios
 	// get fewer.
 	OracleRuns int
@@ -83,11 +86,11 @@ func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Repor
 		}
 		for _, candidate := range c.Candidates {
 			if candidate.appliesTo(s) {
-				runs := make([]simulator.Result, len(c.Seeds))
+				runs := make([]simulator.Result, c.firstSeeds(candidate))
 				into.Policies = append(into.Policies, report.Policy{Name: candidate.Name,
 					Flow: candidate.Family, Settings: candidate.Settings,
 					Baseline: candidate.Baseline, Runs: runs})
-				jobs = append(jobs, c.candidateJobs(s, candidate, quiet, runs, progress,
+				jobs = append(jobs, c.candidateJobs(s, candidate, 0, quiet, runs, progress,
 					outputs)...)
 			}
 		}
@@ -101,10 +104,11 @@ func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Repor
 	for i := range result.Scenarios {
 		for n := range c.Seeds {
 			result.Scenarios[i].Seeds[n].NoBatch = quiet.runs[i][n].Interactive
-			for _, p := range result.Scenarios[i].Policies {
-				p.Runs[n].Compare(quiet.runs[i][n])
-			}
 		}
+	}
+	quiet.compare(&result)
+	if err := c.race(ctx, quiet, &result, progress, outputs); err != nil {
+		return report.Report{}, err
 	}
 	if err := c.runOracles(ctx, quiet.runs, result.Scenarios, progress); err != nil {
 		return report.Report{}, err
@@ -112,14 +116,15 @@ func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Repor
 	return result, progress.summarize(time.Since(began))
 }
 
-// candidateJobs returns one job for each seed. They do nothing once a pool has missed its
-// objectives without batch work.
+// candidateJobs returns one job for each run in into, which has one for each seed, from seed from
+// on. They do nothing once a pool has missed its objectives without batch work.
 func (c *Comparison) candidateJobs(
-	s *Scenario, candidate Candidate, quiet *quietRuns, into []simulator.Result,
+	s *Scenario, candidate Candidate, from int, quiet *quietRuns, into []simulator.Result,
 	progress *progress, outputs outputs,
 ) []job {
 	var jobs []job
-	for n, seed := range c.Seeds {
+	for n := from; n < len(into); n++ {
+		seed := c.Seeds[n]
 		jobs = append(jobs, func(ctx context.Context) (err error) {
 			if quiet.failed.Load() {
 				return nil
@@ -133,20 +138,21 @@ func (c *Comparison) candidateJobs(
 	return jobs
 }
 
-// duration returns the simulated time of all runs if every oracle spends all its runs.
+// duration returns the simulated time of all runs if every oracle spends all its runs. Those that a
+// race will add are not known yet.
 func (c *Comparison) duration() time.Duration {
 	var total time.Duration
 	for _, s := range c.Scenarios {
-		runs := 1 // without batch work
+		runs := len(c.Seeds) // without batch work
 		for _, candidate := range c.Candidates {
 			if candidate.appliesTo(&s) {
-				runs++
+				runs += c.firstSeeds(candidate)
 			}
 		}
 		if c.Oracles {
-			runs += len(searchingOracles) * c.searchRuns(&s)
+			runs += c.oracleSeeds() * len(searchingOracles) * c.searchRuns(&s)
 		}
-		total += s.Scenario.Horizon * time.Duration(runs*len(c.Seeds))
+		total += s.Scenario.Horizon * time.Duration(runs)
 	}
 	return total
 }

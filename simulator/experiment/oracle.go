@@ -47,6 +47,9 @@ func (c *Comparison) runOracles(
 		for n, seed := range c.Seeds {
 			var seen []oracle.PriorRun
 			for _, p := range into[i].Policies {
+				if n >= len(p.Runs) {
+					continue
+				}
 				k := slices.IndexFunc(c.Candidates, func(c Candidate) bool {
 					return c.Name == p.Name
 				})
@@ -55,7 +58,7 @@ func (c *Comparison) runOracles(
 			}
 			jobs = append(jobs, func(ctx context.Context) (err error) {
 				var bounds []oracle.Bound
-				if c.Oracles {
+				if c.Oracles && n < c.oracleSeeds() {
 					bounds, err = c.query(ctx, s, seed, quiet[i][n], seen, progress).bounds()
 				} else {
 					bounds, err = deadlineBounds(s.with(seed, c.Candidates[0].Policy), quiet[i][n])
@@ -69,6 +72,14 @@ func (c *Comparison) runOracles(
 		}
 	}
 	return parallel(ctx, jobs)
+}
+
+// oracleSeeds is how many seeds are searched.
+func (c *Comparison) oracleSeeds() int {
+	if c.OracleSeeds > 0 {
+		return min(c.OracleSeeds, len(c.Seeds))
+	}
+	return len(c.Seeds)
 }
 
 func (c *Comparison) query(

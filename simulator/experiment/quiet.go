@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/report"
 )
 
 // quietRuns holds the runs of all scenarios and seeds without batch work.
@@ -20,6 +21,17 @@ type quietRuns struct {
 // err reports all pools that miss their objectives without batch work.
 func (q *quietRuns) err() error {
 	return errors.Join(slices.Concat(q.unfit...)...)
+}
+
+// compare compares all runs of a report with those without batch work.
+func (q *quietRuns) compare(r *report.Report) {
+	for i := range r.Scenarios {
+		for _, p := range r.Scenarios[i].Policies {
+			for n := range p.Runs {
+				p.Runs[n].Compare(q.runs[i][n])
+			}
+		}
+	}
 }
 
 // quietJobs returns a job for each scenario and seed. A pool that misses its objectives does not

@@ -22,7 +22,7 @@ func (r *Report) Judge() {
 	for i := range r.Scenarios {
 		r.Scenarios[i].figures()
 	}
-	r.markBest()
+	r.markBest(func(s *Scenario, p *Policy) bool { return len(p.Runs) == len(s.Seeds) })
 	for i := range r.Scenarios {
 		s := &r.Scenarios[i]
 		for k := range s.Policies {
@@ -31,6 +31,15 @@ func (r *Report) Judge() {
 		s.collectWarnings()
 	}
 	r.overall()
+}
+
+// Lead marks the best settings of each baseline by the runs so far, which may be of fewer seeds than
+// the others'. Judge marks only settings that ran with all seeds.
+func (r *Report) Lead() {
+	for i := range r.Scenarios {
+		r.Scenarios[i].figures()
+	}
+	r.markBest(func(*Scenario, *Policy) bool { return true })
 }
 
 // figures computes what needs no other scenario.
@@ -139,7 +148,15 @@ func (p *Policy) shares(seeds []Seed) {
 		if first.Useful == 0 {
 			continue
 		}
-		p.Shares = append(p.Shares, Share{first.Name, p.over(math.Min, func(i int) float64 {
+		searched := slices.IndexFunc(seeds, func(s Seed) bool {
+			_, known := bound(s.Oracles, first.Name)
+			return !known
+		})
+		if searched < 0 {
+			searched = len(seeds)
+		}
+		of := Policy{Runs: p.Runs[:searched]}
+		p.Shares = append(p.Shares, Share{first.Name, of.over(math.Min, func(i int) float64 {
 			b, _ := bound(seeds[i].Oracles, first.Name)
 			return ratio(float64(p.Runs[i].Batch.Useful), b.Useful)
 		})})
@@ -188,9 +205,13 @@ func (s *Scenario) baselineFlows() []string {
 	return flows
 }
 
-// markBest marks the best settings of each baseline policy, in each scenario and over all.
-func (r *Report) markBest() {
-	type tally struct{ score, loss []float64 }
+// markBest marks the best settings of each baseline policy, in each scenario and over all, among
+// those that are complete.
+func (r *Report) markBest(complete func(s *Scenario, p *Policy) bool) {
+	type tally struct {
+		score, loss []float64
+		partial     bool // not complete in a scenario
+	}
 	single := map[string]*tally{} // by name
 	var names []string
 	for i := range r.Scenarios {
@@ -202,19 +223,26 @@ func (r *Report) markBest() {
 				if p.Flow != flow {
 					continue // policies asked for by name take part
 				}
-				if best == nil || better(p, best) {
-					best = p
-				}
+				p.BestHere = false
 				t := single[p.Name]
 				if t == nil {
 					t = &tally{}
 					single[p.Name] = t
 					names = append(names, p.Name)
 				}
+				if !complete(s, p) {
+					t.partial = true
+					continue
+				}
+				if best == nil || better(p, best) {
+					best = p
+				}
 				t.score = append(t.score, float64(p.Score.Mean))
 				t.loss = append(t.loss, float64(p.Loss.Worst))
 			}
-			best.BestHere = true
+			if best != nil {
+				best.BestHere = true
+			}
 		}
 	}
 	best := map[string]string{} // name, by flow-control policy
@@ -222,6 +250,9 @@ func (r *Report) markBest() {
 		return simulator.Overall(single[name].score, false), slices.Max(single[name].loss)
 	}
 	for _, name := range names {
+		if single[name].partial {
+			continue
+		}
 		flow, _, _ := strings.Cut(name, " ")
 		previous, any := best[flow]
 		if !any {

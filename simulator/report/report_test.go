@@ -215,6 +215,47 @@ func TestBestSettings(t *testing.T) {
 	}
 }
 
+// Settings that ran with the first seed only are the best to try next, and not the best of a report.
+func TestSettingsThatRanWithFewerSeeds(t *testing.T) {
+	known := scenarioWith("light", scenario.Goals{}, nil,
+		policy("headroom", run(1, 40, 0), run(2, 30, 0)),
+		policy("fixed n=8", run(1, 10, 0), run(2, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)))
+	known.Seeds[0].Oracles = []oracle.Bound{{Name: "G", Useful: 50e6}}
+	r := report.Report{Scenarios: []report.Scenario{known}}
+	best := func() (here, overall string) {
+		for _, p := range r.Scenarios[0].Policies {
+			if p.Flow == "fixed" && p.BestHere {
+				here = p.Name
+			}
+			if p.Flow == "fixed" && p.BestOverall {
+				overall = p.Name
+			}
+		}
+		return here, overall
+	}
+	r.Lead()
+	if here, overall := best(); here != "fixed n=16" || overall != "fixed n=16" {
+		t.Errorf("%q leads here and %q over all, want fixed n=16", here, overall)
+	}
+	r.Judge()
+	if here, overall := best(); here != "fixed n=8" || overall != "fixed n=8" {
+		t.Errorf("%q is the best here and %q over all, want fixed n=8", here, overall)
+	}
+	if got := r.Scenarios[0].Policies[0].Shares; len(got) != 1 || got[0].Mean != 0.8 {
+		t.Errorf("shares of oracles %+v, want 0.8 of G on the seed that was searched", got)
+	}
+	var text bytes.Buffer
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`fixed n=8 .*best here and over all`,
+		`fixed n=16 .*the first 1 seed`} {
+		if !regexp.MustCompile(want).MatchString(text.String()) {
+			t.Errorf("the table lacks %q:\n%s", want, text.String())
+		}
+	}
+}
+
 func TestPoliciesWarnInTheReport(t *testing.T) {
 	warned := func(r *simulator.Result) {
 		r.Warnings = []simulator.PolicyWarning{{Pool: "chat", Code: "slow", Text: "too slow",

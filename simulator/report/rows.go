@@ -162,9 +162,9 @@ func (s *Scenario) bounds() []string {
 }
 
 func (s *Scenario) baselineRow(p Policy) []string {
-	n := len(s.Seeds)
+	n := len(p.Runs)
 	return []string{p.Name, p.Useful.times(1/(1e6*s.Hours)).text(2, n), p.Loss.text(2, n),
-		p.Score.text(3, n), p.deadlinesText(), p.GPUHours.text(1, n), p.BestText()}
+		p.Score.text(3, n), p.deadlinesText(), p.GPUHours.text(1, n), p.note(len(s.Seeds))}
 }
 
 func (s *Scenario) oracleRow(seed uint64, b oracle.Bound) []string {
@@ -176,6 +176,15 @@ func (s *Scenario) oracleRow(seed uint64, b oracle.Bound) []string {
 		hours = fixed(b.GPUHours, 1)
 	}
 	return []string{b.Name, strconv.FormatUint(seed, 10), harvest, fixed(b.Loss, 2), hours, b.Note}
+}
+
+// note is what to know of a baseline: whether its settings are the best, or ran with some of the
+// seeds only.
+func (p Policy) note(seeds int) string {
+	if len(p.Runs) < seeds {
+		return "the first " + counted(len(p.Runs), "seed")
+	}
+	return p.BestText()
 }
 
 // BestText describes among which settings of its policy this one is the best.
