@@ -78,7 +78,8 @@ func TestIterationsKeepToTheTarget(t *testing.T) {
 			change(&cfg, trial)
 			s := newEngine(t, cfg)
 			change(&cfg, s)
-			s.run(10 * time.Minute)
+			// Where nothing is known, the first late requests keep lines low for some minutes.
+			s.run(30 * time.Minute)
 			if got, want := s.average(t, 5*time.Minute); math.Abs(got/want-1) > 0.1 {
 				t.Errorf("iterations take %.1f ms with %d lines, the target is %.1f ms", got, len(
 					s.lines), want)

@@ -17,14 +17,15 @@ type lateBudget struct {
 
 const (
 	// saveFrom is the part of the budget from which on fewer lines run, and stopAt that from which
-	// on none start. Lines that run on make some more requests late.
-	saveFrom, stopAt = 1, 1.2
+	// on none start. Lines that run on make some more requests late, and not all that are late are
+	// charged.
+	saveFrom, stopAt = 0.8, 1
 	// ahead is how much of the time to come counts, so that a single bad minute of a new pool, for
 	// which the rest of the half hour can make up, stops nothing.
-	ahead = 2 * time.Minute
+	ahead = time.Minute
 	// freeLate is how many late requests prove nothing where few requests come. It is small: where
 	// a hundred requests come in half an hour, each late one is a point.
-	freeLate = 1
+	freeLate = 1.25
 	// mattersFrom is the part of the budget from which on late requests matter. Where fewer than
 	// fewMayBeLate may be late in half an hour, each does. Less than aWhole one never does: parts
 	// are charged for what may have had other reasons.

@@ -17,9 +17,9 @@ func TestLateBudget(t *testing.T) {
 		{"nothing seen", 0, 0, 1, 1},
 		{"few requests prove nothing", 100, 1, 1, 1},
 		{"what bounds aim at", 1e4, 30, 1, 1},
-		{"all that is allowed", 1e4, 60, 1, 1},
-		{"a little more", 1e4, 70, 0.2, 0.9},
-		{"more", 1e4, 90, 0, 0},
+		{"three quarters of what is allowed", 1e4, 46, 1, 1},
+		{"nearly all that is allowed", 1e4, 55, 0.2, 0.9},
+		{"a little more", 1e4, 62, 0, 0},
 		{"all", 1e4, 1e4, 0, 0},
 	} {
 		b := lateBudget{allowed: allowed}
@@ -32,14 +32,14 @@ func TestLateBudget(t *testing.T) {
 	now := noon
 	for range 60 { // a bad minute
 		now = now.Add(time.Second)
-		b.read(now, 5, 0.1)
+		b.read(now, 5, 0.05)
 	}
 	if b.left() < 1 {
-		t.Errorf("after a minute with 2 %% late, %v is left", b.left())
+		t.Errorf("after a minute with 1 %% late, %v is left", b.left())
 	}
 	for range 600 {
 		now = now.Add(time.Second)
-		b.read(now, 5, 0.1)
+		b.read(now, 5, 0.05)
 	}
 	if b.left() > 0 {
 		t.Errorf("after ten minutes more, %v is left", b.left())

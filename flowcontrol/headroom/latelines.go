@@ -14,7 +14,10 @@ import (
 // none, which is what the budget of late requests alone leads to.
 type lateLines struct {
 	level   level
-	carried peak // lines of a runner within lateWindow
+	carried peak    // lines of a runner within lateWindow
+	seen    float64 // late requests that have moved the limit
+	// credit is how many requests might have been late before there was a limit.
+	credit float64
 }
 
 const (
@@ -23,6 +26,14 @@ const (
 	// lateGain is by which share a late request lowers the limit, and lateFall the most by which
 	// one reading does: late requests come in bursts.
 	lateGain, lateFall = 0.04, 0.03
+	// firstGain is by which share the first late request lowers the limit, which begins as a guess.
+	// The next ones do so by less, the one after k others by 1/(1/firstGain+k), down to lateGain.
+	// While that is more than lateGain, one reading may lower the limit by firstFall of it, and
+	// raise it by firstRise of it.
+	firstGain, firstFall, firstRise = 0.4, 0.5, 0.3
+	// mostCredited is how many late requests do not move the limit at most, because so many more
+	// might have been late before there was one.
+	mostCredited = 1
 	// lateShare is the part of slo.late at which the limit rests; the start of a pool spends some.
 	lateShare = 0.8
 	// lateWindow is how far back the lines count from which the limit begins. It is longer than
@@ -53,6 +64,17 @@ func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
 		tested := portable.Rounded(aboveCarried * l.carried.most(now))
 		l.level.value = min(l.level.value, max(1, tested))
 		limited = true
+	}
+	if limited {
+		credited := min(late, l.credit)
+		l.credit -= credited
+		late -= credited
+		gain := max(lateGain, 1/(1/firstGain+l.seen))
+		l.level.cfg.Gain, l.level.cfg.MaxFall = gain, max(lateFall, firstFall*gain)
+		l.level.rise = max(maxRise, firstRise*gain)
+		l.seen += late
+	} else if l.carried.most(now) > 0 {
+		l.credit = min(l.credit+portable.Rounded(l.level.allowed*requests), mostCredited)
 	}
 	l.level.update(now, requests, late, 1) // which also learns how many requests come
 	if !limited {

@@ -26,6 +26,45 @@ func TestLateLinesRestWhereTheAllowedShareIsLate(t *testing.T) {
 	}
 }
 
+// A late request that comes after as many others as may have one says nothing against the lines.
+func TestALateRequestOfManyDoesNotLowerTheLimit(t *testing.T) {
+	for requests, want := range map[float64]float64{0: 10.4, 1000: 13} {
+		l := newLateLines(0.006)
+		l.carry(noon, 10)
+		l.read(noon, requests, 0, true)
+		l.read(noon.Add(time.Second), 0, 1, true)
+		if got := l.level.value; got < want-0.2 || got > want+0.2 {
+			t.Errorf("after %v requests in time, a late one makes the limit %.1f, want %v",
+				requests, got, want)
+		}
+	}
+}
+
+// The limit begins as a guess, so the first late requests move it most; a limit that was learned is
+// none.
+func TestFirstLateRequestsMoveTheLimitMost(t *testing.T) {
+	// late returns how many requests are late until the lines fall to a quarter of 40, each of
+	// which makes some of them late.
+	late := func(l *lateLines) float64 {
+		const harm = 0.001
+		sum, lines, now := 0.0, 40.0, noon
+		for lines > 10 {
+			now = now.Add(time.Second)
+			l.carry(now, lines)
+			l.read(now, 5, 5*harm*lines, true)
+			sum += 5 * harm * lines
+			lines = min(lines, l.level.value)
+		}
+		return sum
+	}
+	guessed, learned := newLateLines(0.006), newLateLines(0.006)
+	learned.learn(learnedLevel{Value: 40, Rate: 5}, 1)
+	if first, later := late(&guessed), late(&learned); first > 20 || later < 2*first {
+		t.Errorf("%.0f requests are late until a guess is right, and %.0f with a learned limit",
+			first, later)
+	}
+}
+
 // A limit that was not tested for long begins at what runners carry.
 func TestLateLinesBeginAtWhatRunnersCarry(t *testing.T) {
 	l := newLateLines(0.006)
@@ -35,7 +74,9 @@ func TestLateLinesBeginAtWhatRunnersCarry(t *testing.T) {
 		t.Errorf("limit %v before any request was late", l.level.value)
 	}
 	l.read(noon.Add(2*time.Second), 5, 1, true)
-	if l.level.value > aboveCarried*20 || l.level.value < 20 {
+	// Of the thousand before it some might have been late, and the others of its reading were not.
+	const rise = 1 + firstRise*firstGain
+	if l.level.value > rise*aboveCarried*20 || l.level.value < 20 {
 		t.Errorf("limit %v after the first late request, with 20 lines", l.level.value)
 	}
 }
@@ -53,8 +94,8 @@ func TestLateLinesLimitGrants(t *testing.T) {
 	}
 	c.lateLines.carry(noon, 10)
 	c.chargeLate(noon, 10, 1)
-	if g := grant(); g.Lines != 13 || g.Reason != ReasonLateLines {
-		t.Errorf("the grant is %+v, want 13 lines because of late requests", g)
+	if g := grant(); g.Lines != 10 || g.Reason != ReasonLateLines {
+		t.Errorf("the grant is %+v, want 10 lines because of late requests", g)
 	}
 	c.shared = false
 	if g := grant(); g.Lines < 20 {

@@ -29,6 +29,7 @@ func (l *lateLines) learn(of learnedLevel, trust float64) {
 	if of.Value > 0 && of.Value < noLateLimit {
 		l.level.value = min(of.Value/max(trust, 1e-3), noLateLimit)
 		l.level.rate = of.Rate
+		l.seen = trust / lateGain
 	}
 }
 

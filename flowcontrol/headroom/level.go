@@ -12,6 +12,7 @@ type level struct {
 	cfg     Level
 	allowed float64 // share of requests that may be late
 	value   float64
+	rise    float64 // the most by which one reading raises it, as a share
 	// owed is the part of the moves that is still to be made.
 	owed  float64
 	rate  float64 // requests in a second
@@ -34,12 +35,13 @@ const (
 	// steadyRise is by which share a level rises in a second while nothing is late, if few requests
 	// come: a third in five minutes.
 	steadyRise = 0.001
-	// mostGain is the most that a single late request lowers a level, as a share.
+	// mostGain is the most that a single late request lowers a level because few requests come, as
+	// a share.
 	mostGain = 0.1
 )
 
 func newLevel(cfg Level, late float64) level {
-	return level{cfg: cfg, allowed: cfg.BudgetShare * late, value: cfg.Start}
+	return level{cfg: cfg, allowed: cfg.BudgetShare * late, value: cfg.Start, rise: maxRise}
 }
 
 // update moves the level by requests that were answered and those of them that were late. part is
@@ -54,8 +56,8 @@ func (l *level) update(now time.Time, requests, late, part float64) {
 	}
 	fall := portable.Rounded(periods * l.cfg.MaxFall)
 	due := portable.Rounded(l.gain(now, requests) * (portable.Rounded(l.allowed*requests) - late))
-	l.owed = min(max(l.owed+due, -mostOwed), maxRise)
-	move := min(max(l.owed, -fall), maxRise)
+	l.owed = min(max(l.owed+due, -mostOwed), l.rise)
+	move := min(max(l.owed, -fall), l.rise)
 	l.owed -= move
 	l.value = min(max(l.value*(1+portable.Rounded(part*move)), l.cfg.Min), l.cfg.Max)
 }
@@ -72,7 +74,7 @@ func (l *level) gain(now time.Time, requests float64) float64 {
 	if l.cfg.Gain == 0 || l.rate <= 0 {
 		return l.cfg.Gain
 	}
-	return min(max(l.cfg.Gain, steadyRise/(l.allowed*l.rate)), mostGain)
+	return max(l.cfg.Gain, min(steadyRise/(l.allowed*l.rate), mostGain))
 }
 
 // fix sets the level, which then stays constant.
