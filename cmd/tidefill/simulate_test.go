@@ -229,7 +229,9 @@ func TestSimulateRacesSettings(t *testing.T) {
 	}
 	for _, published := range []string{"none", "aimd decrease=0.5 start=5 min=5", "budget",
 		"saturation threshold=0.8"} {
-		i := slices.IndexFunc(s.Policies, func(p simreport.Policy) bool { return p.Name == published })
+		i := slices.IndexFunc(s.Policies, func(p simreport.Policy) bool {
+			return p.Name == published
+		})
 		if i < 0 || len(s.Policies[i].Runs) != 2 {
 			t.Errorf("%s did not run with both seeds", published)
 		}

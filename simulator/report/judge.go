@@ -33,8 +33,8 @@ func (r *Report) Judge() {
 	r.overall()
 }
 
-// Lead marks the best settings of each baseline by the runs so far, which may be of fewer seeds than
-// the others'. Judge marks only settings that ran with all seeds.
+// Lead marks the best settings of each baseline by the runs so far, which may be of fewer seeds
+// than the others'. Judge marks only settings that ran with all seeds.
 func (r *Report) Lead() {
 	for i := range r.Scenarios {
 		r.Scenarios[i].figures()

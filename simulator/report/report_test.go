@@ -215,7 +215,8 @@ func TestBestSettings(t *testing.T) {
 	}
 }
 
-// Settings that ran with the first seed only are the best to try next, and not the best of a report.
+// Settings that ran with the first seed only may be the best to try next, but are not the best of a
+// report.
 func TestSettingsThatRanWithFewerSeeds(t *testing.T) {
 	known := scenarioWith("light", scenario.Goals{}, nil,
 		policy("headroom", run(1, 40, 0), run(2, 30, 0)),
