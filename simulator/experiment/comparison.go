@@ -138,8 +138,8 @@ func (c *Comparison) candidateJobs(
 	return jobs
 }
 
-// duration returns the simulated time of all runs if every oracle spends all its runs. Those that a
-// race will add are not known yet.
+// duration returns the simulated time of all runs if every oracle spends all its runs, but for
+// those that a race adds.
 func (c *Comparison) duration() time.Duration {
 	var total time.Duration
 	for _, s := range c.Scenarios {

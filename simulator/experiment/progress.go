@@ -15,7 +15,7 @@ import (
 // it concurrently.
 type progress struct {
 	out   io.Writer
-	total float64      // hours
+	total hours        // of all runs that are known
 	done  hours        // simulated
 	saved hours        // hours of kept runs, and those that oracles could have spent and did not
 	name  atomic.Value // string: the run that began last
@@ -34,14 +34,15 @@ func newProgress(out io.Writer, total time.Duration) *progress {
 	if out == nil {
 		out = io.Discard
 	}
-	p := &progress{out: out, total: total.Hours()}
+	p := &progress{out: out}
+	p.total.add(total.Hours())
 	p.name.Store("")
 	p.stop = ReportProgress(out, p.text)
 	return p
 }
 
 // share returns the share of the work that is done.
-func (p *progress) share() float64 { return (p.done.sum() + p.saved.sum()) / p.total }
+func (p *progress) share() float64 { return (p.done.sum() + p.saved.sum()) / p.total.sum() }
 
 func (p *progress) text(elapsed time.Duration) string {
 	share := min(max(p.share(), 0), 1)
@@ -71,6 +72,11 @@ func (p *progress) run(ctx context.Context, s *Scenario, name string) simulator.
 		reported = share
 		return ctx.Err()
 	}
+}
+
+// expect adds runs that were not known at first.
+func (p *progress) expect(s *Scenario, runs int) {
+	p.total.add(float64(runs) * s.Scenario.Horizon.Hours())
 }
 
 // kept counts a run that need not be repeated.

@@ -37,4 +37,14 @@ func TestProgressIncludesOracles(t *testing.T) {
 	if got := progress.share(); !(got > 0.999 && got < 1.001) || progress.done.sum() > 29.001 {
 		t.Errorf("at the end the share is %v, after %v hours", got, progress.done.sum())
 	}
+	progress.expect(s, 1) // a race adds a run
+	if got := progress.share(); got > 0.98 {
+		t.Errorf("before a run that was added the share is %v", got)
+	}
+	if err := progress.run(t.Context(), s, "")(1); err != nil {
+		t.Fatal(err)
+	}
+	if got := progress.share(); !(got > 0.999 && got < 1.001) {
+		t.Errorf("after it the share is %v", got)
+	}
 }

@@ -34,6 +34,7 @@ func (c *Comparison) race(
 					continue
 				}
 				p.Runs = append(p.Runs, make([]simulator.Result, len(c.Seeds)-done)...)
+				progress.expect(&c.Scenarios[i], len(c.Seeds)-done)
 				at := slices.IndexFunc(c.Candidates, func(c Candidate) bool {
 					return c.Name == p.Name
 				})
