@@ -246,7 +246,7 @@ func retry[T any](t *testing.T, step func() (T, error)) (v T, err error) {
 	return v, err
 }
 
-// TestCommitsReportAnOutage has the journals report an outage and its end.
+// TestCommitsReportAnOutage has the journals report an outage, each new reason of it, and its end.
 func TestCommitsReportAnOutage(t *testing.T) {
 	p := servers.StartProxy(t, servers.Start(t))
 	js := openJournals(t, open(t, impatient(t, p)), registrytest.NewMemory(time.Now))
@@ -260,9 +260,9 @@ func TestCommitsReportAnOutage(t *testing.T) {
 	if err := j.Append(t.Context(), store.Record{Line: 1, Result: []byte("x\n")}); err != nil {
 		t.Fatal(err)
 	}
-	if c := <-commits; !errors.Is(c.Err, store.ErrUnavailable) || c.Records > 0 {
-		t.Fatalf("got %+v, want the outage", c)
-	}
+	wantOutage(t, <-commits)
+	p.Choose(func(*http.Request) servers.Fault { return servers.Error })
+	wantOutage(t, <-commits)
 	if err := j.Append(t.Context(), store.Record{Line: 2, Result: []byte("y\n")}); err != nil {
 		t.Fatal(err)
 	}
@@ -272,12 +272,20 @@ func TestCommitsReportAnOutage(t *testing.T) {
 	p.Choose(nil)
 	for records := 0; records < 2; {
 		c := <-commits
-		if c.Err != nil {
+		if records += c.Records; records == 0 {
+			wantOutage(t, c) // a try that failed before has a third reason, such as a stall
+		} else if c.Err != nil {
 			t.Fatalf("got %+v after the outage", c)
 		}
-		records += c.Records
 	}
 	if err := j.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+func wantOutage(t *testing.T, c store.Commit) {
+	t.Helper()
+	if !errors.Is(c.Err, store.ErrUnavailable) || c.Records > 0 {
+		t.Fatalf("got %+v, want the outage", c)
 	}
 }
