@@ -80,6 +80,7 @@ func serveEngine(t *testing.T, engine emulator.Engine) (url string) {
 	t.Helper()
 	c := emulator.DefaultConfig()
 	c.Profile, c.Models, c.Engine = "llama-8b-a100", []string{"m"}, engine
+	c.APIServers = 3 // iteration_tokens_total of vLLM counts an iteration up to three times
 	return apptest.StartEngine(t, c)
 }
 

@@ -80,6 +80,8 @@ Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answ
 	flags.StringVar(&scheduling, "scheduling", string(c.Scheduling),
 		"the engine's queue order: priority or fcfs")
 	flags.IntVar(&c.MaxSeqs, "max-seqs", 0, "requests that run at once; 0: the profile's")
+	flags.IntVar(&c.APIServers, "api-servers", c.APIServers,
+		"`processes` of a vllm engine that answer clients; each counts iterations")
 	flags.IntVar(&c.MaxQueueDepth, "max-queue-depth", c.MaxQueueDepth,
 		"waiting requests beyond which more get 503")
 	flags.StringVar(&c.RunnerID, "runner-id", c.RunnerID, "`name` of the runner in capabilities")

@@ -48,6 +48,10 @@ type Config struct {
 	// MaxModelLen bounds prompt plus output, in tokens. 0: the KV cache's capacity. Default 32,768.
 	MaxModelLen int
 
+	// APIServers is the number of processes of the engine that answer clients, in turns
+	// (vLLM's --api-server-count). Default 1.
+	APIServers int
+
 	// PrefixCaching reuses the KV blocks of prompts with the same beginning. Default true.
 	PrefixCaching bool
 
@@ -123,6 +127,7 @@ func DefaultConfig() Config {
 		Seed:          1,
 		Scheduling:    engine.ByPriority,
 		MaxModelLen:   32_768,
+		APIServers:    1,
 		PrefixCaching: true,
 		MaxQueueDepth: 512,
 		Output:        Lengths{Median: 200, Sigma: 0.7, Max: 4096},
@@ -151,6 +156,7 @@ func (c Config) Validate() error {
 	check(c.Speedup > 0, "speedup is %v, want above 0", c.Speedup)
 	check(c.MaxModelLen == 0 || c.MaxModelLen >= 2, "max_model_len is %d, want 0 or at least 2",
 		c.MaxModelLen)
+	check(c.APIServers >= 1, "api_servers is %d, want at least 1", c.APIServers)
 	check(c.MaxQueueDepth >= 1, "max_queue_depth is %d, want at least 1", c.MaxQueueDepth)
 	for _, tenant := range slices.Sorted(maps.Keys(c.TenantRates)) {
 		check(c.TenantRates[tenant] >= 1, "tenant_rates[%s] is %d, want at least 1", tenant,

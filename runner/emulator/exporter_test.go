@@ -20,10 +20,13 @@ type driven struct {
 	now time.Time
 }
 
-func drive(t *testing.T, e Engine) *driven {
+func drive(t *testing.T, e Engine, change ...func(*Config)) *driven {
 	c := DefaultConfig()
 	c.Profile, c.Engine, c.Models = "llama-8b-a100", e, []string{"m"}
 	c.MaxBatchedTokens = 512
+	for _, f := range change {
+		f(&c)
+	}
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -144,6 +147,21 @@ func TestVLLMCountsStepsWithOutput(t *testing.T) {
 	d.iterate()
 	if n := counted(t, x.gap); n != 2 || counted(t, x.request) != 1 {
 		t.Errorf("%d gaps and %d ended requests, want 2 and 1", n, counted(t, x.request))
+	}
+}
+
+func TestVLLMCountsStepsInEachAPIServer(t *testing.T) {
+	d := drive(t, VLLM, func(c *Config) { c.APIServers = 2 })
+	x := d.s.metrics.exporter.(*vllm)
+	for range 3 {
+		d.submit(100, 2, true)
+	}
+	d.advance(time.Second) // the first prompt's iteration begins before the others come
+	if n, sum := observations(t, x.iteration); n != 1+2+2 || sum != 3*(100+2) {
+		t.Errorf("three iterations are counted as %d with %v tokens, want 5 with 306", n, sum)
+	}
+	if n := counted(t, x.gap); n != 3 {
+		t.Errorf("%d gaps between tokens, want one for each request", n)
 	}
 }
 

@@ -32,7 +32,8 @@ const longestModel = 1 << 20
 // run, the aborted requests stay in the gauges (vllm-project/vllm#22545). Gaps between tokens are
 // counted in each iteration, the prompt of a request at its first token, and the histograms of
 // requests when they end. Iterations without a token, which compute parts of prompts only, are not
-// in iteration_tokens_total.
+// in iteration_tokens_total. Each process that answers clients counts its own requests' part of an
+// iteration there, so with several of them an iteration counts several times.
 type vllm struct {
 	meters
 	config prometheus.Labels // of cache_config_info
@@ -42,7 +43,7 @@ type vllm struct {
 	prompt, answer, iteration                 prometheus.Histogram // tokens
 	success                                   *prometheus.CounterVec
 
-	computed int // prompt tokens of the present iteration's first tokens
+	tokens []int // of the present iteration, with the prompts of first tokens, by API server
 }
 
 func newVLLM(c Config, r prometheus.Registerer) exporter {
@@ -50,6 +51,7 @@ func newVLLM(c Config, r prometheus.Registerer) exporter {
 	lengths := engine.LengthBounds(cmp.Or(c.MaxModelLen, longestModel))
 	x := &vllm{
 		meters: m, shown: page{gauges: engine.Snapshot{KVBlocks: c.kvBlocks()}},
+		tokens: make([]int, c.APIServers),
 		config: prometheus.Labels{"block_size": strconv.Itoa(engine.BlockSize),
 			"num_gpu_blocks":        strconv.Itoa(c.kvBlocks()),
 			"enable_prefix_caching": strconv.FormatBool(c.PrefixCaching)},
@@ -80,6 +82,8 @@ func newVLLM(c Config, r prometheus.Registerer) exporter {
 }
 
 func (x *vllm) produced(t *ticket, at time.Time, c clock) {
+	server := &x.tokens[uint64(t.id)%uint64(len(x.tokens))]
+	*server++
 	if t.tokens > 1 {
 		x.gap.Observe(c.real(at.Sub(t.lastToken)).Seconds())
 		return
@@ -87,7 +91,7 @@ func (x *vllm) produced(t *ticket, at time.Time, c clock) {
 	x.firstToken.Observe(c.real(at.Sub(t.submitted) + engine.ServerDelay(1)).Seconds())
 	x.queue.Observe(c.real(t.admitted.Sub(t.submitted)).Seconds())
 	x.shown.began.add(t)
-	x.computed += t.prompt - t.cached
+	*server += t.prompt - t.cached
 }
 
 func (x *vllm) finished(t *ticket, c clock) {
@@ -104,10 +108,12 @@ func (x *vllm) answered(finish string) { x.success.WithLabelValues(finish).Inc()
 
 func (x *vllm) iterated(it *engine.Iteration, s engine.Snapshot) {
 	x.shown.gauges, x.shown.counters = withLeft(s, it.Aborted), s
-	if n := len(it.Produced); n > 0 {
-		x.iteration.Observe(float64(n + x.computed))
+	for _, n := range x.tokens {
+		if n > 0 {
+			x.iteration.Observe(float64(n))
+		}
 	}
-	x.computed = 0
+	clear(x.tokens)
 }
 
 func (x *vllm) page(time.Time, engine.Snapshot) page { return x.shown }
