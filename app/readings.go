@@ -31,7 +31,7 @@ func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
 	}
 	deps := telemetry.Deps{
 		Sources: a.kubernetes.sources(cfg),
-		SLO:     cfg.FlowControl.SLO, Logger: a.log, Registerer: a.options.Registry,
+		Logger:  a.log, Registerer: a.options.Registry,
 		OnSample: func(s telemetry.Sample) {
 			if s.State != nil {
 				a.dispatcher.ObserveState(s.Runner, dispatch.RunnerState(*s.State))
@@ -88,8 +88,7 @@ func runnersOf(cfg config.Config) (runners []telemetry.Runner, err error) {
 // prepareReader returns the function that has the readings of a changed configuration read. Runners
 // that stay are read on; all are read anew only if something else of it has changed.
 func (a *App) prepareReader(before, now config.Config) (func(context.Context), error) {
-	if before.FlowControl.SLO == now.FlowControl.SLO &&
-		reflect.DeepEqual(telemetryOf(before), telemetryOf(now)) {
+	if reflect.DeepEqual(telemetryOf(before), telemetryOf(now)) {
 		runners, err := a.readRunners(now)
 		if err != nil {
 			return nil, err

@@ -41,7 +41,7 @@ type Reading struct {
 
 	// TTFT and TPOT are about interactive requests alone. Engines' own histograms mix them with
 	// batch lines and are not for these fields.
-	// They are unknown without an absolute objective to count late requests against.
+	// They are unknown without an absolute objective to count late requests against: see Against.
 	TTFT, TPOT Attainment
 	// FirstTokenTimes and TokenTimes are the histograms of TTFT and TPOT, in seconds; empty: the
 	// source only counts. An engine shows the former only, batch lines included.
@@ -72,4 +72,27 @@ func NoReading(source Source, sampled time.Time) Reading {
 		Requests: nan, PromptTokens: nan, CachedTokens: nan, OutputTokens: nan, Preemptions: nan,
 		TokenGaps: nan, TokenGapTime: nan, TTFT: unknown, TPOT: unknown,
 	}
+}
+
+// Against returns the reading of a gateway with the late requests of its histograms counted against
+// a pool's objectives. What the gateway counts itself stays. Other sources count no late requests:
+// their histograms have batch lines among the requests.
+func (r *Reading) Against(slo SLO) *Reading {
+	if r.Source != Gateway {
+		return r
+	}
+	judged := *r
+	for _, of := range []struct {
+		counts  *Attainment
+		times   []Bucket
+		longest time.Duration
+	}{
+		{&judged.TTFT, r.FirstTokenTimes, slo.TTFT},
+		{&judged.TPOT, r.TokenTimes, slo.TPOT},
+	} {
+		if math.IsNaN(of.counts.Requests) && of.longest > 0 {
+			*of.counts = Attained(of.times, of.longest.Seconds())
+		}
+	}
+	return &judged
 }

@@ -23,58 +23,50 @@ import (
 // promQuery queries a Prometheus server for the latencies and lengths of interactive requests.
 type promQuery struct {
 	cfg    Prometheus
-	slo    flowcontrol.SLO
 	access *access
 	log    *slog.Logger
 	chosen map[string]string // by the key of selectors: the one that returned data last
 	onDrop func(drop)
 }
 
-// attained is the histogram of one model, and how many requests met the SLO.
-type attained struct {
-	flowcontrol.Attainment
+// modelTimes is the histogram of one model, and when it was true.
+type modelTimes struct {
 	sampled time.Time
 	buckets []flowcontrol.Bucket
 }
 
 func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
-	ttft, err := q.histogram(ctx, "ttft", q.cfg.TTFT, q.slo.TTFT)
+	ttft, err := q.histogram(ctx, "ttft", q.cfg.TTFT)
 	if err != nil {
 		return nil, err
 	}
-	tpot, err := q.histogram(ctx, "tpot", q.cfg.TPOT, q.slo.TPOT)
+	tpot, err := q.histogram(ctx, "tpot", q.cfg.TPOT)
 	if err != nil {
 		return nil, err
 	}
-	prompts, err := q.histogram(ctx, "prompt_lengths", q.cfg.PromptLengths, 0)
+	prompts, err := q.histogram(ctx, "prompt_lengths", q.cfg.PromptLengths)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := q.histogram(ctx, "answer_lengths", q.cfg.AnswerLengths, 0)
+	answers, err := q.histogram(ctx, "answer_lengths", q.cfg.AnswerLengths)
 	if err != nil {
 		return nil, err
 	}
 	var samples []Sample
 	for _, m := range modelsOf(ttft, tpot, prompts, answers) {
 		r := flowcontrol.NoReading(flowcontrol.Gateway, time.Time{})
-		use := func(all map[string]attained) attained {
+		use := func(all map[string]modelTimes) []flowcontrol.Bucket {
 			h, known := all[m]
 			if known && (r.Sampled.IsZero() || h.sampled.Before(r.Sampled)) {
 				r.Sampled = h.sampled
 			}
-			return h
+			return h.buckets
 		}
-		first, each := use(ttft), use(tpot)
-		if first.buckets != nil {
-			r.TTFT, r.FirstTokenTimes = first.Attainment, first.buckets
-		}
-		if each.buckets != nil {
-			r.TPOT, r.TokenTimes = each.Attainment, each.buckets
-		}
-		r.PromptLengths, r.AnswerLengths = use(prompts).buckets, use(answers).buckets
-		r.Requests = counted(r.AnswerLengths, r.PromptLengths, first.buckets)
+		r.FirstTokenTimes, r.TokenTimes = use(ttft), use(tpot)
+		r.PromptLengths, r.AnswerLengths = use(prompts), use(answers)
+		r.Requests = counted(r.AnswerLengths, r.PromptLengths, r.FirstTokenTimes)
 		samples = append(samples,
-			Sample{Model: m, Reading: &r, TTFT: first.buckets, TPOT: each.buckets})
+			Sample{Model: m, Reading: &r, TTFT: r.FirstTokenTimes, TPOT: r.TokenTimes})
 	}
 	if samples == nil {
 		return nil, fmt.Errorf("query %s: %w; check telemetry.prometheus", q.cfg.URL, errNoData)
@@ -93,7 +85,7 @@ func counted(histograms ...[]flowcontrol.Bucket) float64 {
 }
 
 // modelsOf returns the models of all maps, sorted.
-func modelsOf(all ...map[string]attained) (models []string) {
+func modelsOf(all ...map[string]modelTimes) (models []string) {
 	for _, each := range all {
 		for m := range each {
 			models = append(models, m)
@@ -104,10 +96,10 @@ func modelsOf(all ...map[string]attained) (models []string) {
 }
 
 // histogram queries the first of the selectors that has counted a request, by model. name is the
-// key of the selectors. limit is the objective, 0 if there is none.
+// key of the selectors.
 func (q *promQuery) histogram(
-	ctx context.Context, name string, selectors []string, limit time.Duration,
-) (map[string]attained, error) {
+	ctx context.Context, name string, selectors []string,
+) (map[string]modelTimes, error) {
 	for _, text := range selectors {
 		s, err := parseSelector(text)
 		if err != nil {
@@ -130,10 +122,10 @@ func (q *promQuery) histogram(
 		}
 		if q.chosen[name] != text {
 			q.chosen[name] = text
-			q.log.InfoContext(ctx, "reading interactive "+whatOf(name), name, text, "limit", limit,
+			q.log.InfoContext(ctx, "reading interactive "+whatOf(name), name, text,
 				"prometheus", q.cfg.URL)
 		}
-		return q.attain(name, buckets, times, limit), nil
+		return q.byModel(name, buckets, times), nil
 	}
 	if chosen, logged := q.chosen[name]; len(selectors) > 0 && (!logged || chosen != "") {
 		q.chosen[name] = ""
@@ -155,10 +147,8 @@ func whatOf(name string) string {
 	return "latencies"
 }
 
-// attain evaluates the histograms of all models against the limit. name is the key of selectors.
-func (q *promQuery) attain(
-	name string, buckets, times model.Vector, limit time.Duration,
-) map[string]attained {
+// byModel returns the histograms of all models. name is the key of selectors.
+func (q *promQuery) byModel(name string, buckets, times model.Vector) map[string]modelTimes {
 	sampled := map[string]time.Time{}
 	for _, s := range times {
 		if seconds := float64(s.Value); seconds > 0 && seconds < math.MaxInt32 {
@@ -179,7 +169,7 @@ func (q *promQuery) attain(
 			byModel[m][upper] += float64(s.Value)
 		}
 	}
-	all := map[string]attained{}
+	all := map[string]modelTimes{}
 	for m, counts := range byModel {
 		at, known := sampled[m]
 		var h []flowcontrol.Bucket
@@ -190,14 +180,9 @@ func (q *promQuery) attain(
 			q.onDrop(drop{name, of})
 			continue
 		}
-		a := flowcontrol.Attained(h, limit.Seconds())
-		if !known || math.IsNaN(a.Requests) {
-			continue
+		if known {
+			all[m] = modelTimes{at, h}
 		}
-		if limit == 0 { // without an objective none is late, nor in time
-			a = flowcontrol.Attainment{Requests: math.NaN(), Late: math.NaN()}
-		}
-		all[m] = attained{a, at, h}
 	}
 	return all
 }

@@ -67,8 +67,6 @@ type Deps struct {
 	Runners []Runner // at first; see Reader.Follow
 	// Sources are read besides what the configuration names.
 	Sources []Source
-	// SLO sets the time above which an interactive request is late.
-	SLO flowcontrol.SLO
 	// OnSample receives every sample. Several goroutines call it; it must not block.
 	OnSample func(Sample)
 	Logger   *slog.Logger

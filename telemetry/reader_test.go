@@ -336,9 +336,8 @@ func (c *collector) of(source flowcontrol.Source) (of []Sample) {
 func (c *collector) run(t *testing.T, cfg Config, enough func() bool, runners ...Runner) {
 	t.Helper()
 	r, err := New(cfg, Deps{
-		Runners: runners, SLO: flowcontrol.SLO{TTFT: 2 * time.Second, TPOT: 100 * time.Millisecond},
-		OnSample: c.add,
-		Logger:   slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Runners: runners, OnSample: c.add,
+		Logger: slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -583,9 +582,6 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 		r.Sampled = time.UnixMilli(1700000079000) // the oldest of all histograms
 		r.PromptLengths = buckets(128, 5, math.Inf(1), 100)
 		r.AnswerLengths, r.Requests = buckets(16, 40, math.Inf(1), 90), 90
-		// a third of 80 to 95 lies above 2 s
-		r.TTFT = flowcontrol.Attainment{Requests: 100, Late: 20}
-		r.TPOT = flowcontrol.Attainment{Requests: 60, Late: 10}
 		r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 1, Count: 80}, {Upper: 2.5, Count: 95},
 			{Upper: math.Inf(1), Count: 100}}
 		r.TokenTimes = []flowcontrol.Bucket{{Upper: 0.1, Count: 50},
@@ -593,7 +589,6 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	})
 	*want[1].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
 		r.Sampled = time.UnixMilli(1700000095000)
-		r.TTFT = flowcontrol.Attainment{Requests: 3, Late: 0}
 		r.FirstTokenTimes, r.Requests = buckets(2, 3, math.Inf(1), 3), 3
 	})
 	*want[2].Reading = reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
@@ -606,31 +601,6 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-9),
 		cmpopts.IgnoreFields(Sample{}, "TTFT", "TPOT")); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// Without objectives nothing counts as late, and the histograms are read all the same.
-func TestLatenciesWithoutObjectives(t *testing.T) {
-	cfg := DefaultConfig().Prometheus
-	cfg.URL = fakePrometheus(t,
-		[2]string{"timestamp(inference_objective_request_ttft",
-			`[{"metric":{"model_name":"a"},"value":[1700000100,"1700000090"]}]`},
-		[2]string{"(inference_objective_request_ttft_seconds_bucket", "[" + strings.Join([]string{
-			bucket("a", "1", 80), bucket("a", "+Inf", 100)}, ",") + "]"},
-	)
-	to, err := newAccess(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := promQuery{cfg: cfg, access: to, log: slog.New(slog.DiscardHandler),
-		chosen: map[string]string{}, onDrop: func(drop) {}}
-	got, err := q.read(t.Context())
-	if err != nil || len(got) != 1 {
-		t.Fatalf("%+v, %v; want one sample", got, err)
-	}
-	r := got[0].Reading
-	if !math.IsNaN(r.TTFT.Requests) || !math.IsNaN(r.TTFT.Late) || len(r.FirstTokenTimes) != 2 {
-		t.Errorf("TTFT is %+v of %v, want unknown", r.TTFT, r.FirstTokenTimes)
 	}
 }
 
@@ -651,8 +621,6 @@ func TestHistogramsOfDynamo(t *testing.T) {
 	seen := newCollector()
 	seen.run(t, cfg, func() bool { return len(seen.of(flowcontrol.Gateway)) > 0 })
 	want := reading(flowcontrol.Gateway, func(r *flowcontrol.Reading) {
-		r.TTFT = flowcontrol.Attainment{Requests: 4, Late: 1}
-		r.TPOT = flowcontrol.Attainment{Requests: 9, Late: 9}
 		r.FirstTokenTimes, r.TokenTimes = buckets(2, 3, math.Inf(1), 4), buckets(math.Inf(1), 9)
 		r.PromptLengths, r.AnswerLengths = buckets(math.Inf(1), 5), buckets(math.Inf(1), 6)
 		r.Requests = 6

@@ -39,6 +39,7 @@ func (p planner) Terms(time.Time) [][]flowcontrol.Term {
 func (p planner) Warnings(time.Time) [][]flowcontrol.Warning {
 	return make([][]flowcontrol.Warning, len(p.names))
 }
+func (p planner) Objectives(string) flowcontrol.SLO { return flowcontrol.SLO{} }
 
 var began = time.Unix(1_800_000_000, 0)
 

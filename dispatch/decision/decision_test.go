@@ -21,6 +21,7 @@ var start = time.Unix(1_800_000_000, 0)
 type fakePlanner struct {
 	pool  plan.PoolStatus
 	terms []flowcontrol.Term
+	slo   flowcontrol.SLO
 }
 
 func (f *fakePlanner) Pools() []plan.PoolStatus { return []plan.PoolStatus{f.pool} }
@@ -30,6 +31,7 @@ func (f *fakePlanner) Terms(time.Time) [][]flowcontrol.Term {
 func (f *fakePlanner) Warnings(time.Time) [][]flowcontrol.Warning {
 	return [][]flowcontrol.Warning{nil}
 }
+func (f *fakePlanner) Objectives(string) flowcontrol.SLO { return f.slo }
 
 // newFake returns a pool of n runners whose policy explains itself.
 func newFake(n int) *fakePlanner {
@@ -71,6 +73,30 @@ func decisionsOf(t *testing.T, h *History, q Query) []Decision {
 		t.Fatal("the pool is unknown")
 	}
 	return slices.Collect(found.All())
+}
+
+// Late requests are those that the objectives of the pool make late. What was late by others before
+// a reload does not count.
+func TestGatewaysAreJudgedByThePoolsObjectives(t *testing.T) {
+	fake := newFake(1)
+	r, h := newRecorder(fake)
+	read := func(soon, all float64) {
+		g := flowcontrol.NoReading(flowcontrol.Gateway, start)
+		g.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 1, Count: soon}, {Upper: 2, Count: all},
+			{Upper: math.Inf(1), Count: all}}
+		r.Step(start, plan.Reading{Model: "m", Reading: &g}, &plan.Actions{})
+	}
+	fake.slo.TTFT = 2 * time.Second
+	read(90, 100)
+	read(180, 200)
+	fake.slo.TTFT = time.Second
+	read(180, 200)
+	read(190, 220)
+	r.Tick(start)
+	got := decisionsOf(t, h, Query{})[0].Gateway
+	if got == nil || got.FirstTokens != 120 || got.LateFirstTokens != 10 {
+		t.Errorf("the gateway shows %+v, want 120 first tokens of which 10 were late", got)
+	}
 }
 
 func TestDecisionsShowWhatWasReadAndDecided(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 // gateway counts the interactive requests that the gateway in front of a pool has shown.
 type gateway struct {
 	at          time.Time // of the last reading
+	slo         flowcontrol.SLO
 	first, each counted
 	times       firstTokens
 }
@@ -20,7 +21,11 @@ type counted struct {
 	requests, late float64
 }
 
-func (g *gateway) read(r *flowcontrol.Reading) {
+func (g *gateway) read(r *flowcontrol.Reading, slo flowcontrol.SLO) {
+	if slo != g.slo { // counts against the one before show nothing of those to come
+		g.slo, g.first.known, g.each.known = slo, false, false
+	}
+	r = r.Against(slo)
 	g.at = r.Sampled
 	g.first.read(r.TTFT)
 	g.each.read(r.TPOT)

@@ -12,6 +12,7 @@ type Planner interface {
 	Pools() []plan.PoolStatus
 	Terms(now time.Time) [][]flowcontrol.Term
 	Warnings(now time.Time) [][]flowcontrol.Warning
+	Objectives(model string) flowcontrol.SLO
 }
 
 // Recorder takes samples of a planner. The goroutine that owns the planner owns it.
@@ -89,7 +90,7 @@ func (r *Recorder) read(ev plan.Reading) {
 			g = &gateway{}
 			r.gateways[ev.Model] = g
 		}
-		g.read(ev.Reading)
+		g.read(ev.Reading, r.planner.Objectives(ev.Model))
 		return
 	}
 	r.of(ev.Runner).read(ev.Reading)

@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
@@ -116,10 +118,48 @@ func TestPoolsWithoutInteractiveRequestsGetNoReadingsOfGateways(t *testing.T) {
 	}
 }
 
-// spyController counts the readings that a controller gets.
+// Each pool counts as late what its own objectives make late.
+func TestPoolsJudgeAGatewayByTheirOwnObjectives(t *testing.T) {
+	flow := flowcontrol.DefaultConfig()
+	flow.SLO.TPOT = 50 * time.Millisecond
+	strict := flow
+	strict.SLO = flowcontrol.SLO{TTFT: time.Second, Slowdown: 1.15, Late: 0.006}
+	flow.Pools = map[string]flowcontrol.Config{"strict": strict}
+	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow})
+	for _, pool := range []string{"", "strict"} {
+		p.Step(noon, RunnerUp{Runner: "in " + pool, Pool: pool, Models: []string{"m"}})
+	}
+	spies := map[string]*spyController{}
+	for _, pool := range p.pools {
+		spies[pool.name] = &spyController{Controller: pool.flow}
+		pool.flow = spies[pool.name]
+	}
+	r := flowcontrol.NoReading(flowcontrol.Gateway, noon)
+	r.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 1, Count: 7}, {Upper: math.Inf(1), Count: 9}}
+	r.TokenTimes = []flowcontrol.Bucket{{Upper: 0.05, Count: 3}, {Upper: math.Inf(1), Count: 8}}
+	p.Step(noon, Reading{Model: "m", Reading: &r})
+	unknown := flowcontrol.Attainment{Requests: math.NaN(), Late: math.NaN()}
+	for pool, want := range map[string][2]flowcontrol.Attainment{
+		"":       {unknown, {Requests: 8, Late: 5}},
+		"strict": {{Requests: 9, Late: 2}, unknown},
+	} {
+		got := [2]flowcontrol.Attainment{spies[pool].last.TTFT, spies[pool].last.TPOT}
+		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("the pool %q counts (-want +got)\n%s", pool, diff)
+		}
+	}
+	for model, want := range map[string]flowcontrol.SLO{"m": p.pools[0].controlled.SLO, "n": {}} {
+		if got := p.Objectives(model); got != want {
+			t.Errorf("the objectives of %s are %+v, want %+v", model, got, want)
+		}
+	}
+}
+
+// spyController counts the readings that a controller gets, and keeps the last.
 type spyController struct {
 	flowcontrol.Controller
 	reads int
+	last  *flowcontrol.Reading
 }
 
 // While runners of a pool serve different models, each pool has an ID of its own, and the one with
@@ -157,7 +197,7 @@ func TestWhatWasLearnedBelongsToANamedPool(t *testing.T) {
 
 func (c *spyController) Observe(now time.Time, o flowcontrol.Observation) bool {
 	if o.Kind == flowcontrol.Read {
-		c.reads++
+		c.reads, c.last = c.reads+1, o.Reading
 	}
 	return c.Controller.Observe(now, o)
 }

@@ -64,9 +64,21 @@ func (p *Planner) reading(now time.Time, ev Reading) {
 	}
 	for _, pool := range p.pools {
 		if (ev.Model == "" || pool.serves(ev.Model)) && pool.isBehindGateway(ev.Pool) {
-			pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: ev.Reading})
+			pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Read,
+				Reading: ev.Reading.Against(pool.controlled.SLO)})
 		}
 	}
+}
+
+// Objectives returns the objectives of the first pool of a model, or of all if it is empty, whose
+// users a gateway shows.
+func (p *Planner) Objectives(model string) flowcontrol.SLO {
+	for _, pool := range p.pools {
+		if (model == "" || pool.serves(model)) && pool.isBehindGateway("") {
+			return pool.controlled.SLO
+		}
+	}
+	return flowcontrol.SLO{}
 }
 
 // isBehindGateway reports whether the gateway of the pools of a name is in front of this one;
