@@ -132,6 +132,7 @@ func (t *transport) watch(
 		First: func() {
 			*events++
 			latency := time.Since(begun)
+			seen.first = latency
 			t.metrics.firstToken(u.name, latency)
 			t.notify(&plan.FirstToken{Start: start, Latency: latency})
 		},

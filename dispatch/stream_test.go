@@ -355,3 +355,42 @@ func TestEvictedLinesCountNoAttempt(t *testing.T) {
 		t.Errorf("%d lines were evicted, want 16", n)
 	}
 }
+
+// A proxy that holds whole answers back is recognised, and its runner streams no more.
+func TestAProxyThatHoldsAnswersBackIsRecognised(t *testing.T) {
+	const tokens = 40
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(200 * time.Millisecond)
+		w.Header().Set("Content-Type", "text/event-stream")
+		chunk := func(rest string) {
+			fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","created":1,`+
+				`"model":"m",%s}`+"\n\n", rest)
+		}
+		for range tokens {
+			chunk(`"choices":[{"index":0,"delta":{"content":"x"},"finish_reason":null}]`)
+		}
+		chunk(`"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]`)
+		chunk(fmt.Sprintf(`"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":%d,`+
+			`"total_tokens":%d}`, tokens, tokens+3))
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}, "m")
+	w := newWorld(t)
+	d, _ := w.dispatcher("a", watch(), up.URL)
+	if b := w.awaitEnd(w.submit(chatLines(6, "m"), nil)); b.Counts.Completed != 6 {
+		t.Fatalf("got %+v, want all lines completed", b.Counts)
+	}
+	codes := func() (codes []string) {
+		for _, p := range d.Pools() {
+			for _, warning := range p.Warnings {
+				codes = append(codes, warning.Code)
+			}
+		}
+		return codes
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(codes()) == 0 &&
+		time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	}
+	if diff := cmp.Diff([]string{"streams_buffered"}, codes()); diff != "" {
+		t.Errorf("warnings are (-want +got)\n%s", diff)
+	}
+}

@@ -28,6 +28,7 @@ type streamGaps struct {
 	events   int // that brought tokens
 	together int // events that came within togetherWithin of the one before
 	took     time.Duration
+	first    time.Duration // until the first of them
 }
 
 const (
@@ -43,6 +44,7 @@ const (
 	// bunched is the share of events that come together from which on a stream is not trusted, and
 	// severalTokens the tokens in an event.
 	bunched       = 0.3
+	atOnce        = 0.9 // of a stream that was held back until its end
 	severalTokens = 1.5
 	// firstPause is for how long streams are not trusted, and twice as long each further time, up
 	// to longestPause: a machine that was busy for a while looks the same as a proxy.
@@ -75,9 +77,17 @@ func (s *streamTrust) holds(now time.Time) bool {
 	return s.code == ""
 }
 
+// heldBack reports whether the events came all at once, after a time in which a fast engine would
+// have sent them one by one.
+func (g *streamGaps) heldBack() bool {
+	return float64(g.together) >= atOnce*float64(g.events) &&
+		g.first >= time.Duration(g.events)*leastGap
+}
+
 // judge takes over a stream of so many tokens that has ended.
 func (s *streamTrust) judge(now time.Time, g streamGaps, tokens int) {
-	if g.events < judgedEvents || g.took < time.Duration(g.events)*leastGap {
+	fast := g.took < time.Duration(g.events)*leastGap
+	if g.events < judgedEvents || fast && !g.heldBack() {
 		return
 	}
 	s.mu.Lock()

@@ -5,6 +5,43 @@ import (
 	"time"
 )
 
+func TestStreamsThatAreNotThoseOfTheEngine(t *testing.T) {
+	for name, test := range map[string]struct {
+		stream streamGaps
+		tokens int
+		want   string
+	}{
+		"one by one": {streamGaps{events: 50, together: 5, took: 2 * time.Second,
+			first: time.Second}, 50, ""},
+		"a proxy that passes on eight at a time": {streamGaps{events: 48, together: 42,
+			took: 2 * time.Second, first: time.Second}, 48, warnBuffered},
+		"a proxy that holds all back": {streamGaps{events: 50, together: 50,
+			took: time.Millisecond, first: 3 * time.Second}, 50, warnBuffered},
+		"a stream interval of 4": {streamGaps{events: 50, together: 2, took: 8 * time.Second,
+			first: time.Second}, 200, warnInterval},
+		"a runner that answers at once": {streamGaps{events: 50, together: 50,
+			took: time.Millisecond, first: 2 * time.Millisecond}, 50, ""},
+		"a fast engine after a long wait": {streamGaps{events: 50, took: 100 * time.Millisecond,
+			first: 3 * time.Second}, 50, ""},
+		"few events": {streamGaps{events: judgedEvents - 1, together: judgedEvents - 1,
+			first: time.Second}, 40, ""},
+	} {
+		var s streamTrust
+		now := time.Unix(1_000_000, 0)
+		for range judgedStreams - 1 {
+			s.judge(now, test.stream, test.tokens)
+		}
+		if w, warns := s.warning("r"); warns {
+			t.Errorf("%s: warns of %s after %d streams", name, w.Code, judgedStreams-1)
+		}
+		s.judge(now, test.stream, test.tokens)
+		w, _ := s.warning("r")
+		if w.Code != test.want || s.holds(now) != (test.want == "") {
+			t.Errorf("%s: warns of %q, want %q", name, w.Code, test.want)
+		}
+	}
+}
+
 // Streams that came in bunches are tried again, less often each time.
 func TestStreamsAreTrustedAgain(t *testing.T) {
 	var s streamTrust
