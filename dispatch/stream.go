@@ -140,8 +140,8 @@ func (t *transport) watch(
 			*events += tokens
 			seen.add(after)
 			now := time.Now()
-			if !u.streams.trust.holds(now) {
-				return
+			if start.Runner != u.name || !u.streams.trust.holds(now) {
+				return // a gateway's tokens may be those of any of its engines
 			}
 			if sum, due := u.streams.gaps.add(u.name, now, tokens, after); due {
 				t.notify(sum)
