@@ -1,6 +1,7 @@
 package flowcontroltest
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -12,6 +13,8 @@ type LivePool struct {
 	flowcontrol.Controller
 	Now     time.Time
 	Started int // lines so far
+	// Change changes what metrics and the gateway show. Nil: nothing is changed.
+	Change func(*flowcontrol.Reading)
 
 	runners map[string]*liveRunner
 	steps   int
@@ -38,7 +41,7 @@ var liveRunners = []string{"a", "b"}
 // NewLivePool returns a pool at Noon under a controller that no runner has joined.
 func NewLivePool(c flowcontrol.Controller) *LivePool {
 	p := &LivePool{Now: Noon, runners: map[string]*liveRunner{}, first: []flowcontrol.Bucket{
-		{Upper: 0.1}, {Upper: 0.2}, {Upper: 0.4}, {Upper: 1}, {Upper: 2}, {Upper: 4}}}
+		{Upper: 0.1}, {Upper: 0.2}, {Upper: 0.4}, {Upper: 1}, {Upper: 2}, {Upper: math.Inf(1)}}}
 	for _, id := range liveRunners {
 		p.runners[id] = &liveRunner{}
 	}
@@ -121,6 +124,7 @@ func (p *LivePool) read() {
 		m.KVTokens, m.KVUsed = liveKV, (liveUsers+float64(len(r.lines)))*600/liveKV
 		m.PromptTokens, m.CachedTokens, m.OutputTokens = r.prompts, 0, r.output
 		m.TokenGaps, m.TokenGapTime = r.iterations, r.spent
+		p.change(&m)
 		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: id,
 			InFlight: len(r.lines), Reading: &m})
 	}
@@ -135,7 +139,14 @@ func (p *LivePool) read() {
 	g := flowcontrol.NoReading(flowcontrol.Gateway, p.Now)
 	g.FirstTokenTimes, g.TTFT = first, flowcontrol.Attained(first, 2)
 	g.TPOT = flowcontrol.Attainment{Requests: g.TTFT.Requests}
+	p.change(&g)
 	p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
+}
+
+func (p *LivePool) change(r *flowcontrol.Reading) {
+	if p.Change != nil {
+		p.Change(r)
+	}
 }
 
 // start starts what is granted, and ends what is to be evicted.

@@ -72,12 +72,13 @@ func (in *interactive) read(
 	if at.IsZero() || window > time.Minute {
 		window = time.Minute
 	}
-	in.waiting = 0
-	if m.Waiting >= 0 {
-		in.waiting = max(0, m.Waiting-then.waiting)
+	waiting := 0.0
+	if m.Waiting >= 0 { // it may be absent, which is not a number
+		waiting = m.Waiting
 	}
+	in.waiting = max(0, waiting-then.waiting)
 	if m.Running >= 0 {
-		ours := max(0, then.lines-min(then.waiting, max(m.Waiting, 0)))
+		ours := max(0, then.lines-min(then.waiting, waiting))
 		running := max(0, m.Running-ours)
 		in.running.add(m.Sampled, window, running)
 		in.demand = running + in.waiting

@@ -108,6 +108,31 @@ func TestFewLinesAreCharged(t *testing.T) {
 	}
 }
 
+// Requests are counted by their answers where nothing says how long first tokens may take.
+func TestRequestsCountWithoutAnObjectiveForFirstTokens(t *testing.T) {
+	for _, share := range []float64{0.001, 0.2} {
+		c, _ := newPool(t, func(c *flowcontrol.Config) {
+			c.SLO.TTFT, c.SLO.TPOT = 0, 50*time.Millisecond
+		}, "r")
+		now, all, late := noon, 0.0, 0.0
+		for i := range 600 {
+			now = now.Add(time.Second)
+			all += 10
+			if i%100 == 99 { // 0.1 %, a sixth of what may be
+				late++
+			}
+			c.ownShare.mean = share
+			r := flowcontrol.NoReading(flowcontrol.Gateway, now)
+			r.TPOT = flowcontrol.Attainment{Requests: all, Late: late}
+			c.readGateway(now, &r)
+		}
+		if c.budget.requests < 4000 || c.budget.left() < 1 {
+			t.Errorf("with %v of the requests lines, %.0f of 6,000 requests are counted, and %v of "+
+				"the lines may run, want all", share, c.budget.requests, c.budget.left())
+		}
+	}
+}
+
 // A pool of five minutes can't count on all of the half hour: its users may never see that.
 func TestYoungPoolsSaveToo(t *testing.T) {
 	b := lateBudget{allowed: 0.006}

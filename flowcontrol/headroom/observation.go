@@ -223,9 +223,13 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	c.answers.read(g.AnswerLengths)
 	c.quiet.read(now, g, ttft, c.slo.WithUsual().TTFT.Seconds(), c.withoutUs(now))
 	defer func() { c.linesAnswered = 0 }()
+	// Requests count once: by their first tokens, or without an objective for these, by their
+	// answers.
+	byAnswers := true
 	if c.ownShare.mean < innocentShare {
 		// Batch lines do not cause late requests while hardly any of them run.
 		if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
+			byAnswers = false
 			requests = c.withoutLines(g, requests, late)
 			c.counted.read(now, requests)
 			c.firstForecast.read(now, requests, 0, uncertain)
@@ -239,10 +243,15 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 			// What was late before must not count for ever.
 			c.virtual.real.add(now, realWindow, requests, 0)
 			c.tokenForecast.read(now, requests, 0, 0)
+			if byAnswers {
+				c.counted.read(now, requests)
+				c.chargeLate(now, requests, 0)
+			}
 		}
 		return true
 	}
 	if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
+		byAnswers = false
 		requests = c.withoutLines(g, requests, late)
 		charged := c.attribution.caused(now, before, g.FirstTokenTimes, objective,
 			c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft())))
@@ -263,9 +272,15 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.tokenForecast.read(now, requests, charged, 0)
 		// Tokens of lines and of users come in the same iterations, so users have their share of
 		// the late answers that a gateway counts for both.
-		c.chargeLate(now, 0, portable.Rounded(charged*(requests/max(all, 1))))
-		c.outcomes.recentLate.add(now, recentWindow, 0, late)
-		c.outcomes.overload.see(now, 0, late)
+		charged = portable.Rounded(charged * (requests / max(all, 1)))
+		if byAnswers {
+			c.counted.read(now, requests)
+		} else {
+			requests = 0
+		}
+		c.chargeLate(now, requests, charged)
+		c.outcomes.recentLate.add(now, recentWindow, requests, late)
+		c.outcomes.overload.see(now, requests, late)
 	}
 	c.invalidate()
 	return true
