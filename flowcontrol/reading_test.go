@@ -35,7 +35,8 @@ func TestReadingAgainstObjectives(t *testing.T) {
 		before := r
 		got := r.Against(test.slo)
 		want := [2]Attainment{test.ttft, test.tpot}
-		if diff := cmp.Diff(want, [2]Attainment{got.TTFT, got.TPOT}, cmpopts.EquateNaNs()); diff != "" {
+		counts := [2]Attainment{got.TTFT, got.TPOT}
+		if diff := cmp.Diff(want, counts, cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("%s: counts are (-want +got)\n%s", name, diff)
 		}
 		if diff := cmp.Diff(before, r, cmpopts.EquateNaNs()); diff != "" {

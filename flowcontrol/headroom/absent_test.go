@@ -9,7 +9,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
 )
 
-// A value that readings lack, always, at times or from some time on, makes nothing unknown for good.
+// A value that readings lack, always, at times or from some time on, makes nothing unknown for
+// good.
 func TestAbsentValues(t *testing.T) {
 	nan := math.NaN()
 	unknown := flowcontrol.Attainment{Requests: nan, Late: nan}
@@ -33,10 +34,12 @@ func TestAbsentValues(t *testing.T) {
 	}
 	for name, leaveOut := range absent {
 		for when, lacks := range map[string]func(since time.Duration) bool{
-			"always":            func(time.Duration) bool { return true },
-			"once":              func(since time.Duration) bool { return since == 3*time.Minute },
-			"from a minute on":  func(since time.Duration) bool { return since > time.Minute },
-			"every ten seconds": func(since time.Duration) bool { return since%(10*time.Second) == 0 },
+			"always":           func(time.Duration) bool { return true },
+			"once":             func(since time.Duration) bool { return since == 3*time.Minute },
+			"from a minute on": func(since time.Duration) bool { return since > time.Minute },
+			"every ten seconds": func(since time.Duration) bool {
+				return since%(10*time.Second) == 0
+			},
 		} {
 			p := flowcontroltest.NewLivePool(newPolicy(t, nil))
 			p.Change = func(r *flowcontrol.Reading) {

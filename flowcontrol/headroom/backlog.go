@@ -8,8 +8,8 @@ import (
 )
 
 // backlog estimates how many prompt tokens of batch lines a runner has still to compute, where
-// nothing shows it for long. Without streams and fresh metrics a prompt is known to be computed
-// only with the line's answer, so lines in flight would never be more than prompts that may wait.
+// nothing shows it for long. Without streams and fresh metrics nothing shows when a prompt is
+// computed, and lines in flight would never be more than prompts that may wait.
 type backlog struct {
 	tokens, rate float64 // rate is a millisecond's
 	at           time.Time

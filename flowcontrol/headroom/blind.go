@@ -19,7 +19,7 @@ const (
 	roundOfAnswers = 20
 	// bestFor is how long the best round counts. Later ones may be of other lines.
 	bestFor = 10 * time.Minute
-	// roundGrowth is by how much the lines grow in a round, besides one.
+	// roundGrowth is the factor by which the lines grow in a round, besides one.
 	roundGrowth = 1.1
 	// unnoticed is by how many milliseconds more an answer may take in any case: servers and
 	// networks vary as much.
@@ -27,7 +27,7 @@ const (
 	// seenSlowdown is how many times as long answers may take where a gateway shows users. Those
 	// who are late limit lines, so it bounds only how fast lines get many.
 	seenSlowdown = 4
-	// roundFall bounds by how much they fall in one.
+	// roundFall is the least factor by which they change in one.
 	roundFall = 0.7
 )
 

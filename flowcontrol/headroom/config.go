@@ -11,7 +11,7 @@ import (
 // does.
 type Config struct {
 	// Start is how many lines a runner carries before anything is known of it, at least 1. Default:
-	// 2, one to be streamed and one to measure that a second costs little.
+	// 2: the second shows what a line costs.
 	Start int `yaml:"start"`
 	// PerRunner limits how many lines a runner carries, at least 1. Default: 512, more than
 	// engines run at once; if it is known what the engine can run, that is the limit.

@@ -1,6 +1,8 @@
 package headroom
 
 import (
+	"math"
+
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/internal/portable"
 )
@@ -92,7 +94,24 @@ func (f *costFit) add(decoding, tokens, ms float64) {
 			}
 		}
 	}
+	f.bound()
 }
+
+// bound keeps the covariances within what the variances permit. Under a load that never changes,
+// variances reach their bound and covariances grow on; beyond it, corrections would go the wrong
+// way.
+func (f *costFit) bound() {
+	for i := range 3 {
+		for j := range i {
+			most := certain * math.Sqrt(f.covariance[i][i]*f.covariance[j][j])
+			bounded := min(max(f.covariance[i][j], -most), most)
+			f.covariance[i][j], f.covariance[j][i] = bounded, bounded
+		}
+	}
+}
+
+// certain is the greatest correlation of the errors of two coefficients.
+const certain = 0.999
 
 // perIteration is the cost of an iteration without requests, in milliseconds.
 func (f *costFit) perIteration() float64 { return portable.Rounded(f.factor[0] * f.base) }

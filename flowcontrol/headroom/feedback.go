@@ -61,7 +61,7 @@ func (c *Controller) linesByRoom() float64 {
 	life := portable.Rounded(max(mix.Output, 1) * c.targetTime())
 	waiting := float64(c.tuning.Pace.MaxPrompts) * min(1, c.promptCost()/max(life, 1))
 	return generous * (1 + portable.Rounded(waiting)) * max(0, left) /
-		max(c.fit.fitted().PerLine(mix), 1e-3)
+		max(c.fit.fitted().PerLine(mix), leastPerLine)
 }
 
 const (
@@ -87,7 +87,7 @@ func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 	// The number of long lines cannot be reduced soon. Prompts compensate for short deviations.
 	gain = min(gain, c.tuning.Pace.GainPerLife/max(life, 1))
 	seconds := min(period.Seconds(), 5)
-	move := gain * seconds * off / model.PerLine(mix)
+	move := gain * seconds * off / max(model.PerLine(mix), leastPerLine)
 	c.lines += min(move, seconds*(1+portable.Rounded(c.tuning.Pace.MaxGrowth*c.lines))) /
 		float64(len(c.roster.Members))
 	c.boundLines()

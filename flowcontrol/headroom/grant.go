@@ -94,7 +94,7 @@ func (c *Controller) grantSafe(
 ) {
 	safe, reason := c.safeLines(now, r, mix)
 	lower(g, safe, reason)
-	c.economize(r, g)
+	c.economize(now, r, g)
 	g.Lines = max(g.Lines, int(min(c.demanded,
 		c.tuning.Deadlines.SafeShare*float64(min(safe, c.cfg.PerRunner)))))
 	if ceiling, reason := r.staleness.bound(now); ceiling < float64(g.Lines) {

@@ -30,6 +30,8 @@ const (
 	// fewMayBeLate may be late in half an hour, each does. Less than aWhole one never does: parts
 	// are charged for what may have had other reasons.
 	mattersFrom, fewMayBeLate, aWhole = 0.3, 50, 1
+	// silent is how long a source may count nothing before what it has counted fades without it.
+	silent = time.Minute
 )
 
 // read takes over requests, and those of them that were late because of batch work.
@@ -41,6 +43,13 @@ func (b *lateBudget) read(now time.Time, requests, late float64) {
 	b.requests = portable.Rounded(b.requests*keep) + requests
 	b.late = portable.Rounded(b.late*keep) + late
 	b.at = now
+}
+
+// fade lets what was counted fade while no source counts any more.
+func (b *lateBudget) fade(now time.Time) {
+	if now.Sub(b.at) >= silent && !b.began.IsZero() {
+		b.read(now, 0, 0)
+	}
 }
 
 // left returns which part of the lines may run that may run otherwise, 0 to 1.
@@ -68,8 +77,8 @@ func (b *lateBudget) matters() bool {
 }
 
 // economize lowers a grant while too many interactive requests have been late.
-func (c *Controller) economize(r *runner, g *flowcontrol.RunnerAllowance) {
-	c.boundByLate(r, g)
+func (c *Controller) economize(now time.Time, r *runner, g *flowcontrol.RunnerAllowance) {
+	c.boundByLate(now, r, g)
 	if left := c.budget.left(); left < 1 && c.shared && !c.target.fixed() {
 		lower(g, int(portable.Rounded(left*float64(g.Lines))+0.5), ReasonLate)
 	}

@@ -127,8 +127,8 @@ func TestRequestsCountWithoutAnObjectiveForFirstTokens(t *testing.T) {
 			c.readGateway(now, &r)
 		}
 		if c.budget.requests < 4000 || c.budget.left() < 1 {
-			t.Errorf("with %v of the requests lines, %.0f of 6,000 requests are counted, and %v of "+
-				"the lines may run, want all", share, c.budget.requests, c.budget.left())
+			t.Errorf("lines are %v of the requests: %.0f of 6,000 are counted, and %v of the "+
+				"lines may run, want all", share, c.budget.requests, c.budget.left())
 		}
 	}
 }
@@ -141,5 +141,20 @@ func TestYoungPoolsSaveToo(t *testing.T) {
 	}
 	if left := b.left(); left > 0 {
 		t.Errorf("12 of 1,000 requests were late in five minutes, and %v of the lines run", left)
+	}
+}
+
+// What was late is forgotten within hours when its source has gone.
+func TestASpentBudgetFadesWithoutReadings(t *testing.T) {
+	c, _ := newPool(t, nil, "r")
+	c.budget.read(noon, 1000, 12)
+	if left := c.budget.left(); left > 0 {
+		t.Fatalf("%v of the lines may run", left)
+	}
+	for s := range 2 * 3600 {
+		c.Advance(noon.Add(time.Duration(s) * time.Second))
+	}
+	if left := c.budget.left(); left < 1 {
+		t.Errorf("two hours later %v of the lines may run", left)
 	}
 }

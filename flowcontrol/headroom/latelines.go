@@ -18,6 +18,8 @@ type lateLines struct {
 	seen    float64 // late requests that have moved the limit
 	// credit is how many requests might have been late before there was a limit.
 	credit float64
+	// usersAt is when requests were counted last.
+	usersAt time.Time
 }
 
 const (
@@ -59,6 +61,9 @@ func (l *lateLines) carry(now time.Time, lines float64) { l.carried.add(now, lin
 // read takes over requests, and those of them that were late because of batch work. Without a
 // limit, one begins when those are as many as matter.
 func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
+	if requests > 0 {
+		l.usersAt = now
+	}
 	limited := l.level.value < noLateLimit
 	if late > 0 && (limited || matter) {
 		tested := portable.Rounded(aboveCarried * l.carried.most(now))
@@ -97,13 +102,19 @@ func (c *Controller) chargeLate(now time.Time, requests, late float64) {
 // and a pool of many runners is never without any line that could show that more are harmless. The
 // limit is a number of lines on runners that users are sent to, which says nothing about those that
 // are packed; packing ends if users are late there.
-func (c *Controller) boundByLate(r *runner, g *flowcontrol.RunnerAllowance) {
+//
+// Without users no request can raise the limit, so a pool that has carried no line for a while may
+// have one then.
+func (c *Controller) boundByLate(now time.Time, r *runner, g *flowcontrol.RunnerAllowance) {
 	most := c.lateLines.level.value
 	if most >= float64(g.Lines) || !c.shared || c.target.fixed() || r.packed > 0 {
 		return
 	}
 	lines := int(most)
 	extra := int(portable.Rounded((most-float64(lines))*float64(len(c.roster.Members))) + 0.5)
+	if lines == 0 && extra == 0 && c.idles(now) && now.Sub(c.lateLines.usersAt) >= probeAfter {
+		extra = 1
+	}
 	if place := slices.IndexFunc(c.roster.Members, func(m *flowcontrol.Member[*runner]) bool {
 		return m.State == r
 	}); place < extra {

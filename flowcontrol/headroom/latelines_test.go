@@ -111,7 +111,7 @@ func TestLateLinesAreDividedAmongRunners(t *testing.T) {
 		c.lateLines.level.value = most
 		for i, r := range runners {
 			g := flowcontrol.RunnerAllowance{Lines: 20}
-			if c.boundByLate(r, &g); g.Lines != want[i] || g.Reason != ReasonLateLines {
+			if c.boundByLate(noon, r, &g); g.Lines != want[i] || g.Reason != ReasonLateLines {
 				t.Errorf("limit %v: runner %d has %+v, want %d lines", most, i, g, want[i])
 			}
 		}
@@ -194,8 +194,34 @@ func TestLateRequestsDoNotLimitPackedRunners(t *testing.T) {
 	runners[0].packed = 50
 	for i, want := range []int{50, 1} {
 		g := flowcontrol.RunnerAllowance{Lines: 50}
-		if c.boundByLate(runners[i], &g); g.Lines != want {
+		if c.boundByLate(noon, runners[i], &g); g.Lines != want {
 			t.Errorf("runner %d has %d lines, want %d", i, g.Lines, want)
+		}
+	}
+}
+
+// Where no users come, no request can raise a limit that leaves no line to any runner. One line
+// starts now and then.
+func TestALimitWithoutUsersLeavesALineNowAndThen(t *testing.T) {
+	for _, users := range []bool{false, true} {
+		c, runners := newPool(t, nil, "a", "b")
+		c.watched, c.lateLines.level.value, c.carriedAt = true, 0.1, noon
+		lines := func(at time.Time) (sum int) {
+			if c.chargeLate(at, 0, 0); users {
+				c.chargeLate(at, 5, 0)
+			}
+			for _, r := range runners {
+				g := flowcontrol.RunnerAllowance{Lines: 20}
+				c.boundByLate(at, r, &g)
+				sum += g.Lines
+			}
+			return sum
+		}
+		if n := lines(noon.Add(probeAfter - time.Second)); n > 0 {
+			t.Errorf("users %v: %d lines at once", users, n)
+		}
+		if n := lines(noon.Add(probeAfter)); n > 0 == users {
+			t.Errorf("users %v: %d lines after a while", users, n)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (q *quiet) learn(now time.Time, l learnedQuiet, limit, age, trust float64) 
 	q.each.share.learn(now, l.Each, 0, trust)
 	q.times = l.Times.buckets(trust)
 	q.usual = q.times.usual(limit)
-	if at := ago(now, age+l.Best.Ago); l.Best.Best > 0 && now.Sub(at) < shareMemory {
+	if at := ago(now, age+l.Best.Ago); l.BestShare > 0 && now.Sub(at) < shareMemory {
 		q.best.usual, q.best.share, q.best.at = l.Best.Best, l.BestShare, at
 	}
 }

@@ -43,13 +43,18 @@ func (c *Controller) running() (lines, ages float64) {
 	return lines, ages
 }
 
+// leastPerLine is what a line lengthens an iteration by at least, in milliseconds: a cost model may
+// know only what an iteration costs by itself.
+const leastPerLine = 1e-3
+
 // prefillPart returns the part of prompts in the cost of the lines that start now.
 func (c *Controller) prefillPart() float64 {
 	model, mix := c.fit.fitted(), c.sizes.latest()
 	if mix.Prompt <= 0 || mix.Output <= 0 {
 		return 1
 	}
-	return model.PromptToken(mix.Prompt) * mix.Prompt / mix.Output / model.PerLine(mix)
+	return model.PromptToken(mix.Prompt) * mix.Prompt / mix.Output /
+		max(model.PerLine(mix), leastPerLine)
 }
 
 // lifeOf returns how many seconds a line runs if an iteration takes ms.

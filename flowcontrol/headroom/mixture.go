@@ -77,7 +77,9 @@ func (m *mixture) count(now time.Time, g *flowcontrol.Reading) {
 	} else if g.TPOT.Requests > 0 {
 		requests = g.TPOT.Requests
 	}
-	if !m.countedAt.IsZero() {
+	if m.countedAt.IsZero() {
+		m.answers = 0 // those before the first reading are in no period
+	} else {
 		m.read(now, requests-m.counted, g.Sampled.Sub(m.countedAt).Seconds())
 	}
 	m.counted, m.countedAt = requests, g.Sampled

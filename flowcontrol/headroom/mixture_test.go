@@ -219,3 +219,17 @@ func TestMixtureOfLongLines(t *testing.T) {
 		}
 	}
 }
+
+// Lines that were answered before a gateway shows itself are in no period of its counts.
+func TestLinesBeforeTheFirstReadingAreNotCompared(t *testing.T) {
+	var m mixture
+	m.answers = 10_000
+	for s := range 3 {
+		g := flowcontrol.NoReading(flowcontrol.Gateway, noon.Add(time.Duration(5*s)*time.Second))
+		g.TTFT = flowcontrol.Attainment{Requests: float64(50 * s)}
+		m.count(g.Sampled, &g)
+	}
+	if m.xx > 0 {
+		t.Errorf("the lines count as a change of %v a second", math.Sqrt(m.xx))
+	}
+}

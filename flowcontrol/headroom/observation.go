@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -60,7 +61,9 @@ func (c *Controller) observe(
 		r.own.context -= produced
 	case flowcontrol.Read:
 		if o.Reading.Source == flowcontrol.Capabilities {
-			return r.queued.read(o.Reading, &r.own) && c.setChanged(r)
+			changed := r.queued.read(o.Reading, &r.own)
+			r.changed = r.changed || changed
+			return changed
 		}
 		if o.Reading.Source != flowcontrol.Metrics || !c.readMetrics(now, r, o.Reading) {
 			return false
@@ -141,8 +144,8 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	return true
 }
 
-// unstreamed updates the state from an iteration time that was computed from a line's latency or
-// from the engine's counters, not from token gaps.
+// unstreamed updates the state from an iteration time that was computed from a line's latency, not
+// from token gaps.
 func (c *Controller) unstreamed(r *runner, ms float64, period time.Duration) {
 	r.iterations.unstreamed(ms, period, c.tuning.Pace)
 	c.follow(r, min(period, 5*time.Second), c.tuning.Pace.GainUnstreamed)
@@ -218,7 +221,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.objective, c.outcomes.ttft, c.quiet.first.seen = objective, since, since
 		c.quiet.judge(now, objective)
 	}
-	c.first.prompts.read(now, g.Sampled, g.TTFT.Requests, c.promptRate())
+	c.first.prompts.read(now, g.Sampled, countedFirstTokens(g), c.promptRate())
 	c.gatewayShowsAnswers = g.Source == flowcontrol.Gateway && len(g.AnswerLengths) > 0
 	c.answers.read(g.AnswerLengths)
 	c.quiet.read(now, g, ttft, c.slo.WithUsual().TTFT.Seconds(), c.withoutUs(now))
@@ -284,6 +287,14 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	}
 	c.invalidate()
 	return true
+}
+
+// countedFirstTokens returns how many a gateway has counted, with or without an objective for them.
+func countedFirstTokens(g *flowcontrol.Reading) float64 {
+	if n := len(g.FirstTokenTimes); n > 0 && math.IsNaN(g.TTFT.Requests) {
+		return g.FirstTokenTimes[n-1].Count
+	}
+	return g.TTFT.Requests
 }
 
 // promptRate returns how many prompt tokens of interactive requests are computed in a second.

@@ -44,7 +44,8 @@ func (o *outcomes) countedIn(g *flowcontrol.Reading) bool {
 	return more(o.ttft, g.TTFT) || more(o.tpot, g.TPOT)
 }
 
-// harm reports whether clearly more requests were late within the last minutes than without us.
+// harm reports whether clearly more requests were late within the last minutes than without
+// batch work.
 func (o *outcomes) harm(usual float64) bool {
 	return o.recentLate.some >= 4 && o.recentLate.share() > usual+clearHarm
 }

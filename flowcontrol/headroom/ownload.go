@@ -37,6 +37,16 @@ type ownSample struct {
 	answered, shortGaps       float64
 }
 
+// newOwnLoad returns the load of a runner that joins with so many lines in flight, which it may
+// have kept through a reload. How long they have run by then is not known.
+func newOwnLoad(now time.Time, lines, prefilling int) ownLoad {
+	l := ownLoad{lines: lines, prefilling: prefilling}
+	if lines > 0 {
+		l.zero, l.latest = now, ownSample{at: now, lines: float64(lines)}
+	}
+	return l
+}
+
 // decoding estimates how many lines have their prompts computed, for prompts of that mean length.
 func (l *ownLoad) decoding(prompt float64) float64 {
 	return max(0, float64(l.lines)-float64(l.prefilling)/max(prompt, 1))

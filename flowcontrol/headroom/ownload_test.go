@@ -84,3 +84,15 @@ func TestAgesShowWhatLinesHold(t *testing.T) {
 		t.Errorf("no line holds %v", held())
 	}
 }
+
+// Lines that a runner has when it joins again are not those of users, and not as old as time.
+func TestLinesOfAJoiningRunner(t *testing.T) {
+	r := newRunner(noon, 30, 0)
+	at := noon.Add(time.Minute)
+	if got := r.own.at(at).lines; got != 30 {
+		t.Errorf("%v lines are known a minute later, want 30", got)
+	}
+	if held := r.own.held(at, 1000, 50); held > 30*(1000+60_000/50+1) {
+		t.Errorf("they hold %v tokens", held)
+	}
+}

@@ -44,14 +44,16 @@ const (
 	// rounding is how many interactive requests may be an error of our own count.
 	rounding = 0.02
 	// firstPause is how long nothing is tried after the router did not avoid a runner; it doubles
-	// with each failure.
-	firstPause = 5 * time.Minute
+	// with each failure, up to longestPause.
+	firstPause, longestPause = 5 * time.Minute, 4 * time.Hour
 )
 
 // updatePacking decides again how many runners are packed, and how many lines these carry. It is
 // called every second.
 func (c *Controller) updatePacking(now time.Time, dt time.Duration) {
 	p := &c.packing
+	// Runners may have left; one is always left to users.
+	p.runners = min(p.runners, max(0, len(c.roster.Members)-1))
 	switch {
 	case !c.mayPack(now):
 		p.runners = 0
@@ -96,10 +98,12 @@ func (c *Controller) mayTry() bool {
 	return c.roster.Members[0].State.interactive.running.mean <= few
 }
 
-// giveUp leaves some runners packed, and no more for a while.
+// giveUp leaves some runners packed, and no more for a while. Several in a row are one failure.
 func (p *packing) giveUp(now time.Time, runners int) {
 	p.runners, p.changed = runners, now
-	p.pause = max(firstPause, 2*p.pause)
+	if !now.Before(p.until) {
+		p.pause = min(max(firstPause, 2*p.pause), longestPause)
+	}
 	p.until = now.Add(p.pause)
 }
 
@@ -191,7 +195,7 @@ func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int
 		seqs > 0 && c.slots.wanted*more > packedLoad*seqs || packed > max(1, (1-c.unknown())*n)) {
 		return 0
 	}
-	per := model.PerLine(mix)
+	per := max(model.PerLine(mix), leastPerLine)
 	lines := max(0, c.target.value()*(objective-alone)) / per
 	if c.lines > 0 { // what feedback has found beside it
 		lines = min(lines, 1.5*c.lines)

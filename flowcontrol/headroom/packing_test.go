@@ -125,3 +125,37 @@ func TestPackingNeedsReadings(t *testing.T) {
 		t.Errorf("%d runners are packed without metrics of another", p.packing.runners)
 	}
 }
+
+// Where runners leave, one that is not packed is left to users.
+func TestARunnerIsLeftToUsersWhenOthersLeave(t *testing.T) {
+	p := newRouted(t, true)
+	p.run(10 * time.Minute)
+	p.packing.runners = 3
+	for _, id := range []string{"c", "d"} {
+		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: id})
+	}
+	p.runners = p.runners[:2]
+	p.run(time.Second)
+	if p.runners[1].packed > 0 || p.packing.runners > 1 {
+		t.Errorf("%d of two runners are packed", p.packing.runners)
+	}
+}
+
+// Several packed runners that are given up within minutes are one failure, and a pause ends.
+func TestPausesOfPackingAreBounded(t *testing.T) {
+	var p packing
+	now := noon
+	for packed := 8; packed > 0; packed-- {
+		now = now.Add(time.Second)
+		p.giveUp(now, packed-1)
+	}
+	if p.pause != firstPause {
+		t.Errorf("after one failure packing pauses for %v, want %v", p.pause, firstPause)
+	}
+	for range 20 {
+		p.giveUp(p.until, 0)
+	}
+	if p.pause != longestPause {
+		t.Errorf("after many failures packing pauses for %v, want %v", p.pause, longestPause)
+	}
+}

@@ -6,10 +6,13 @@ import "time"
 // iterations are.
 const probeAfter = 30 * time.Second
 
+// idles reports whether the pool has carried no line for a while.
+func (c *Controller) idles(now time.Time) bool { return now.Sub(c.carriedAt) >= probeAfter }
+
 // probe lets one line start in a pool that has carried none for a while, because without it nothing
 // would be observed any more.
 func (c *Controller) probe(now time.Time) {
-	if now.Sub(c.carriedAt) < probeAfter || c.watching(now) {
+	if !c.idles(now) || c.watching(now) {
 		return
 	}
 	if n := float64(len(c.roster.Members)); c.lines*n < 1 {

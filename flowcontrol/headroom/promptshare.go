@@ -32,6 +32,7 @@ func (c *Controller) updatePromptShare() {
 	if c.slo.TPOT > 0 {
 		c.promptShare = min(c.promptShare, c.partByTokenTimes(c.tokenForecast.limit()))
 	}
+	c.promptShare = max(c.promptShare, minPromptShare) // 0 would mean that it is not known
 }
 
 // promptHarm returns which share of the interactive requests that arrive while a prompt of a batch

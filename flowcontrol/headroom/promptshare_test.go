@@ -169,3 +169,14 @@ func TestNoPromptBeyondTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// Where no part of the time is harmless, a prompt starts now and then, not any number.
+func TestPromptsAreLimitedMostWhereTheyHarmMost(t *testing.T) {
+	c, runners := newPool(t, nil, "r")
+	c.began, runners[0].iterations.seenAt = noon.Add(-time.Hour), noon
+	c.sizes.start(1000, 0, 100, 100)
+	c.tuning.FirstTokens, c.firstForecast.allowed = 0, 0
+	if c.updatePromptShare(); !c.limitsPrompts() || c.promptShare > 1e-4 {
+		t.Errorf("limited: %v, to %v of the time", c.limitsPrompts(), c.promptShare)
+	}
+}

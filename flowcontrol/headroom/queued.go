@@ -28,9 +28,3 @@ func (c *Controller) queues(now time.Time, r *runner) bool {
 	return c.shared && r.queued.requests >= 1 && c.recent(now, r.queued.at) &&
 		!c.recent(now, r.interactive.seenAt)
 }
-
-// setChanged has the runner's grant computed again.
-func (c *Controller) setChanged(r *runner) bool {
-	r.changed = true
-	return true
-}

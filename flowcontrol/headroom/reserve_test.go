@@ -248,3 +248,23 @@ func TestMoreLinesFitWhereUsersAreNoticed(t *testing.T) {
 			noticed, unnoticed, all)
 	}
 }
+
+// Metrics that are hours old show no less than those of a minute ago.
+func TestOldReadingsLeaveLines(t *testing.T) {
+	c, runners := newPool(t, func(c *flowcontrol.Config) { c.Engine.KVTokens = 1e7 }, "r")
+	c.sizes.start(2000, 0, 200, 200)
+	c.sizes.answer(2000, 0, 200)
+	in := &runners[0].interactive
+	in.seenAt, in.demand = noon, 50
+	for s := range 100 {
+		in.running.add(noon.Add(time.Duration(s)*time.Second), time.Minute, float64(40+s%20))
+	}
+	lines := func(age time.Duration) int {
+		n, _ := c.safeLines(noon.Add(age), runners[0], c.LineMix())
+		return n
+	}
+	minute, hours := lines(time.Minute), lines(5*time.Hour)
+	if minute == 0 || minute >= lines(0) || hours != minute {
+		t.Errorf("%d lines at once, %d after a minute, %d after hours", lines(0), minute, hours)
+	}
+}

@@ -49,7 +49,7 @@ type runner struct {
 
 func newRunner(now time.Time, lines, prefilling int) *runner {
 	return &runner{
-		own:       ownLoad{lines: lines, prefilling: prefilling},
+		own:       newOwnLoad(now, lines, prefilling),
 		staleness: newStaleness(now), yield: 1, changed: true, feed: feed{trust: 1},
 	}
 }

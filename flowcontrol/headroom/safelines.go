@@ -54,12 +54,13 @@ func (c *Controller) unseen(r *runner) (share float64, unseen bool) {
 }
 
 // growth returns by how many standard deviations the interactive load may have grown since the last
-// metrics.
+// metrics. Those that are stale show no less than any older ones.
 func (c *Controller) growth(now time.Time, r *runner) float64 {
 	if r.interactive.seenAt.IsZero() {
 		return 0
 	}
-	return float64(now.Sub(r.interactive.seenAt)) / float64(c.tuning.Staleness.AgingAfter)
+	age := min(now.Sub(r.interactive.seenAt), c.tuning.Staleness.StaleAfter)
+	return float64(age) / float64(c.tuning.Staleness.AgingAfter)
 }
 
 // linesBySlots returns how many lines leave enough of the engine's sequences free.

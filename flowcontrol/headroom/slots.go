@@ -4,7 +4,7 @@ import "time"
 
 // slotDemand is how many sequences of a runner interactive requests need.
 type slotDemand struct {
-	seen shares // relative to the engine's sequences; bin 1 is all of them
+	seen shares // relative to the engine's sequences; 1 is all of them
 	// wanted is how many hardly any request wanted more than.
 	wanted float64
 	// patience is by what share of the sequences more may ask at once and be in time, because

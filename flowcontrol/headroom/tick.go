@@ -13,7 +13,7 @@ const (
 	carriedWindow = 10 * time.Second
 )
 
-// Advance updates the estimates up to now, in steps of a second. Observe and Allowance call it.
+// Advance updates the estimates up to now, once a second. Observe and Allowance call it.
 func (c *Controller) Advance(now time.Time) (changed bool) {
 	dt := now.Sub(c.ticked)
 	if len(c.roster.Members) == 0 || dt < tick {
@@ -76,6 +76,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 	c.updatePromptShare()
 	c.rise(now, dt)
 	c.boundLines()
+	c.budget.fade(now)
 	c.probe(now)
 	c.updatePacking(now, dt)
 	c.updateCrowd(now)

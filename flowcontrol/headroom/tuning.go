@@ -63,8 +63,8 @@ type Pace struct {
 	// oscillates more. Default: 0.1, since the effect of a line shows within a few seconds and the
 	// mean of one second is noisy.
 	Gain float64 `yaml:"gain"`
-	// GainUnstreamed replaces the gain while iterations are known only from answers and metrics,
-	// which are late. Default: 0.03.
+	// GainUnstreamed replaces the gain while iterations are known only from answers, which are
+	// late. Default: 0.03.
 	GainUnstreamed float64 `yaml:"gain_unstreamed"`
 	// GainPerLife slows the gain down for lines that run long: it is the share of the distance that
 	// they make up for within their life. Default: 0.5, because lines that run for minutes cannot
@@ -120,7 +120,8 @@ type Level struct {
 	// every surge. 0: the value stays as it starts.
 	Gain float64 `yaml:"gain"`
 	// MaxFall is the most that one reading may take from the value, as a share: a single surge says
-	// little about the next hour.
+	// little about the next hour. Readings that are more than 5 s apart take more in proportion, up
+	// to 6 times as much.
 	MaxFall float64 `yaml:"max_fall"`
 	// BudgetShare is the part of slo.late that this value may use up, above 0 and at most 1.
 	BudgetShare float64 `yaml:"budget_share"`
@@ -130,7 +131,7 @@ type Level struct {
 type Fit struct {
 	// HalfLife is the number of measurements after which the evidence of older ones counts half, at
 	// least 1. A lower value follows changes of the engine faster and is noisier. Default: 3000,
-	// some minutes of a few runners.
+	// an hour of four runners.
 	HalfLife int `yaml:"half_life"`
 	// MaxCorrection is the factor by which a coefficient may be corrected in either direction, at
 	// least 1. Raise it if the configured cost model is further off. Default: 2; more is likely
@@ -154,13 +155,14 @@ type Reserve struct {
 // Brake evicts lines while iterations are too long in the whole pool.
 type Brake struct {
 	// PoolAbove is the share of slo.tpot above which the mean of all runners' iterations is too
-	// long. Default: 0.85.
+	// long, packed ones left out; up to their target they never are. Default: 0.85.
 	PoolAbove float64 `yaml:"pool_above"`
 	// MinOwnShare is the share of slo.tpot that the batch lines running on a runner must cost for
-	// an eviction. Default: 0.02; if they cost less, ending them helps nobody.
+	// an eviction, and of the KV cache that they must hold. Default: 0.02; with less, ending them
+	// helps nobody.
 	MinOwnShare float64 `yaml:"min_own_share"`
 	// After is how long they must be too long before lines are evicted. A longer time wastes less
-	// and lets interactive requests suffer longer. Default: 3s.
+	// and leaves interactive requests slow for longer. Default: 3s.
 	After time.Duration `yaml:"after"`
 	// EvictShare is the most of a runner's lines that are evicted in a second. Default: 0.3.
 	EvictShare float64 `yaml:"evict_share"`
