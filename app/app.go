@@ -45,7 +45,9 @@ type App struct {
 	webhooks   *webhook.Notifier
 	keyless    bool // the API requires no key
 	keysFile   *filewatch.Files
-	reloads    *reloads
+	// signalsFile is that of telemetry.signals. Only reload uses it.
+	signalsFile *filewatch.Files
+	reloads     *reloads
 	// running is the configuration that is applied now, as it was given: without what New fills in.
 	running atomic.Pointer[config.Config]
 	// effective is running with the runners that were found. Only reload uses it.
@@ -66,7 +68,8 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	options = options.withDefaults()
 	a := &App{cfg: cfg, options: options, log: options.Logger,
 		listener: options.Listener, adminListener: options.AdminListener,
-		keysFile: filewatch.New(cfg.Auth.KeysFile), readers: make(chan *telemetry.Reader)}
+		keysFile: filewatch.New(cfg.Auth.KeysFile), signalsFile: watched(cfg),
+		readers: make(chan *telemetry.Reader)}
 	a.running.Store(&cfg)
 	a.effective = cfg
 	defer func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/apptest"
@@ -36,6 +37,11 @@ func TestPromiseIsLogged(t *testing.T) {
 			own.Shared = false
 			c.FlowControl.Pools = map[string]flowcontrol.Config{"night": own}
 		}, []string{"pool=night", "shared is false"}},
+		{"a pool for batch work alone", func(c *config.Config) {
+			c.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "spot",
+				Models: []string{"m"}, Max: 2, Role: autoscale.RoleBatch}}}
+			c.Upstreams[0].Pool = "spot"
+		}, []string{"pool=spot", "shared is false"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := apptest.Config(t.TempDir(), "http://127.0.0.1:1")

@@ -8,6 +8,7 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/filewatch"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -104,12 +105,25 @@ func (a *App) prepareReader(before, now config.Config) (func(context.Context), e
 		return nil, err
 	}
 	return func(ctx context.Context) {
-		a.telemetry.Store(reader)
-		select {
-		case a.readers <- reader:
-		case <-ctx.Done():
-		}
+		a.signalsFile = watched(now)
+		a.replaceReader(ctx, reader)
 	}, nil
+}
+
+// watched returns the file of signals, to be watched from now on.
+func watched(cfg config.Config) *filewatch.Files {
+	f := filewatch.New(cfg.Telemetry.Signals)
+	f.Changed() // the first call returns true
+	return f
+}
+
+// replaceReader has another reader read.
+func (a *App) replaceReader(ctx context.Context, reader *telemetry.Reader) {
+	a.telemetry.Store(reader)
+	select {
+	case a.readers <- reader:
+	case <-ctx.Done():
+	}
 }
 
 // read runs the reader, and those that replace it, until ctx ends.

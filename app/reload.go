@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// reloadInterval is the time between two checks of the files of the configuration, of keys and of
-// certificates.
+// reloadInterval is the time between two checks of the files of the configuration, of keys, of
+// certificates and of signals.
 const reloadInterval = time.Second
 
-// reload reads the files of the configuration, of keys and of certificates again when they change,
-// and when Options.Reload asks for it. If a file cannot be used, its last good version stays in
+// reload reads the files of the configuration, of keys, of certificates and of signals again when
+// they change, and when Options.Reload asks for it. If a file cannot be used, its last good version stays in
 // use.
 func (a *App) reload(ctx context.Context) error {
 	ticker := time.NewTicker(reloadInterval)
@@ -30,6 +30,7 @@ func (a *App) reload(ctx context.Context) error {
 		a.reloadConfig(ctx, forced)
 		a.reloadKeys(ctx, forced)
 		a.reloadCertificates(ctx, forced)
+		a.reloadSignals(ctx, forced)
 	}
 }
 
@@ -45,4 +46,20 @@ func (a *App) reloadCertificates(ctx context.Context, forced bool) {
 	if reloaded {
 		a.log.InfoContext(ctx, "certificate files read again")
 	}
+}
+
+// reloadSignals reads the file of telemetry.signals again if it has changed, or if forced. All
+// runners are read anew then.
+func (a *App) reloadSignals(ctx context.Context, forced bool) {
+	cfg := a.effective
+	if cfg.Telemetry.Signals == "" || !a.signalsFile.Changed() && !forced {
+		return
+	}
+	reader, err := a.newReader(cfg)
+	if err != nil {
+		a.log.ErrorContext(ctx, "signals file refused; its last version stays in use", "error", err)
+		return
+	}
+	a.replaceReader(ctx, reader)
+	a.log.InfoContext(ctx, "signals file read again", "file", cfg.Telemetry.Signals)
 }

@@ -347,3 +347,41 @@ func TestOtherRunnersAreReadOn(t *testing.T) {
 		t.Errorf("the readings of the runner that stayed began %d times", n)
 	}
 }
+
+// A file of signals that changes is read again; one that can't be used changes nothing.
+func TestSignalsFileIsReadAgain(t *testing.T) {
+	builtIn, err := os.ReadFile("../telemetry/signals.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startReloadingWith(t, "pools: [{name: a, models: [m], max: 2}]\n")
+	file := filepath.Join(filepath.Dir(d.file), "signals.yaml")
+	write := func(kvUsed string) {
+		t.Helper()
+		text := strings.Replace(string(builtIn), "kv_used: [kv_cache_usage_perc", kvUsed, 1)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := "telemetry: {signals: '" + file + "'}\nupstreams: [{url: '" + d.runner +
+		"', pool: a}]\n"
+	readFrom := func(metric string) string {
+		return `tidefill_signal_resolved{metric="vllm:` + metric + `",runner="` +
+			strings.TrimPrefix(d.runner, "http://") + `",signal="kv_used"} 1`
+	}
+	write("kv_used: [num_requests_waiting")
+	d.write(read)
+	d.hangup <- syscall.SIGHUP
+	d.await("/metrics", readFrom("num_requests_waiting"))
+	write("kv_used: [num_requests_running")
+	d.await("/metrics", readFrom("num_requests_running"))
+	write("kv_used: [kv_cache_usage_perc{")
+	deadline := time.Now().Add(30 * time.Second)
+	for !strings.Contains(d.log.String(), "signals file refused") {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log does not say that it is refused:\n%s", d.log)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	d.await("/metrics", readFrom("num_requests_running"))
+}
