@@ -10,8 +10,8 @@ import (
 const reloadInterval = time.Second
 
 // reload reads the files of the configuration, of keys, of certificates and of signals again when
-// they change, and when Options.Reload asks for it. If a file cannot be used, its last good version stays in
-// use.
+// they change, and when Options.Reload asks for it. If a file cannot be used, its last good version
+// stays in use.
 func (a *App) reload(ctx context.Context) error {
 	ticker := time.NewTicker(reloadInterval)
 	defer ticker.Stop()

@@ -233,8 +233,8 @@ func TestHistogramsOfPrometheusThatCantBeTrueAreAbsent(t *testing.T) {
 				bucket("a", "+Inf", 3))})
 		a := accessTo(t, cfg.URL, func(p *Prometheus) { *p = cfg })
 		var drops []drop
-		q := promQuery{cfg: cfg, access: a, log: slog.New(slog.DiscardHandler),
-			chosen: map[string]string{}, onDrop: func(d drop) { drops = append(drops, d) }}
+		q := newPromQuery(cfg, a, slog.New(slog.DiscardHandler),
+			func(d drop) { drops = append(drops, d) })
 		samples, err := q.read(t.Context())
 		if stateOf(err) != stateNoData || len(samples) > 0 || len(drops) != 1 ||
 			drops[0].signal != "ttft" {

@@ -48,8 +48,7 @@ func (f *following) stop() {
 func (f *following) startPrometheus(ctx context.Context) {
 	r := f.reader
 	cfg := r.cfg.Prometheus
-	f.prometheus = &promQuery{cfg: cfg, access: r.access, log: r.log,
-		chosen: map[string]string{}, onDrop: r.gauges.drop("prometheus")}
+	f.prometheus = newPromQuery(cfg, r.access, r.log, r.gauges.drop("prometheus"))
 	if len(cfg.TTFT)+len(cfg.TPOT) > 0 {
 		f.common.start(ctx, r, source{target: "prometheus", kind: "gateway", every: cfg.Every,
 			timeout: 8 * cfg.Timeout, read: f.prometheus.read})

@@ -26,6 +26,7 @@ type promQuery struct {
 	access *access
 	log    *slog.Logger
 	chosen map[string]string // by the key of selectors: the one that returned data last
+	shown  map[string]bool   // by the key of selectors: one has returned data
 	onDrop func(drop)
 }
 
@@ -33,6 +34,13 @@ type promQuery struct {
 type modelTimes struct {
 	sampled time.Time
 	buckets []flowcontrol.Bucket
+}
+
+func newPromQuery(
+	cfg Prometheus, access *access, log *slog.Logger, onDrop func(drop),
+) *promQuery {
+	return &promQuery{cfg: cfg, access: access, log: log, chosen: map[string]string{},
+		shown: map[string]bool{}, onDrop: onDrop}
 }
 
 func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
@@ -120,12 +128,16 @@ func (q *promQuery) histogram(
 		if err != nil {
 			return nil, err
 		}
+		q.shown[name] = true
 		if q.chosen[name] != text {
 			q.chosen[name] = text
 			q.log.InfoContext(ctx, "reading interactive "+whatOf(name), name, text,
 				"prometheus", q.cfg.URL)
 		}
 		return q.byModel(name, buckets, times), nil
+	}
+	if q.shown[name] {
+		q.onDrop(drop{name, faultAbsent})
 	}
 	if chosen, logged := q.chosen[name]; len(selectors) > 0 && (!logged || chosen != "") {
 		q.chosen[name] = ""

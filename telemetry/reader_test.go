@@ -604,6 +604,38 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	}
 }
 
+// A histogram of the gateway that is gone is dropped and counted; one that never was there is not.
+func TestAGatewaysHistogramThatIsGoneIsCounted(t *testing.T) {
+	series := func(of string) [2][2]string {
+		return [2][2]string{{"timestamp(" + of,
+			`[{"metric":{"model_name":"a"},"value":[1700000100,"1700000090"]}]`},
+			{"(" + of + "_seconds_bucket", "[" + bucket("a", "+Inf", 100) + "]"}}
+	}
+	first := series("inference_objective_request_ttft")
+	each := series("llm_d_epp_request_streaming_tpot")
+	both := fakePrometheus(t, first[0], first[1], each[0], each[1])
+	one := fakePrometheus(t, first[0], first[1])
+	var dropped []drop
+	cfg := DefaultConfig().Prometheus
+	cfg.URL = both
+	to, err := newAccess(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := newPromQuery(cfg, to, slog.New(slog.DiscardHandler),
+		func(d drop) { dropped = append(dropped, d) })
+	for _, url := range []string{both, one, one} {
+		q.cfg.URL = url
+		if got, err := q.read(t.Context()); err != nil || len(got) != 1 {
+			t.Fatalf("%+v, %v; want one sample", got, err)
+		}
+	}
+	want := []drop{{"tpot", faultAbsent}, {"tpot", faultAbsent}}
+	if diff := cmp.Diff(want, dropped, cmp.AllowUnexported(drop{})); diff != "" {
+		t.Errorf("dropped (-want +got)\n%s", diff)
+	}
+}
+
 // The defaults know the histograms of Dynamo's frontend, whose label of the model is another.
 func TestHistogramsOfDynamo(t *testing.T) {
 	count := func(le string, n int) string {
