@@ -116,6 +116,14 @@ const ModeGateway = "gateway"
 // IsGateway reports whether several engines are behind the address.
 func (u Upstream) IsGateway() bool { return u.Mode == ModeGateway }
 
+// gateway returns the name of an upstream that is one; empty: it is an engine.
+func (u *runner) gateway() string {
+	if u.IsGateway() {
+		return u.name
+	}
+	return ""
+}
+
 // EngineRunner returns the name of the runner that stands for an engine behind a gateway.
 func EngineRunner(gateway, engine string) string { return gateway + "/" + engine }
 

@@ -72,7 +72,7 @@ func TestGatewaysAreAnnouncedByTheirEngines(t *testing.T) {
 	}
 	up := func(name string, access flowcontrol.Access) plan.Event {
 		return plan.RunnerUp{Runner: name, Models: []string{"m"}, Access: access,
-			Engine: "runner/http://gw##" + name}
+			Gateway: "gw", Engine: "runner/http://gw##" + name}
 	}
 	expect(up("gw", flowcontrol.Opaque))
 	expect()

@@ -264,7 +264,8 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 			if is := (announced{u.Pool, usable}); !l.up[name].equal(is) {
 				l.up[name] = is
 				events = append(events, plan.RunnerUp{Runner: name, Pool: u.Pool, Models: usable,
-					Unlisted: l.unlisted[u], Access: access, Engine: l.engine(u, name)})
+					Unlisted: l.unlisted[u], Access: access, Gateway: u.gateway(),
+					Engine: l.engine(u, name)})
 				if ev, counts := u.stopNow(now); counts && ev.Runner == name {
 					events = append(events, ev)
 				}

@@ -24,6 +24,9 @@ type RunnerUp struct {
 	Unlisted bool
 	// Access says which engine gets its lines.
 	Access flowcontrol.Access
+	// Gateway is the name of the gateway that its lines go to; empty: to the runner itself. If a
+	// gateway asks for a pause, it means all its runners.
+	Gateway string
 	// Engine identifies the engine behind the runner, as far as is known: a runner that serves with
 	// another engine has another one. Empty: it is as the runner's name. A change while the runner
 	// is there changes nothing.

@@ -92,6 +92,7 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner) {
 		r.breaker.succeed()
 		o.Kind = flowcontrol.Shed
 		r.hold(now, f.RetryAfter)
+		p.pauseGateway(now, r)
 	default:
 		r.breaker.succeed()
 	}

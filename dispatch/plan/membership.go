@@ -25,10 +25,11 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 	if r.since.IsZero() {
 		r.since = now
 	}
-	r.models, r.access, r.engine = models, ev.Access, ev.engine()
+	r.models, r.access, r.gateway, r.engine = models, ev.Access, ev.Gateway, ev.engine()
 	pool := p.poolOf(models, ev)
 	p.takeOver(now, pool, r)
 	pool.add(now, r)
+	p.joinPause(r)
 	p.dropEmptyPools()
 	p.identify()
 }

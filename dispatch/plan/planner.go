@@ -149,6 +149,7 @@ func (p *Planner) fire(now time.Time) {
 		switch {
 		case t.runner != nil: // fill starts a trial line on the runner
 			t.runner.endStop(now)
+			t.runner.endPause(now)
 			p.promptsComputed(now, t.runner)
 		case t.job.gone: // nothing is left to do
 		case t.retry:

@@ -151,6 +151,8 @@ func (p *pool) stopped() (why Reason) {
 		case r.breaker.open:
 		case r.draining:
 			why = cmp.Or(why, Draining)
+		case !r.pausedUntil.IsZero():
+			why = cmp.Or(why, Reason(flowcontrol.ReasonRetryAfter))
 		case r.stop == Flowing:
 			return Flowing
 		default:
@@ -175,7 +177,8 @@ func (p *pool) remove(now time.Time, r *runner) {
 	i := slices.Index(p.runners, r)
 	p.runners = slices.Delete(p.runners, i, i+1)
 	p.emptySince = now
-	r.pool, r.granted, r.heldUntil = nil, flowcontrol.RunnerAllowance{}, time.Time{}
+	r.pool, r.granted = nil, flowcontrol.RunnerAllowance{}
+	r.heldUntil, r.pausedUntil = time.Time{}, time.Time{}
 	p.inFlight -= r.inFlight
 	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.id})
 	p.stale = true

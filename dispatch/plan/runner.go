@@ -14,6 +14,7 @@ type runner struct {
 	engine   string // as in RunnerUp
 	models   []string
 	access   flowcontrol.Access
+	gateway  string // as in RunnerUp
 	pool     *pool  // nil: gone
 	life     uint32 // number of times that the runner was removed
 	inFlight int    // lines, those of earlier lives included
@@ -29,11 +30,13 @@ type runner struct {
 	harvested *float64 // that of its pool, or of the last one
 	// heldUntil is the end of the longest pause that the runner has asked for
 	heldUntil time.Time
+	// pausedUntil is the end of a pause that its gateway has asked for; zero: of none
+	pausedUntil time.Time
 }
 
 // free returns how many more lines may start on the runner now.
 func (r *runner) free(now time.Time) int {
-	if r.stop != Flowing || r.draining {
+	if r.stop != Flowing || r.draining || !r.pausedUntil.IsZero() {
 		return 0
 	}
 	return min(r.lines.free(r.granted, r.inFlight), r.breaker.admits(now))

@@ -26,6 +26,43 @@ func (r *runner) endStop(now time.Time) {
 	}
 }
 
+// pauseGateway pauses all runners behind the gateway of a runner that has asked for a pause: their
+// lines go to the same address. Flow control does not learn of it, because the others have refused
+// nothing.
+func (p *Planner) pauseGateway(now time.Time, by *runner) {
+	if by.gateway == "" || !by.heldUntil.After(now) {
+		return
+	}
+	for _, r := range by.pool.runners {
+		if r.gateway == by.gateway {
+			p.pause(r, by.heldUntil)
+		}
+	}
+}
+
+// joinPause has a runner that comes wait as long as those behind the same gateway.
+func (p *Planner) joinPause(r *runner) {
+	for _, x := range r.pool.runners {
+		if r.gateway != "" && x.gateway == r.gateway {
+			p.pause(r, x.pausedUntil)
+		}
+	}
+}
+
+func (p *Planner) pause(r *runner, until time.Time) {
+	if until.After(r.pausedUntil) {
+		r.pausedUntil = until
+		p.timers.set(timer{at: until, runner: r})
+	}
+}
+
+// endPause ends a pause of the gateway whose time is over.
+func (r *runner) endPause(now time.Time) {
+	if !r.pausedUntil.After(now) {
+		r.pausedUntil = time.Time{}
+	}
+}
+
 // status returns the state of the runner.
 func (r *runner) status() RunnerStatus {
 	s := RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines,
@@ -37,6 +74,8 @@ func (r *runner) status() RunnerStatus {
 		s.Limit, s.Granted = 0, flowcontrol.Reason(Draining)
 	case r.stop != Flowing:
 		s.Limit, s.Granted = 0, flowcontrol.Reason(r.stop)
+	case !r.pausedUntil.IsZero():
+		s.Limit, s.Granted = 0, flowcontrol.ReasonRetryAfter
 	}
 	return s
 }
