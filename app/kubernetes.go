@@ -93,9 +93,13 @@ func (k *kubernetes) withFound(cfg config.Config) config.Config {
 			switch {
 			case r.URL == "" || r.Phase == autoscale.Starting:
 			case r.Role == kube.Both && p.Kubernetes.Prefill == "":
-				cfg.Upstreams = append(cfg.Upstreams, p.Upstream(r.Name, r.URL))
+				u := p.Upstream(r.Name, r.URL)
+				if r.MetricsPath != "" {
+					u.Metrics = r.MetricsURL()
+				}
+				cfg.Upstreams = append(cfg.Upstreams, u)
 			case r.Role != kube.Both:
-				pages[r.Role] = append(pages[r.Role], r.URL+"/metrics")
+				pages[r.Role] = append(pages[r.Role], r.MetricsURL())
 				if r.Phase == autoscale.Ready {
 					ready[r.Role]++
 				}

@@ -49,7 +49,7 @@ func (k *kubernetes) enginesOf(p config.Pool) func(kube.Runner) []string {
 		if r.Role == kube.Both {
 			return []string{r.Name}
 		}
-		engine, err := dispatch.EngineName(r.URL + "/metrics")
+		engine, err := dispatch.EngineName(r.MetricsURL())
 		if err != nil {
 			return nil
 		}

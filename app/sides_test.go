@@ -84,3 +84,20 @@ func TestThePoolIsMeteredByTheShortSide(t *testing.T) {
 		t.Errorf("without decode the pool has the upstreams %v", found.Upstreams)
 	}
 }
+
+// The metrics of a runner are where the annotation of its pod says.
+func TestMetricsOfFoundRunners(t *testing.T) {
+	cfg := config.Default()
+	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "p", Models: []string{"m"},
+		Max: 4}, Kubernetes: kube.PoolConfig{Selector: "app=trt"}}}
+	k := &kubernetes{changed: make(chan struct{}, 1), found: map[string][]kube.Runner{}}
+	for path, want := range map[string]string{"": "http://a:8000/metrics",
+		"/prometheus/metrics": "http://a:8000/prometheus/metrics"} {
+		k.find(kube.State{Pool: "p", Runners: []kube.Runner{{Name: "a", Pod: "a",
+			URL: "http://a:8000", MetricsPath: path, Phase: autoscale.Ready}}})
+		found := k.withFound(cfg).Upstreams
+		if len(found) != 1 || found[0].MetricsURL() != want {
+			t.Errorf("path %q: found %+v, want the metrics %s", path, found, want)
+		}
+	}
+}

@@ -100,6 +100,20 @@ func TestFaultsAreNamed(t *testing.T) {
 			want: []string{
 				`tidefill.yaml:3: upstreams[0].tenant_header "X Tenant" is no valid header name: use letters, digits and '-'`,
 			}},
+		{name: "dialect",
+			file: "upstreams:\n  - url: http://a:1\n    tuning:\n      engine_priority: vlm\n" +
+				"      fairness: all\npools:\n  - {name: p, models: [m], max: 1,\n" +
+				"     runners: {tuning: {engine_priority: x}}}\n",
+			want: []string{
+				`tidefill.yaml:4: upstreams[0].tuning.engine_priority: is "vlm", want vllm, sglang or sglang-low-first`,
+				`tidefill.yaml:5: upstreams[0].tuning.fairness: is "all", want tenant; send a fixed fairness id by headers`,
+				`tidefill.yaml:8: pools[0].runners.tuning.engine_priority: is "x", want vllm, sglang or sglang-low-first`,
+			}},
+		{name: "selectors", file: "telemetry:\n  prometheus:\n    url: http://p:9090\n" +
+			"    ttft: ['a{']\n",
+			want: []string{
+				`tidefill.yaml:4: telemetry.prometheus.ttft[0]: "a{" has no closing brace`,
+			}},
 		{name: "upstreams", file: "upstreams:\n  - url: http://a:1\n  - url: gpu-2\n    name: b\n",
 			want: []string{
 				`tidefill.yaml:3: upstreams[1].url is "gpu-2", not a URL; write http://host:port`,

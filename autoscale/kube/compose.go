@@ -183,7 +183,8 @@ func (c *composer) endpoint(now time.Time, p pod, e endpoint, number int32) Runn
 }
 
 func (c *composer) runner(p pod, name, url string, phase autoscale.Phase, since time.Time) Runner {
-	r := Runner{Name: name, Pod: p.name, URL: url, Pool: c.pool, Phase: phase, Since: since}
+	r := Runner{Name: name, Pod: p.name, URL: url, MetricsPath: p.metricsPath, Pool: c.pool,
+		Phase: phase, Since: since}
 	for role, selector := range c.roles {
 		if selector.Matches(p.labels) {
 			r.Role = role

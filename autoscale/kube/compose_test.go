@@ -82,6 +82,21 @@ func checkRunners(t *testing.T, got State, want ...Runner) {
 	}
 }
 
+// Metrics are where the usual annotation of a pod says.
+func TestMetricsOfPods(t *testing.T) {
+	for annotated, want := range map[string]string{"": "http://10.0.0.1:8000/metrics",
+		"/prometheus/metrics": "http://10.0.0.1:8000/prometheus/metrics",
+		"stats":               "http://10.0.0.1:8000/stats"} {
+		s := composed(t, PoolConfig{Selector: "app=vllm"}, objects{pods: podsOf(
+			newTestPod("a", "10.0.0.1", func(p *corev1.Pod) {
+				p.Annotations = map[string]string{"prometheus.io/path": annotated}
+			}))})
+		if got := s.Runners[0].MetricsURL(); got != want {
+			t.Errorf("%q: metrics are at %s, want %s", annotated, got, want)
+		}
+	}
+}
+
 func TestPhasesOfPods(t *testing.T) {
 	minutes := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 	s := composed(t, PoolConfig{Selector: "app=vllm"}, objects{pods: podsOf(

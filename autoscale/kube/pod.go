@@ -2,6 +2,7 @@ package kube
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,8 @@ type pod struct {
 	labels    labels.Set
 	addresses []string // the primary first
 	ports     []port   // of all containers
+	// metricsPath is where Prometheus would read its metrics; empty: nothing says so.
+	metricsPath string
 
 	ended     bool // it will not run again
 	phase     autoscale.Phase
@@ -34,6 +37,10 @@ type port struct {
 	name   string
 	number int32
 }
+
+// pathAnnotation is the usual annotation of pods for the path of their metrics: TensorRT-LLM serves
+// them at /prometheus/metrics.
+const pathAnnotation = "prometheus.io/path"
 
 // restarted is how long after a pod's start its readiness must have been lost to know that it was
 // ready before. Kubelets report not ready when they accept a pod, at its start.
@@ -51,6 +58,9 @@ func newPod(o any) pod {
 		requested: p.CreationTimestamp.Time,
 		cost:      p.Annotations[corev1.PodDeletionCost],
 		owner:     ownsCost(p),
+	}
+	if path := p.Annotations[pathAnnotation]; path != "" {
+		x.metricsPath = "/" + strings.TrimPrefix(path, "/")
 	}
 	for _, ip := range p.Status.PodIPs {
 		x.addresses = append(x.addresses, ip.IP)

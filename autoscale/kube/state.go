@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
@@ -36,6 +37,8 @@ type Runner struct {
 	Pod string
 	// URL is the base of the runner. Empty: it has no address yet.
 	URL string
+	// MetricsPath is where it serves its metrics, as its pod says; empty: /metrics.
+	MetricsPath string
 	// Pool is the name of the pool.
 	Pool string
 	// Role says which side of a pool with separate prefill and decode the runner is.
@@ -46,6 +49,9 @@ type Runner struct {
 	// Since is when the phase began. A Starting runner was requested then.
 	Since time.Time
 }
+
+// MetricsURL returns the page of the runner's metrics.
+func (r Runner) MetricsURL() string { return r.URL + cmp.Or(r.MetricsPath, "/metrics") }
 
 // Role is a part of the work of a model.
 type Role string
