@@ -71,7 +71,8 @@ func (c *Controller) grantLines(
 		c.grantSafe(now, r, mix, g)
 		return
 	}
-	g.Lines = int(min(c.linesByFeedback(r)+r.extra, load.bound(r, mix, c.tuning.Pace)))
+	lines := c.linesByFeedback(r)
+	g.Lines = int(min(lines+r.extra, load.bound(r, mix, c.tuning.Pace)))
 	if c.watching(now) {
 		g.Lines, g.Reason = 0, flowcontrol.ReasonLearning
 		return
@@ -79,6 +80,13 @@ func (c *Controller) grantLines(
 	g.Reason = ReasonTokenTime
 	if r.iterations.all.mean() < clearlyBelow*c.targetTime() {
 		g.Reason = flowcontrol.ReasonLearning // lines grow as they show what they cost
+	}
+	switch {
+	case g.Lines < int(lines): // other runners carry fewer
+	case lines >= c.perRunner(r):
+		g.Reason = flowcontrol.ReasonRunnerLimit
+	case r.yield < 1:
+		g.Reason = flowcontrol.ReasonShed
 	}
 	lower(g, int(c.linesByFirstTokens(r)), ReasonFirstToken)
 	c.grantSafe(now, r, mix, g)

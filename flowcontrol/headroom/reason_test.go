@@ -7,6 +7,28 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
+// The configured limit, and what a runner has refused, are named where they limit the lines.
+func TestLimitsOfARunnerAreNamed(t *testing.T) {
+	c, runners := newPool(t, func(c *flowcontrol.Config) {
+		own := flowcontrol.OwnConfig[Config](*c, Name)
+		own.PerRunner = 8
+		*c = c.Select(Name, own)
+	}, "r")
+	c.watched, runners[0].own.lines = true, 4
+	for _, test := range []struct {
+		lines, yield float64
+		want         flowcontrol.Reason
+	}{{4, 1, flowcontrol.ReasonLearning}, {20, 1, flowcontrol.ReasonRunnerLimit},
+		{4, 0.7, flowcontrol.ReasonShed}} {
+		c.lines, runners[0].yield = test.lines, test.yield
+		g := flowcontrol.RunnerAllowance{Runner: "r"}
+		c.grantLines(noon, runners[0], c.poolLoad(noon), &g)
+		if g.Reason != test.want {
+			t.Errorf("%+v: %s with %d lines, want %s", test, g.Reason, g.Lines, test.want)
+		}
+	}
+}
+
 // Iterations limit the lines once they are about as long as they may be. Before, the number grows
 // as fast as lines show what they cost.
 func TestShortIterationsAreNoLimit(t *testing.T) {
