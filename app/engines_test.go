@@ -32,7 +32,8 @@ func TestDefaultPolicyReadsEachEngine(t *testing.T) {
 		{emulator.VLLM, "/metrics", []string{"vllm:inter_token_latency_seconds_count",
 			"vllm:prompt_tokens_cached_total", "vllm:num_requests_running"}},
 		{emulator.SGLang, "/metrics", []string{"sglang:inter_token_latency_seconds_count",
-			`sglang:realtime_tokens_total{mode="decode"}`, "sglang:max_total_num_tokens"}},
+			`sglang:realtime_tokens_total{mode="decode"}`, "sglang:max_total_num_tokens",
+			`sglang:realtime_tokens_total{mode=~"prefill_compute|prefill_cache"}`}},
 		{emulator.TensorRTLLM, "/prometheus/metrics", []string{"trtllm_num_requests_running",
 			"trtllm_kv_cache_utilization", "trtllm_generation_tokens_total"}},
 	} {

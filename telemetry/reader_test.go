@@ -136,6 +136,7 @@ sglang:prompt_tokens_total 2
 sglang:generation_tokens_total 3
 sglang:realtime_tokens_total{mode="decode"} 4
 sglang:realtime_tokens_total{mode="prefill_compute"} 9
+sglang:realtime_tokens_total{mode="prefill_cache"} 3
 sglang:inter_token_latency_seconds_bucket{le="+Inf"} 50
 sglang:inter_token_latency_seconds_sum 2
 sglang:inter_token_latency_seconds_count 50
@@ -147,7 +148,7 @@ sglang:generation_tokens_histogram_bucket{le="+Inf"} 8
 			r.PromptLengths = buckets(100, 7, math.Inf(1), 8)
 			r.AnswerLengths = buckets(math.Inf(1), 8)
 			r.Running, r.Waiting, r.KVUsed, r.KVTokens = 5, 6, 0.4, 70_000
-			r.Requests, r.CachedTokens, r.PromptTokens, r.OutputTokens = 12, 1, 2, 4
+			r.Requests, r.CachedTokens, r.PromptTokens, r.OutputTokens = 12, 3, 12, 4
 		}},
 		"sglang with priorities": {`
 sglang:num_running_reqs{model_name="m",priority=""} 5
@@ -156,7 +157,13 @@ sglang:num_running_reqs{model_name="m",priority="7"} 2
 sglang:num_queue_reqs{model_name="m",priority=""} 6
 sglang:num_queue_reqs{model_name="m",priority="0"} 6
 sglang:num_retracted_requests_total{model_name="m",priority=""} 8
-`, "sglang", func(r *flowcontrol.Reading) { r.Running, r.Waiting, r.Preemptions = 5, 6, 8 }},
+sglang:cached_tokens_total{model_name="m"} 1
+sglang:prompt_tokens_total{model_name="m"} 2
+sglang:generation_tokens_total{model_name="m"} 3
+`, "sglang", func(r *flowcontrol.Reading) {
+			r.Running, r.Waiting, r.Preemptions = 5, 6, 8
+			r.CachedTokens, r.PromptTokens, r.OutputTokens = 1, 2, 3
+		}},
 		"sglang under ray": {`
 ray_sglang_num_running_reqs 5
 ray_sglang_token_usage 0.5
