@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -19,7 +20,14 @@ func TestChaosFullDisk(t *testing.T) {
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
 	much := strings.Repeat("0123456789abcdef", 64)
+	// Answers after some hundred wait for the disk to be full, which takes a moment longer where
+	// the machine is busy.
+	var filling atomic.Bool
+	var answers atomic.Int64
 	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+		if filling.Load() && answers.Add(1) > 600 {
+			time.Sleep(250 * time.Millisecond)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(
 			w, `{"choices":[{"message":{"content":%q}}],"usage":{"total_tokens":5},"ballast":%q}`,
@@ -35,6 +43,8 @@ func TestChaosFullDisk(t *testing.T) {
 	var lost []kill // answers at these times may not have been stored before the kill
 	for range sized(2, 20) {
 		tr.Tried++
+		answers.Store(0)
+		filling.Store(true)
 		largeFile, err := c.Upload(large)
 		if err != nil {
 			t.Fatal(err)
@@ -57,6 +67,7 @@ func TestChaosFullDisk(t *testing.T) {
 		c.Await(t, kept.ID, 20*time.Second, func(b Batch) bool {
 			return b.Tidefill.Waiting != nil && isAboutRoom(*b.Tidefill.Waiting)
 		})
+		filling.Store(false)
 
 		restarted := tr.Tried%2 == 0
 		if restarted {
