@@ -26,6 +26,7 @@ type pool struct {
 	flow       flowcontrol.Controller
 	controlled flowcontrol.Config // of flow and shadow
 	shadow     *shadow.Shadow     // nil: there is none
+	gateway    gatewayCounts
 	prefill    prefill
 	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
 	takenOver  *TakenOver // what it took over; nil: nothing was known of it

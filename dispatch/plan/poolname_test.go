@@ -82,11 +82,11 @@ func TestPoolsWithoutInteractiveRequestsGetNoReadingsOfGateways(t *testing.T) {
 	batch.Shared = false
 	flow := flowcontrol.DefaultConfig()
 	flow.Pools = map[string]flowcontrol.Config{"batch": batch}
-	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow})
-	for _, pool := range []string{"", "a", "b", "batch"} {
-		p.Step(noon, RunnerUp{Runner: "in " + pool, Pool: pool, Models: []string{"m"}})
-	}
 	read := func(ev Reading) (by []string) {
+		p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow})
+		for _, pool := range []string{"", "a", "b", "batch"} {
+			p.Step(noon, RunnerUp{Runner: "in " + pool, Pool: pool, Models: []string{"m"}})
+		}
 		reading := flowcontrol.NoReading(flowcontrol.Gateway, noon)
 		ev.Reading = &reading
 		for _, pool := range p.pools {

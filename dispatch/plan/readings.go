@@ -63,9 +63,16 @@ func (p *Planner) reading(now time.Time, ev Reading) {
 		return
 	}
 	for _, pool := range p.pools {
-		if (ev.Model == "" || pool.serves(ev.Model)) && pool.isBehindGateway(ev.Pool) {
+		if (ev.Model != "" && !pool.serves(ev.Model)) || !pool.isBehindGateway(ev.Pool) {
+			continue
+		}
+		r := ev.Reading
+		if r.Source == flowcontrol.Gateway {
+			r = pool.gateway.add(gatewayModel{ev.Pool, ev.Model}, r)
+		}
+		if r != nil {
 			pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Read,
-				Reading: ev.Reading.Against(pool.controlled.SLO)})
+				Reading: r.Against(pool.controlled.SLO)})
 		}
 	}
 }
