@@ -15,6 +15,7 @@ var errMixed = errors.New("several engines answer there")
 // back where it was. An engine that restarts begins at nothing, and takes long to be back.
 type mixed struct {
 	counters [len(mixedCounters)]jumps
+	newest   time.Time // Sampled of the last reading that was compared
 	until    time.Time // as long as the page counts as mixed
 }
 
@@ -45,16 +46,26 @@ var mixedCounters = [...]func(*flowcontrol.Reading) float64{
 }
 
 // check returns errMixed if a page is served by several engines, by this reading and those before.
+// A reading that is not newer is not compared: replicas of Prometheus scrape an engine at different
+// times, so its counters fall where one answers that has scraped before the other.
 func (m *mixed) check(r *flowcontrol.Reading) error {
-	for i, of := range mixedCounters {
-		if value := of(r); value >= 0 && m.counters[i].add(value, r.Sampled) {
-			m.until = r.Sampled.Add(mixedFor)
-		}
+	if r.Sampled.After(m.newest) {
+		m.newest = r.Sampled
+		m.compare(r)
 	}
 	if r.Sampled.Before(m.until) {
 		return errMixed
 	}
 	return nil
+}
+
+// compare notes a jump back in the counters of a reading.
+func (m *mixed) compare(r *flowcontrol.Reading) {
+	for i, of := range mixedCounters {
+		if value := of(r); value >= 0 && m.counters[i].add(value, r.Sampled) {
+			m.until = r.Sampled.Add(mixedFor)
+		}
+	}
 }
 
 // add takes over a value. It reports whether the counter has jumped back to where it was before it

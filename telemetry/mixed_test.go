@@ -40,6 +40,20 @@ func TestCountersThatJumpBackAndForth(t *testing.T) {
 	}
 }
 
+// Two replicas of Prometheus answer under one URL. They have scraped the engine at different times.
+func TestOlderReadingsAreNoOtherEngine(t *testing.T) {
+	var m mixed
+	for i, seconds := range []int64{7, 0, 7, 22, 15, 22} {
+		r := reading(flowcontrol.Metrics, func(r *flowcontrol.Reading) {
+			r.OutputTokens = []float64{1000, 990, 1010, 1020, 1015, 1030}[i]
+		})
+		r.Sampled = time.Unix(1000+seconds, 0)
+		if err := m.check(&r); err != nil {
+			t.Errorf("the reading of second %d: %v", seconds, err)
+		}
+	}
+}
+
 // A Service in front of two engines chooses one for each connection. That is noticed, the readings
 // of both are not used, and the log says what to do.
 func TestAServiceIsNotTakenForAnEngine(t *testing.T) {
