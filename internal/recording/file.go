@@ -36,9 +36,10 @@ type File struct {
 	preamble func() []Entry
 
 	file    *os.File
-	size    int64  // of the file, in complete entries
-	buffer  []byte // complete entries
-	entries int    // in the buffer
+	size    int64   // of the file, in complete entries
+	buffer  []byte  // complete entries
+	entries int     // in the buffer
+	last    float64 // Entry.At of the last entry
 	failing bool
 }
 
@@ -56,8 +57,9 @@ func OpenFile(path string, header Header, log *slog.Logger) (*File, error) {
 	return f, nil
 }
 
-// SetPreamble sets the function that returns the first entries of further files. Call it before
-// Run.
+// SetPreamble sets the function that returns the first entries of further files. They get the time
+// of the last entry that was written, because older ones than the preamble wait in the queue. Call
+// it before Run.
 func (f *File) SetPreamble(preamble func() []Entry) { f.preamble = preamble }
 
 // Put implements [Sink].
@@ -91,6 +93,7 @@ func (f *File) Run(ctx context.Context) error {
 
 func (f *File) write(e Entry) {
 	e.Lost = int(f.lost.Swap(0))
+	f.last = e.At
 	f.encode(e)
 	f.entries += e.Lost
 	if len(f.buffer) >= bufferBytes {
@@ -156,6 +159,7 @@ func (f *File) begin() error {
 	f.file, f.size = file, 0
 	f.encode(f.header)
 	for _, e := range f.preamble() {
+		e.At = f.last
 		f.encode(e)
 	}
 	return nil

@@ -231,6 +231,27 @@ func TestFilesAreLimitedAndReadableAlone(t *testing.T) {
 	})
 }
 
+// A file may begin while entries wait that are older than the state of the Recorder.
+func TestFilesThatBeginWhileEntriesWaitAreReadable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recording.jsonl")
+	write(t, path, nil, func(f *File) {
+		r := NewRecorder(began, f)
+		f.limit = 2000
+		f.SetPreamble(r.Preamble)
+		for i := range 250 {
+			r.Step(began.Add(time.Duration(i)*time.Second),
+				plan.RunnerUp{Runner: "a", Models: []string{fmt.Sprint(i)}}, plan.Actions{})
+		}
+	})
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files: %v, %v", len(files), files, err)
+	}
+	for _, file := range files {
+		readAll(t, file)
+	}
+}
+
 // Entries beyond the queue are counted while nothing is written.
 func TestDroppedEntriesAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recording.jsonl")
