@@ -173,6 +173,18 @@ func TestSecretsAreNotInErrors(t *testing.T) {
 	}
 }
 
+// A page that can't be reached is named without the query, which may hold a token.
+func TestQueriesAreNotInErrors(t *testing.T) {
+	m, _ := newMetrics(t, "http://u:hunter2@127.0.0.1:1")
+	m.runner.Metrics += "?token=s3cret"
+	_, err := m.read(t.Context())
+	if err == nil || stateOf(err) != stateAway || strings.Contains(err.Error(), "s3cret") ||
+		strings.Contains(err.Error(), "hunter2") ||
+		!strings.Contains(err.Error(), "@127.0.0.1:1/metrics") {
+		t.Errorf("got %v, want the page without secrets, and the state %q", err, stateAway)
+	}
+}
+
 func TestAccessThatCantWorkRefusesToStart(t *testing.T) {
 	dir := t.TempDir()
 	bad := write(t, dir, "bad.pem", "no certificate")

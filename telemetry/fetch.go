@@ -39,7 +39,7 @@ func fetch(
 	sent := time.Now()
 	response, err := client.Do(to)
 	if err != nil {
-		return taken, err
+		return taken, withoutQuery(err)
 	}
 	defer response.Body.Close()
 	taken = sent.Add(time.Since(sent) / 2)
@@ -66,6 +66,16 @@ func fetch(
 		return taken, fmt.Errorf("read %s: %w", shown, err)
 	}
 	return taken, nil
+}
+
+// withoutQuery returns an error of an http.Client with its URL as shownURL returns it: the client
+// removes the password alone.
+func withoutQuery(err error) error {
+	failed := new(url.Error)
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &url.Error{Op: failed.Op, URL: shownURL(failed.URL), Err: failed.Err}
 }
 
 // shownURL returns a URL without its password and its query, for errors and logs.
