@@ -77,6 +77,22 @@ func TestRefusalCountsAsAFullPoolUntilItIsSeenAgain(t *testing.T) {
 	}
 }
 
+// A reading that was sampled before a shed does not show the load that shed it.
+func TestReadingsFromBeforeARefusalDoNotEndIt(t *testing.T) {
+	p := pool(t, nil)
+	p.Join("a", "b")
+	p.Read("a", waiting(0))
+	before := p.Now
+	p.Shed("a")
+	p.Read("b", func(r *flowcontrol.Reading) { r.Waiting, r.Sampled = 0, before })
+	if a := p.Allowance(p.Now); a.Runners[0].Lines != 0 || a.Reason != gate.ReasonLoad {
+		t.Errorf("after a reading from before the refusal: %+v, want nothing", a)
+	}
+	if p.Read("b", waiting(0)); p.Of("b").Lines == 0 {
+		t.Errorf("after a reading from after the refusal: %+v, want lines", p.Of("b"))
+	}
+}
+
 func TestOldReadingsAreNotUsed(t *testing.T) {
 	p := pool(t, func(c *budget.Config) { c.MaxAge = time.Minute })
 	p.Join("a")

@@ -71,6 +71,52 @@ func TestLoadIsTheMeanOfTheRunnersWorseSide(t *testing.T) {
 	}
 }
 
+// A runner shows its KV cache on its metrics page alone.
+func TestCapabilitiesDoNotReplaceMetrics(t *testing.T) {
+	p := pool(t, func(c *saturation.Config) { c.MaxAge = time.Minute })
+	p.Join("a")
+	capabilities := func() {
+		r := flowcontrol.NoReading(flowcontrol.Capabilities, p.Now)
+		r.Waiting = 0
+		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "a", Reading: &r})
+	}
+	full := func(r *flowcontrol.Reading) { r.KVUsed = 0.95 }
+	capabilities()
+	p.Read("a", full)
+	for range 11 {
+		p.Now = p.Now.Add(5 * time.Second)
+		if capabilities(); p.Of("a").Lines != 0 {
+			t.Fatalf("%v, want nothing while the KV cache is full", p.Of("a"))
+		}
+	}
+	p.Now = p.Now.Add(5 * time.Second) // the metrics are too old
+	if capabilities(); p.Of("a").Lines == 0 {
+		t.Errorf("%v, want lines by the capabilities of a runner without metrics", p.Of("a"))
+	}
+	if p.Read("a", full); p.Of("a").Lines != 0 {
+		t.Errorf("%v, want nothing by the metrics that are back", p.Of("a"))
+	}
+}
+
+// Two sources of a runner's metrics may answer in another order than they sampled.
+func TestOlderReadingsDoNotReplaceNewerOnes(t *testing.T) {
+	p := pool(t, nil)
+	p.Join("a")
+	p.Read("a", waiting(9))
+	p.Read("a", func(r *flowcontrol.Reading) {
+		r.Waiting, r.Sampled = 0, p.Now.Add(-time.Second)
+	})
+	if p.Of("a").Lines != 0 {
+		t.Errorf("%v, want nothing by the newer reading", p.Of("a"))
+	}
+	// The clock of a source was an hour ahead.
+	p.Read("a", func(r *flowcontrol.Reading) { r.Waiting, r.Sampled = 9, p.Now.Add(time.Hour) })
+	p.Now = p.Now.Add(time.Second)
+	if p.Read("a", waiting(0)); p.Of("a").Lines == 0 {
+		t.Errorf("%v, want lines by the last reading", p.Of("a"))
+	}
+}
+
 func TestConfigFaultsNameTheirField(t *testing.T) {
 	flowcontroltest.TestFaults(t, saturation.DefaultConfig(), map[string]func(*saturation.Config){
 		"threshold: ":   func(c *saturation.Config) { c.Threshold = 0 },

@@ -25,19 +25,21 @@ const AsyncWorkers = 64
 
 // Gate follows the load of a pool.
 type Gate struct {
-	// Refused says that a line was shed since the last reading, so that the load is assumed to be
-	// higher than that reading says.
+	// Refused says that a line was shed since the last reading was sampled, so that the load is
+	// assumed to be higher than that reading says.
 	Refused bool
 
+	shedAt time.Time // when the last line was shed
 	roster flowcontrol.Roster[load]
 	maxAge time.Duration // a reading this old is not used any more
 }
 
-// load is that of a runner as its metrics showed it.
+// load is that of a runner as its metrics showed it, or its capabilities if it has no metrics.
 type load struct {
 	known   bool
-	sampled time.Time
-	level   float64 // 1: the runner is full
+	source  flowcontrol.Source
+	sampled time.Time // not after the time at which it was observed
+	level   float64   // 1: the runner is full
 }
 
 // New returns a gate that uses no reading of maxAge or older.
@@ -59,16 +61,33 @@ func (g *Gate) Observe(
 	case flowcontrol.Shed:
 		_, seen, _ := g.Mean(now)
 		closes := seen && !g.Refused
-		g.Refused = g.Refused || seen
+		g.Refused, g.shedAt = g.Refused || seen, now
 		return changed || closes
 	case flowcontrol.Read:
-		if l := level(o.Reading); !math.IsNaN(l) {
-			m.State = load{known: true, sampled: o.Reading.Sampled, level: l}
-			g.Refused = false
-			return true
+		l := level(o.Reading)
+		if math.IsNaN(l) || !m.State.yields(now, o.Reading, g.maxAge) {
+			return changed
 		}
+		m.State = load{known: true, source: o.Reading.Source, sampled: o.Reading.Sampled, level: l}
+		if now.Before(m.State.sampled) { // a clock that is ahead, and may be set back
+			m.State.sampled = now
+		}
+		g.Refused = g.Refused && !o.Reading.Sampled.After(g.shedAt)
+		return true
 	}
 	return changed
+}
+
+// yields reports whether a reading replaces the load. Capabilities say less than metrics, and do
+// not replace them before they are maxAge old.
+func (l *load) yields(now time.Time, r *flowcontrol.Reading, maxAge time.Duration) bool {
+	switch {
+	case !l.known || !now.Before(l.sampled.Add(maxAge)):
+		return true
+	case r.Source == l.source:
+		return !r.Sampled.Before(l.sampled)
+	}
+	return r.Source == flowcontrol.Metrics
 }
 
 // Mean returns the load of the pool, over the runners whose load is known, and when the first of
