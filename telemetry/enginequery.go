@@ -11,8 +11,7 @@ import (
 // engineQuery reads the engines behind a gateway from Prometheus: those that it knows now, which
 // come and go.
 type engineQuery struct {
-	query   *promQuery
-	label   string // that identifies the engine
+	groups  groups
 	gateway Runner
 	reader  *Reader
 	engines map[string]*metrics // by the value of the label
@@ -23,42 +22,47 @@ type engineQuery struct {
 const mostEngines = 256
 
 func (q *engineQuery) read(ctx context.Context) (samples []Sample, err error) {
-	pages, times, err := q.query.pages(ctx, q.label, q.gateway.Engines, q.reader.wanted,
-		q.reader.signals)
+	url, label, expression := q.groups.query.cfg.URL, q.groups.label, q.gateway.Engines
+	values, err := q.groups.list(ctx, expression)
 	if err != nil {
 		return nil, err
 	}
-	if len(times) == 0 {
+	if len(values) == 0 {
 		return nil, fmt.Errorf("query %s: no metrics of an engine have %s=~%q; check "+
-			"upstreams[].engines: %w", q.query.cfg.URL, q.label, q.gateway.Engines, errNoData)
+			"upstreams[].engines: %w", url, label, expression, errNoData)
 	}
 	var faults []error
-	for i, value := range slices.Sorted(maps.Keys(times)) {
-		if i == mostEngines {
-			faults = append(faults, fmt.Errorf("query %s: %d engines have %s=~%q, of which %d are "+
-				"read; name fewer in upstreams[].engines: %w", q.query.cfg.URL, len(times), q.label,
-				q.gateway.Engines, mostEngines, errTooLarge))
-			break
-		}
-		m := q.engines[value]
-		if m == nil {
-			m = q.reader.metricsOf(Runner{Name: q.gateway.Name + "/" + value})
-			q.engines[value] = m
-		}
-		of, err := m.sampleOf(ctx, q.label, value, pages[value], times[value])
-		samples, faults = append(samples, of...), append(faults, err)
+	if len(values) > mostEngines {
+		faults = append(faults, fmt.Errorf("query %s: %d engines have %s=~%q, of which %d are "+
+			"read; name fewer in upstreams[].engines: %w", url, len(values), label, expression,
+			mostEngines, errTooLarge))
+		values = values[:mostEngines]
 	}
-	maps.DeleteFunc(q.engines, func(value string, _ *metrics) bool {
-		_, still := times[value]
-		return !still
+	err = q.groups.read(ctx, values, func(first, last int, of pages) {
+		for _, value := range values[first:last] {
+			at, known := of.times[value]
+			if !known { // gone since it was listed
+				continue
+			}
+			m := q.engines[value]
+			if m == nil {
+				m = q.reader.metricsOf(Runner{Name: q.gateway.Name + "/" + value})
+				q.engines[value] = m
+			}
+			got, err := m.sampleOf(ctx, label, value, of.pages[value], at)
+			samples, faults = append(samples, got...), append(faults, err)
+		}
 	})
-	return samples, errors.Join(faults...)
+	maps.DeleteFunc(q.engines, func(value string, _ *metrics) bool {
+		return !slices.Contains(values, value)
+	})
+	return samples, errors.Join(append(faults, err)...)
 }
 
 // enginesOfPrometheus returns the source of the engines behind a gateway that Prometheus knows.
 func (r *Reader) enginesOfPrometheus(p *promQuery, gateway Runner) source {
-	q := &engineQuery{query: p, label: r.cfg.Prometheus.Runners.Label, gateway: gateway, reader: r,
+	q := &engineQuery{groups: newGroups(p, r), gateway: gateway, reader: r,
 		engines: map[string]*metrics{}}
 	return source{target: gateway.Name, kind: "engines", every: r.cfg.Prometheus.Every,
-		timeout: 2 * r.cfg.Prometheus.Timeout, read: q.read}
+		read: q.read} // which limits its time
 }

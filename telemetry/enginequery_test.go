@@ -1,7 +1,13 @@
 package telemetry
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +23,9 @@ func TestEnginesAreFoundInPrometheus(t *testing.T) {
 	url := fakePrometheus(t,
 		[2]string{"timestamp(", `[{"metric":{"instance":"10.0.0.1:8000"},"value":[1,"1700000090"]},` +
 			`{"metric":{"instance":"10.0.0.2:8000"},"value":[1,"1700000095"]}]`},
-		[2]string{`instance=~"10[.]0[.]0[.].*"`, "[" + series("10.0.0.1:8000", "3") + "," +
+		[2]string{`instance=~"10[.]0[.]0[.].*"`, `[{"metric":{"instance":"10.0.0.1:8000"},` +
+			`"value":[1,"1"]},{"metric":{"instance":"10.0.0.2:8000"},"value":[1,"1"]}]`},
+		[2]string{`instance=~"10\\.0\\.0\\.1:8000|10\\.0\\.0\\.2:8000"`, "[" + series("10.0.0.1:8000", "3") + "," +
 			series("10.0.0.2:8000", "4") + "]"})
 	cfg := quick()
 	cfg.Prometheus.URL, cfg.Prometheus.TTFT, cfg.Prometheus.TPOT = url, nil, nil
@@ -37,4 +45,65 @@ func TestEnginesAreFoundInPrometheus(t *testing.T) {
 	seen.run(t, cfg, func() bool {
 		return len(names()) == 2 && strings.Contains(seen.logged(), "upstreams[].engines")
 	}, Runner{Name: "gw", Engines: "10[.]0[.]0[.].*"}, Runner{Name: "other", Engines: "none"})
+}
+
+// added are the labels of a series that no signal needs, as in a cluster of Kubernetes.
+const added = `,"container":"vllm","endpoint":"http","engine":"0","instance":"10.128.14.201:8000",` +
+	`"job":"inference/llama-3-70b","model_name":"meta-llama/Llama-3.3-70B-Instruct",` +
+	`"namespace":"inference","node":"gke-a3-high-pool-1-0b8f2c61-x7kq",` +
+	`"prometheus":"monitoring/kube-prometheus-stack","service":"llama-3-70b-decode"`
+
+// manyEngines is a Prometheus with engines whose series have the labels that Kubernetes adds.
+func manyEngines(engines, series int) http.Handler {
+	matching := regexp.MustCompile(`pod=~"((?:[^"\\]|\\.)*)"`)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.FormValue("query")
+		pods := regexp.MustCompile("^(?:" + strings.ReplaceAll(
+			matching.FindStringSubmatch(query)[1], `\\`, `\`) + ")$")
+		io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[`)
+		separator := ""
+		for i := range engines {
+			pod := fmt.Sprintf("llama-3-70b-decode-6f8b9c7d5-%05d", i)
+			if !pods.MatchString(pod) {
+				continue
+			}
+			if strings.Contains(query, " by (pod) ") {
+				fmt.Fprintf(w, `%s{"metric":{"pod":%q},"value":[1700000100,"1700000090"]}`,
+					separator, pod)
+				separator = ","
+				continue
+			}
+			for n := range series {
+				name := "vllm:num_requests_running"
+				if n > 0 {
+					name = "vllm:time_to_first_token_seconds_bucket"
+				}
+				io.WriteString(w, separator+`{"metric":{"__name__":"`+name+`","le":"`+
+					strconv.Itoa(n)+`","pod":"`+pod+`"`+added+`},"value":[1700000100.123,"7"]}`)
+				separator = ","
+			}
+		}
+		io.WriteString(w, "]}}")
+	})
+}
+
+// Each answer is below the limit, however many engines there are and however much each shows.
+func TestManyEnginesAreReadInGroups(t *testing.T) {
+	for _, test := range []struct{ engines, series int }{{200, 118}, {2, 6000}} {
+		server := httptest.NewServer(manyEngines(test.engines, test.series))
+		defer server.Close()
+		cfg := quick()
+		cfg.Prometheus.URL, cfg.Prometheus.TTFT, cfg.Prometheus.TPOT = server.URL, nil, nil
+		cfg.Prometheus.Runners = PrometheusRunners{Label: "pod"}
+		seen := newCollector()
+		seen.run(t, cfg, func() bool { return len(seen.of(flowcontrol.Metrics)) >= test.engines },
+			Runner{Name: "gw", Engines: "llama-3-70b-.*"})
+		names := map[string]bool{}
+		for _, s := range seen.of(flowcontrol.Metrics)[:test.engines] {
+			names[s.Runner] = true
+		}
+		if len(names) != test.engines || strings.Contains(seen.logged(), "too_large") {
+			t.Errorf("%d of %d engines are read; log:\n%s", len(names), test.engines, seen.logged())
+		}
+	}
 }

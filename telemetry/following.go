@@ -54,7 +54,7 @@ func (f *following) startPrometheus(ctx context.Context) {
 			timeout: 8 * cfg.Timeout, read: f.prometheus.read})
 	}
 	if cfg.Runners.Label != "" {
-		f.pages = &runnerQuery{query: f.prometheus, reader: r, label: cfg.Runners.Label}
+		f.pages = &runnerQuery{groups: newGroups(f.prometheus, r), reader: r}
 		f.common.start(ctx, r, source{target: "prometheus", kind: pagesKind, every: cfg.Every,
 			read: f.pages.read}) // which limits its time
 	}

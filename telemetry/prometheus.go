@@ -233,8 +233,8 @@ func (q *promQuery) queryAt(
 	return v, nil
 }
 
-// largestReply limits the size of an answer of Prometheus, in bytes, after decompression. Each
-// sample has about 100.
+// largestReply limits the size of an answer of Prometheus, in bytes, after decompression. A sample
+// of a sum has about 100, one with all its labels up to 500.
 const largestReply = 4 << 20
 
 // parseReply reads the vector that Prometheus answers.
