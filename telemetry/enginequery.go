@@ -53,8 +53,12 @@ func (q *engineQuery) read(ctx context.Context) (samples []Sample, err error) {
 			samples, faults = append(samples, got...), append(faults, err)
 		}
 	})
-	maps.DeleteFunc(q.engines, func(value string, _ *metrics) bool {
-		return !slices.Contains(values, value)
+	maps.DeleteFunc(q.engines, func(value string, m *metrics) bool {
+		gone := !slices.Contains(values, value)
+		if gone {
+			m.onChange(usedMetrics{}) // it is read from no metric
+		}
+		return gone
 	})
 	return samples, errors.Join(append(faults, err)...)
 }

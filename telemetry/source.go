@@ -23,11 +23,14 @@ const (
 	// unknownPause is the interval at which a server without the page is asked again. It may have
 	// the page after an upgrade.
 	unknownPause = time.Minute
+	// goneAfter is how long a source that gives samples shows none of a target until the target
+	// counts as gone, such as an engine of a gateway, a pod or a model.
+	goneAfter = 10 * time.Minute
 )
 
 // poll reads a source until ctx is done. It logs when the state of the source changes.
 func (r *Reader) poll(ctx context.Context, s source) {
-	seen := map[string]bool{} // targets of samples
+	seen := map[string]time.Time{} // last sample by target
 	defer func() { r.forget(s, seen) }()
 	known := state("") // as logged and published; empty: the source is not degraded
 	pause, pace := s.every, pace{source: s}
@@ -61,9 +64,12 @@ func (r *Reader) poll(ctx context.Context, s source) {
 		}
 		for _, sample := range samples {
 			if sample.Reading != nil {
-				seen[r.gauges.sampled(s, sample)] = true
+				seen[r.gauges.sampled(s, sample)] = time.Now()
 			}
 			r.deps.OnSample(sample)
+		}
+		if len(samples) > 0 {
+			r.forgetGone(s, seen)
 		}
 		wait = time.Duration(float64(pause) * (1 + r.cfg.Jitter*(rand.Float64()-0.5)))
 	}
@@ -79,11 +85,22 @@ func (s *source) readInTime(ctx context.Context) ([]Sample, error) {
 }
 
 // forget removes what is published of a source that is read no more.
-func (r *Reader) forget(s source, targets map[string]bool) {
+func (r *Reader) forget(s source, targets map[string]time.Time) {
 	r.degraded.set(s, "")
 	r.gauges.setState(s, "")
 	for target := range targets {
 		r.gauges.forget(target, s.kind)
+	}
+}
+
+// forgetGone removes when targets were last sampled that a source does not show any more. Those of
+// runnerQuery are configured, and forgotten when they no longer are.
+func (r *Reader) forgetGone(s source, seen map[string]time.Time) {
+	for target, at := range seen {
+		if s.kind != pagesKind && time.Since(at) > goneAfter {
+			r.gauges.timestamp.DeleteLabelValues(target, s.kind)
+			delete(seen, target)
+		}
 	}
 }
 
