@@ -500,6 +500,34 @@ func TestASourceThatFailsIsReadLessOften(t *testing.T) {
 	}
 }
 
+// A page that was there is not taken for one that the server does not have.
+func TestAPageThatIsMissingOnceIsReadSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sampled []time.Time
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		r, err := New(DefaultConfig(), Deps{Logger: slog.New(slog.DiscardHandler),
+			OnSample: func(Sample) { sampled = append(sampled, time.Now()) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reads := 0
+		s := source{target: "r", kind: "metrics", every: time.Second, timeout: time.Second}
+		s.read = func(context.Context) ([]Sample, error) {
+			if reads++; reads == 2 {
+				return nil, errUnknownPage
+			}
+			of := flowcontrol.NoReading(flowcontrol.Metrics, time.Now())
+			return []Sample{{Runner: "r", Reading: &of}}, nil
+		}
+		r.poll(ctx, s)
+		if len(sampled) < 2 || sampled[1].Sub(sampled[0]) > longestPause {
+			t.Errorf("%d samples, at %v, want the second within %v", len(sampled), sampled,
+				longestPause)
+		}
+	})
+}
+
 func TestAReadThatHangsTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := New(DefaultConfig(), Deps{

@@ -20,8 +20,8 @@ const (
 	// longestPause limits the interval at which a source that fails is retried. The interval
 	// doubles with each failure.
 	longestPause = 5 * time.Second
-	// unknownPause is the interval at which a server without the page is asked again. It may have
-	// the page after an upgrade.
+	// unknownPause is the interval at which a server that never had the page is asked again. It may
+	// have it after an upgrade.
 	unknownPause = time.Minute
 	// goneAfter is how long a source that gives samples shows none of a target until the target
 	// counts as gone, such as an engine of a gateway, a pod or a model.
@@ -51,12 +51,13 @@ func (r *Reader) poll(ctx context.Context, s source) {
 		switch now {
 		case "", stateFrozen, stateNoData, stateStarting, stateMixed: // the server answers
 			pause = pace.pause()
-		case stateNoPage:
-			r.gauges.failed(s)
-			pause = max(unknownPause, s.every)
 		default:
 			r.gauges.failed(s)
 			pause = min(2*pause, max(longestPause, s.every))
+			// A page that was there comes back: the ingress in front of it is reloaded, say.
+			if now == stateNoPage && len(seen) == 0 {
+				pause = max(unknownPause, s.every)
+			}
 		}
 		if now != known {
 			r.changeState(ctx, s, now, err)
