@@ -56,6 +56,8 @@ func TestValuesThatCantBeTrueAreAbsent(t *testing.T) {
 		"no edge":        {gaps + "{le=\"x\"} 3\n", drop{"gap_times", faultNotFinite}, nil},
 		"an edge that is no number": {gaps + "{le=\"NaN\"} 3\n" + gaps + "{le=\"+Inf\"} 3\n",
 			drop{"gap_times", faultNotFinite}, nil},
+		"an edge below all numbers": {gaps + "{le=\"-Inf\"} 0\n" + gaps + "{le=\"+Inf\"} 3\n",
+			drop{"gap_times", faultNotFinite}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "vllm:num_requests_running{engine=\"0\"} 3\n" + c.page

@@ -142,7 +142,7 @@ func faultOfBuckets(h []flowcontrol.Bucket) fault {
 		if of := faultOf(b.Count); of != "" {
 			return of
 		}
-		if math.IsNaN(b.Upper) {
+		if math.IsNaN(b.Upper) || math.IsInf(b.Upper, -1) {
 			return faultNotFinite
 		}
 	}

@@ -176,10 +176,12 @@ type Latencies struct {
 // last bound is infinite, written as -1.
 type Histogram [][2]float64
 
+// newHistogram returns nil if a value of the buckets has no number in JSON.
 func newHistogram(buckets []flowcontrol.Bucket) (h Histogram) {
 	for _, b := range buckets {
 		switch {
-		case math.IsNaN(b.Count) || math.IsInf(b.Count, 0) || math.IsNaN(b.Upper):
+		case math.IsNaN(b.Count) || math.IsInf(b.Count, 0) || math.IsNaN(b.Upper) ||
+			math.IsInf(b.Upper, -1):
 			return nil
 		case math.IsInf(b.Upper, 1):
 			h = append(h, [2]float64{-1, b.Count})

@@ -142,6 +142,18 @@ func TestRecordingHasNoNames(t *testing.T) {
 	}
 }
 
+// Histograms with values that JSON does not have are left out.
+func TestHistogramsHaveNumbersOnly(t *testing.T) {
+	inf := math.Inf(1)
+	for _, b := range []flowcontrol.Bucket{{Upper: -inf}, {Upper: math.NaN()},
+		{Upper: 1, Count: inf}, {Upper: 1, Count: math.NaN()}} {
+		h := newHistogram([]flowcontrol.Bucket{b, {Upper: inf, Count: 3}})
+		if _, err := json.Marshal(h); err != nil || h != nil {
+			t.Errorf("%v: got %v, %v, want none", b, h, err)
+		}
+	}
+}
+
 // write records entries into a file, after change has modified it.
 func write(t *testing.T, path string, change func(*File), entries func(*File)) {
 	t.Helper()
