@@ -173,21 +173,23 @@ func (c Config) Validate() error {
 	for i, u := range c.Upstreams {
 		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" &&
 			(err != nil || parsed.Host == "") {
-			fault("upstreams[%d].metrics is %q, not a URL; "+
-				"write http://host:port/metrics, or none", i, u.Metrics)
+			fault("upstreams[%d].metrics is %s, not a URL; "+
+				"write http://host:port/metrics, or none", i, quotedURL(u.Metrics))
 		}
 		faults = append(faults, section(fmt.Sprintf("upstreams[%d]", i), u.Validate()))
 		for k, engine := range u.Engines {
 			if name, err := dispatch.EngineName(engine); err == nil && name == "" &&
 				(c.Telemetry.Prometheus.URL == "" || c.Telemetry.Prometheus.Runners.Label == "") {
-				fault("upstreams[%d].engines[%d]: %q is no URL, and a label's value is looked up "+
+				fault("upstreams[%d].engines[%d]: %s is no URL, and a label's value is looked up "+
 					"in Prometheus; write http://host:port/metrics, or set "+
-					"telemetry.prometheus.url and telemetry.prometheus.runners.label", i, k, engine)
+					"telemetry.prometheus.url and telemetry.prometheus.runners.label", i, k,
+					quotedURL(engine))
 			}
 		}
 		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" ||
 			parsed.Scheme != "http" && parsed.Scheme != "https" {
-			fault("upstreams[%d].url is %q, not a URL; write http://host:port", i, u.URL)
+			fault("upstreams[%d].url is %s, not a URL; write http://host:port", i,
+				quotedURL(u.URL))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.FlowControl.Pools)) {

@@ -114,6 +114,21 @@ func TestFaultsAreNamed(t *testing.T) {
 			want: []string{
 				`tidefill.yaml:4: telemetry.prometheus.ttft[0]: "a{" has no closing brace`,
 			}},
+		{name: "upstreams with secrets", file: "upstreams:\n" +
+			"  - url: http://a:1\n    metrics: gpu:8000/metrics?token=S\n" +
+			"  - url: htp://u:pw@gpu\n" +
+			"  - url: http://b:1\n    mode: gateway\n    engines: ['gpu:8000/metrics?token=S']\n" +
+			"telemetry: {prometheus: {url: 'prometheus:9090?token=S'}}\n",
+			want: []string{
+				"tidefill.yaml:3: upstreams[0].metrics is (hidden), not a URL; write " +
+					"http://host:port/metrics, or none",
+				"tidefill.yaml:4: upstreams[1].url is (hidden), not a URL; write http://host:port",
+				"tidefill.yaml:7: upstreams[2].engines[0]: (hidden) is no URL, and a label's " +
+					"value is looked up in Prometheus; write http://host:port/metrics, or set " +
+					"telemetry.prometheus.url and telemetry.prometheus.runners.label",
+				`tidefill.yaml:8: telemetry.prometheus.url: "the value" is no URL; write ` +
+					"http://host:port",
+			}},
 		{name: "upstreams", file: "upstreams:\n  - url: http://a:1\n  - url: gpu-2\n    name: b\n",
 			want: []string{
 				`tidefill.yaml:3: upstreams[1].url is "gpu-2", not a URL; write http://host:port`,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -76,4 +77,13 @@ func withoutCredentials(value string) string {
 		u.RawQuery = "hidden"
 	}
 	return u.String()
+}
+
+// quotedURL returns the text of a URL that can't be used in quotes, without what may hold a
+// password or a token: where it would be is unknown.
+func quotedURL(text string) string {
+	if strings.ContainsAny(text, "@?") {
+		return hidden
+	}
+	return strconv.Quote(text)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // validateAccess reports faults of the URL, the credentials, the headers and the certificates. It
-// never repeats a URL that may hold a password.
+// never repeats a URL that may hold a password or a token.
 func (p Prometheus) validateAccess() error {
 	var faults []error
 	refuse := func(format string, args ...any) {
@@ -21,7 +21,7 @@ func (p Prometheus) validateAccess() error {
 	switch parsed, err := url.Parse(p.URL); {
 	case err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https":
 		shown := p.URL
-		if strings.Contains(shown, "@") {
+		if strings.ContainsAny(shown, "@?") {
 			shown = "the value"
 		}
 		refuse("url: %q is no URL; write http://host:port", shown)
