@@ -23,6 +23,7 @@ type capabilities struct {
 	onDrop   func(drop)
 	answered bool // it has given its capabilities once
 	// starts is when it began to answer 503 without having given them; zero: it answers otherwise.
+	// No answer changes nothing.
 	starts time.Time
 }
 
@@ -68,10 +69,12 @@ func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
 			return nil
 		})
 	switch {
-	case !errors.Is(err, errUnavailable):
+	case errors.Is(err, errUnavailable):
+		if c.starts.IsZero() {
+			c.starts = time.Now()
+		}
+	case stateOf(err) != stateAway:
 		c.starts = time.Time{}
-	case c.starts.IsZero():
-		c.starts = time.Now()
 	}
 	switch {
 	case errors.Is(err, errUnavailable) && !c.answered && time.Since(c.starts) > longestStart:

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -116,6 +117,35 @@ func TestServersWithoutCapabilitiesAreNotStopped(t *testing.T) {
 			}
 		}
 		server.Close()
+	}
+}
+
+// A connection that breaks is no other answer than 503.
+func TestAConnectionThatBreaksDoesNotRestartTheHalfHour(t *testing.T) {
+	broken := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if broken {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	c := &capabilities{runner: Runner{Name: "r", Base: server.URL}, client: server.Client(),
+		onDrop: func(drop) {}}
+	for _, test := range []struct {
+		passes time.Duration // before the read
+		broken bool
+		want   state
+	}{
+		{0, false, stateStarting}, {20 * time.Minute, true, stateAway},
+		{time.Second, false, stateStarting}, {11 * time.Minute, false, stateNoPage},
+	} {
+		if broken = test.broken; !c.starts.IsZero() {
+			c.starts = c.starts.Add(-test.passes)
+		}
+		if samples, err := c.read(t.Context()); stateOf(err) != test.want {
+			t.Errorf("%v later: got %v, %v, want %s", test.passes, samples, err, test.want)
+		}
 	}
 }
 
