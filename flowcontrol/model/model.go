@@ -7,6 +7,7 @@
 package model
 
 import (
+	"math"
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
@@ -64,8 +65,11 @@ func (c *controller) grant(r headroom.Runner, mix costmodel.Mix) flowcontrol.Run
 	g := flowcontrol.RunnerAllowance{Runner: r.ID, Lines: r.Start, Prompt: c.cfg.PromptTokens,
 		Reason: flowcontrol.ReasonLearning}
 	if r.Known {
-		lines := c.model.Lines(r.Load, mix, c.target(r.Load, mix))
-		g.Lines, g.Reason = int(max(lines, 0)), headroom.ReasonTokenTime
+		g.Lines, g.Reason = 0, headroom.ReasonTokenTime
+		// By a cost model without a cost per line any number fits, which no int holds.
+		if lines := c.model.Lines(r.Load, mix, c.target(r.Load, mix)); lines > 0 {
+			g.Lines = int(min(lines, math.MaxInt32))
+		}
 	}
 	if r.Safe < g.Lines {
 		g.Lines, g.Reason = r.Safe, r.SafeReason

@@ -60,6 +60,28 @@ func TestGrantsWhatTheCostModelLeaves(t *testing.T) {
 	}
 }
 
+// A cost model may have no cost per line, and an objective that the load alone takes up exactly.
+func TestLinesThatCostNothing(t *testing.T) {
+	for tpot, least := range map[time.Duration]int{
+		100 * time.Millisecond: 1, 31250 * time.Microsecond: 0, 10 * time.Millisecond: 0,
+	} {
+		cfg := flowcontrol.DefaultConfig()
+		cfg.SLO.TTFT, cfg.SLO.TPOT = 2*time.Second, tpot
+		cfg.Policy, cfg.Engine = model.Name, a100()
+		cfg.Engine.CostModel = costmodel.Model{C0: 25}
+		p := flowcontroltest.NewPool(t, cfg)
+		p.Join("a")
+		p.Now = p.Now.Add(30 * 24 * time.Hour)
+		for i := range 60 {
+			p.Now = p.Now.Add(time.Second)
+			p.Read("a", metrics(0, 0, float64(i)))
+		}
+		if got := p.Of("a"); got.Lines < least || got.Lines > 256 {
+			t.Errorf("objective %v: %+v, want at least %d lines", tpot, got, least)
+		}
+	}
+}
+
 func TestNeedsACostModel(t *testing.T) {
 	cfg := flowcontrol.DefaultConfig()
 	cfg.Policy = model.Name
