@@ -26,8 +26,11 @@ type promQuery struct {
 	access *access
 	log    *slog.Logger
 	chosen map[string]string // by the key of selectors: the one that returned data last
-	shown  map[string]bool   // by the key of selectors: one has returned data
-	onDrop func(drop)
+	// counted is, by the key of selectors, the last that had counted a request. It stays in use
+	// after a restart of the gateway, at which it is at zero again.
+	counted map[string]string
+	shown   map[string]bool // by the key of selectors: one has returned data
+	onDrop  func(drop)
 }
 
 // modelTimes is the histogram of one model, and when it was true.
@@ -40,7 +43,7 @@ func newPromQuery(
 	cfg Prometheus, access *access, log *slog.Logger, onDrop func(drop),
 ) *promQuery {
 	return &promQuery{cfg: cfg, access: access, log: log, chosen: map[string]string{},
-		shown: map[string]bool{}, onDrop: onDrop}
+		counted: map[string]string{}, shown: map[string]bool{}, onDrop: onDrop}
 }
 
 func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
@@ -103,24 +106,36 @@ func modelsOf(all ...map[string]modelTimes) (models []string) {
 	return slices.Compact(models)
 }
 
-// histogram queries the first of the selectors that has counted a request, by model. name is the
-// key of the selectors.
+// histogram queries the first of the selectors that has counted a request, by model, or the first
+// that has series if none has. name is the key of the selectors.
 func (q *promQuery) histogram(
 	ctx context.Context, name string, selectors []string,
 ) (map[string]modelTimes, error) {
-	for _, text := range selectors {
-		s, err := parseSelector(text)
+	var buckets model.Vector
+	text, s := "", selector{}
+	for _, candidate := range selectors {
+		parsed, err := parseSelector(candidate)
 		if err != nil {
 			return nil, err
 		}
-		buckets, err := q.query(ctx, fmt.Sprintf("sum by (%s) (%s)",
-			q.cfg.ModelLabel.and("le"), s.query("_bucket")))
+		found, err := q.query(ctx, fmt.Sprintf("sum by (%s) (%s)",
+			q.cfg.ModelLabel.and("le"), parsed.query("_bucket")))
 		if err != nil {
 			return nil, err
 		}
-		if len(buckets) == 0 {
-			continue
+		// Client libraries show a histogram without labels before it has counted anything.
+		if hasCounted(found) {
+			q.counted[name] = candidate
 		}
+		counts := len(found) > 0 && q.counted[name] == candidate
+		if counts || len(buckets) == 0 {
+			text, s, buckets = candidate, parsed, found
+		}
+		if counts {
+			break
+		}
+	}
+	if len(buckets) > 0 {
 		// The oldest series gives the time of the sum. Prometheus drops the series of targets that
 		// are gone.
 		times, err := q.query(ctx, fmt.Sprintf("min by (%s) (timestamp(%s))",
@@ -149,6 +164,11 @@ func (q *promQuery) histogram(
 			"; check telemetry.prometheus", name, selectors, "prometheus", q.cfg.URL)
 	}
 	return nil, nil
+}
+
+// hasCounted reports whether the buckets of a histogram have counted anything.
+func hasCounted(buckets model.Vector) bool {
+	return slices.ContainsFunc(buckets, func(s *model.Sample) bool { return s.Value > 0 })
 }
 
 // whatOf says what a key of selectors is about.

@@ -639,6 +639,58 @@ func TestInteractiveLatenciesOfPrometheus(t *testing.T) {
 	}
 }
 
+// A histogram that has counted nothing does not hide one that has, but is used if none has.
+func TestHistogramsThatHaveCountedAreUsed(t *testing.T) {
+	series := func(of, value string) [2][2]string {
+		return [2][2]string{{"timestamp(" + of, `[{"metric":{},"value":[1,"1700000090"]}]`},
+			{"(" + of, `[{"metric":{"le":"1"},"value":[1,"0"]},` +
+				`{"metric":{"le":"+Inf"},"value":[1,"` + value + `"]}]`}}
+	}
+	for last, want := range map[string]float64{"7": 7, "0": 0} {
+		first, second := series("new_seconds", "0"), series("old_seconds", last)
+		cfg := quick()
+		cfg.Prometheus.URL = fakePrometheus(t, first[0], first[1], second[0], second[1])
+		cfg.Prometheus.TTFT = []string{"none_seconds", "new_seconds", "old_seconds"}
+		seen := newCollector()
+		seen.run(t, cfg, func() bool { return len(seen.of(flowcontrol.Gateway)) > 0 })
+		r := seen.of(flowcontrol.Gateway)[0].Reading
+		used := map[bool]string{true: "ttft=old_seconds", false: "ttft=new_seconds"}[want > 0]
+		if r.Requests != want || !strings.Contains(seen.logged(), used) {
+			t.Errorf("%v requests, want %v and %s in the log:\n%s", r.Requests, want, used,
+				seen.logged())
+		}
+	}
+}
+
+// A gateway that has restarted has counted nothing, and is not exchanged for another.
+func TestAHistogramThatHasCountedStaysInUse(t *testing.T) {
+	values := map[string]string{"a_seconds": "9", "b_seconds": "5"}
+	cfg := DefaultConfig().Prometheus
+	cfg.TTFT, cfg.TPOT = []string{"a_seconds", "b_seconds"}, nil
+	cfg.PromptLengths, cfg.AnswerLengths = nil, nil
+	var q *promQuery
+	for i, want := range []float64{9, 0, 4} {
+		values["a_seconds"] = fmt.Sprint(want)
+		var answers [][2]string
+		for _, name := range cfg.TTFT {
+			answers = append(answers,
+				[2]string{"timestamp(" + name, `[{"metric":{},"value":[1,"1700000090"]}]`},
+				[2]string{"(" + name, `[{"metric":{"le":"+Inf"},"value":[1,"` + values[name] +
+					`"]}]`})
+		}
+		cfg.URL = fakePrometheus(t, answers...)
+		if i == 0 {
+			q = newPromQuery(cfg, accessTo(t, cfg.URL, func(*Prometheus) {}),
+				slog.New(slog.DiscardHandler), nil)
+		}
+		q.cfg.URL = cfg.URL
+		samples, err := q.read(t.Context())
+		if err != nil || samples[0].Reading.Requests != want {
+			t.Errorf("got %+v, %v, want %v requests", samples, err, want)
+		}
+	}
+}
+
 // A histogram of the gateway that is gone is dropped and counted; one that never was there is not.
 func TestAGatewaysHistogramThatIsGoneIsCounted(t *testing.T) {
 	series := func(of string) [2][2]string {
