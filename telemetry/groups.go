@@ -83,7 +83,7 @@ func (g *groups) pages(ctx context.Context, values []string) (of pages, err erro
 	of = pages{map[string]page{}, map[string]time.Time{}}
 	running := g.signals.runningMetrics()
 	var gauges []string
-	for _, s := range all {
+	for _, s := range scrapedOnce(all, label) {
 		value, name := string(s.Metric[label]), s.Metric[model.MetricNameLabel]
 		if of.pages[value] == nil {
 			of.pages[value] = page{}
