@@ -52,6 +52,7 @@ type App struct {
 	running atomic.Pointer[config.Config]
 	// effective is running with the runners that were found. Only reload uses it.
 	effective config.Config
+	found     foundRunners // only reload uses it
 
 	server, admin *httpserver.Server
 	certificates  *httpserver.Certificates // nil: without TLS

@@ -23,6 +23,7 @@ func (a *App) reload(ctx context.Context) error {
 		case <-a.options.Reload:
 			forced = true
 		case <-a.kubernetes.changes():
+			a.found.come()
 			a.applyFound(ctx)
 			continue
 		case <-ticker.C:
@@ -31,6 +32,7 @@ func (a *App) reload(ctx context.Context) error {
 		a.reloadKeys(ctx, forced)
 		a.reloadCertificates(ctx, forced)
 		a.reloadSignals(ctx, forced)
+		a.applyFound(ctx)
 	}
 }
 

@@ -67,33 +67,25 @@ func (a *App) applyConfig(ctx context.Context) (config.Changes, error) {
 	if err := now.Validate(); err != nil {
 		return changes, fmt.Errorf("together with the values that need a restart: %w", err)
 	}
+	useKeys, err := a.prepareKeys(now)
+	if err != nil {
+		return changes, err
+	}
 	effective := a.kubernetes.withFound(now)
 	apply, err := a.prepare(a.effective, effective)
 	if err != nil {
 		return changes, err
 	}
+	useKeys()
 	apply(ctx)
-	a.effective = effective
+	a.effective, a.found = effective, foundRunners{}
 	a.running.Store(&now)
 	return changes, nil
 }
 
-// applyFound applies the runners that were found in Kubernetes.
-func (a *App) applyFound(ctx context.Context) {
-	effective := a.kubernetes.withFound(*a.running.Load())
-	apply, err := a.prepare(a.effective, effective)
-	if err != nil {
-		a.log.ErrorContext(ctx, "the runners that were found in Kubernetes can't be used; those "+
-			"that were known stay in use", "error", err)
-		return
-	}
-	apply(ctx)
-	a.effective = effective
-	a.scaling.driver.Poke()
-}
-
-// prepare builds what a changed configuration needs, and returns the function that applies it.
-func (a *App) prepare(before, now config.Config) (apply func(context.Context), err error) {
+// prepareKeys loads the keys of a changed configuration, and returns the function that replaces
+// those in use.
+func (a *App) prepareKeys(now config.Config) (use func(), err error) {
 	keys, err := a.loadKeys(now.Auth)
 	if err != nil {
 		return nil, err
@@ -102,6 +94,18 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 		return nil, errors.New("auth.keys_file: without it there would be no API key, and anyone " +
 			"could use the API; keep a key, or restart the daemon without")
 	}
+	return func() {
+		if !keys.Empty() {
+			a.keyless = false
+			a.keysFile = filewatch.New(now.Auth.KeysFile)
+			a.api.SetKeys(keys)
+		}
+	}, nil
+}
+
+// prepare builds what other upstreams or a changed configuration need, but for keys, and returns
+// the function that applies it.
+func (a *App) prepare(before, now config.Config) (apply func(context.Context), err error) {
 	configure, err := a.dispatcher.Prepare(dispatchSettings(now))
 	if err != nil {
 		return nil, err
@@ -112,11 +116,6 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 	}
 	return func(ctx context.Context) {
 		a.options.LogLevel.Set(now.Log.Level)
-		if !keys.Empty() {
-			a.keyless = false
-			a.keysFile = filewatch.New(now.Auth.KeysFile)
-			a.api.SetKeys(keys)
-		}
 		a.api.SetConfig(now.API)
 		configure()
 		a.scaling.configure(now)
