@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/kube"
@@ -39,8 +41,14 @@ func findsRunners(t *testing.T, edit func(*config.Config)) *App {
 			}
 		}
 	}()
-	a.kubernetes = &kubernetes{changed: make(chan struct{}, 1), found: map[string][]kube.Runner{
-		"p": {{Name: "a", Pod: "a", URL: "http://127.0.0.1:1", Phase: autoscale.Ready}}}}
+	cluster, err := kube.New(cfg.Kubernetes, nil, kube.Deps{Node: cfg.Node, Logger: a.log,
+		Registerer: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.kubernetes = &kubernetes{changed: make(chan struct{}, 1), cluster: cluster,
+		found: map[string][]kube.Runner{"p": {{Name: "a", Pod: "a", URL: "http://127.0.0.1:1",
+			Phase: autoscale.Ready}}}}
 	return a
 }
 
@@ -76,7 +84,11 @@ func TestFoundRunnersAreTriedAgain(t *testing.T) {
 	if got := len(a.effective.Upstreams); got != 0 {
 		t.Fatalf("%d upstreams without the signals file, want none", got)
 	}
-	writeFile(t, file, "{}\n")
+	built, err := os.ReadFile("../telemetry/signals.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, string(built))
 	a.applyFound(t.Context())
 	if got := len(a.effective.Upstreams); got != 1 {
 		t.Errorf("%d upstreams once the file is there, want the one that was found", got)
