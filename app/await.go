@@ -41,7 +41,7 @@ func (a *App) awaitStore() error {
 		stop()
 		return errors.Join(<-opened, err)
 	}
-	w := &waiting{reason: "it has not answered yet"}
+	w := &waiting{tls: a.cfg.TLS.Enabled(), reason: "it has not answered yet"}
 	defer w.serve(a.listener, answerAway)()
 	defer w.serve(a.adminListener, w.answerReadiness)()
 	return a.tryUntilOpen(trying, stop, w, opened)
@@ -95,6 +95,7 @@ func isAway(err error) bool {
 
 // waiting answers while the store is away.
 type waiting struct {
+	tls    bool // the addresses are for TLS
 	mu     sync.Mutex
 	reason string
 }
@@ -137,7 +138,7 @@ func answerAway(w http.ResponseWriter, _ *http.Request) {
 // without a listener, or with TLS, whose certificates are not loaded yet.
 func (w *waiting) serve(l net.Listener, answer http.HandlerFunc) (stop func()) {
 	tcp, ok := l.(*net.TCPListener)
-	if !ok {
+	if !ok || w.tls {
 		return func() {}
 	}
 	server := &http.Server{Handler: answer, ReadHeaderTimeout: 5 * time.Second}
