@@ -33,8 +33,8 @@ func (s Setup) flowConfig() flowcontrol.Config {
 }
 
 // withPoolFacts returns cfg with what is known of a pool: the strictest SLO of all classes of
-// traffic, none if the scenario withholds it, and the engine's limits and cost model. The cost
-// model is that of the first pool, with the scenario's errors.
+// traffic, and the engine's limits and cost model, each if the scenario does not withhold it. The
+// cost model is that of the first pool, with the scenario's errors.
 func (s Setup) withPoolFacts(cfg flowcontrol.Config, limits engine.Profile) flowcontrol.Config {
 	defaults, slo := flowcontrol.DefaultConfig().SLO, s.Scenario.Interactive.StrictestSLO()
 	if s.Scenario.Interactive.SLOWithheld {
@@ -45,6 +45,9 @@ func (s Setup) withPoolFacts(cfg flowcontrol.Config, limits engine.Profile) flow
 	}
 	if cfg.SLO.TPOT == defaults.TPOT {
 		cfg.SLO.TPOT = slo.TPOT
+	}
+	if s.Scenario.Pool.FactsWithheld {
+		return cfg
 	}
 	cfg.Engine.KVTokens = cmp.Or(cfg.Engine.KVTokens, limits.KVTokens)
 	cfg.Engine.MaxSeqs = cmp.Or(cfg.Engine.MaxSeqs, limits.MaxSeqs)

@@ -53,6 +53,19 @@ func TestFlowConfigFillsInThePool(t *testing.T) {
 	}
 }
 
+// A scenario can keep what is known of the engine from the policy.
+func TestFlowConfigWithholdsFacts(t *testing.T) {
+	s := bundled(t, "s1-steady.yaml")
+	s.Scenario.Pool.FactsWithheld = true
+	if cfg := s.flowConfig(); cfg.Engine != (flowcontrol.Engine{}) || cfg.SLO.Relative() {
+		t.Errorf("the engine is %+v, the objectives are %+v, want these alone", cfg.Engine, cfg.SLO)
+	}
+	s.Policy.Flow.Engine.MaxSeqs = 64
+	if got, want := s.flowConfig().Engine, (flowcontrol.Engine{MaxSeqs: 64}); got != want {
+		t.Errorf("the engine is %+v, want %+v as configured", got, want)
+	}
+}
+
 // A scenario can keep the objectives from the policy. What the configuration sets is known.
 func TestFlowConfigWithholdsTheObjectives(t *testing.T) {
 	s := bundled(t, "s1-steady.yaml")

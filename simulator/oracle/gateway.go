@@ -87,6 +87,7 @@ func newGatewaySearch(s simulator.Setup, noBatch simulator.NoBatch, budget Budge
 		slo, of := s.Scenario.Interactive.StrictestSLO(), &s.Policy.Flow.SLO
 		of.TTFT, of.TPOT = slo.TTFT, slo.TPOT
 	}
+	s.Scenario.Pool.FactsWithheld = false
 	return &gatewaySearch{
 		setup: s, noBatch: noBatch, budget: budget, window: window,
 		runners: max(s.Scenario.Pool.Replicas, s.Scenario.Pool.Max),

@@ -21,7 +21,10 @@ func (d *draft) dimensions() []Dimension {
 		arrivals = "bursts " + class(in.Bursts.Length.Seconds(), "", " s", 5, 60)
 	}
 	model := "known"
-	if pool.CostModelError.C0 > 0 {
+	switch {
+	case pool.FactsWithheld:
+		model = "not configured"
+	case pool.CostModelError.C0 > 0:
 		model = "wrong"
 	}
 	cached := "none"

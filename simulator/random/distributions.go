@@ -23,6 +23,9 @@ type Distributions struct {
 	// from timings of operators have been off by up to 1.6 from whole engines.
 	KnownCostModel float64
 	CostModelError Range
+	// FactsWithheld is the share of pools whose policy is configured with neither limits nor a cost
+	// model of the engines: none but in the families no-facts and defaults.
+	FactsWithheld float64
 	// ChunkBudgets are values of max_num_batched_tokens: vLLM's defaults over time are 512, 2,048
 	// and 8,192; 256 is the least that engines are tuned to for short gaps between tokens.
 	ChunkBudgets []int
@@ -107,7 +110,8 @@ type Distributions struct {
 	// rest, the other tight.
 	MisfitTTFT, MisfitTPOT Range
 	// Withheld is the share of pools whose policy is not configured with the objectives: none but
-	// in the family no-slo. All others are configured with just those that they are judged by.
+	// in the families no-slo and defaults. All others are configured with just those that they are
+	// judged by.
 	Withheld float64
 
 	// What a policy can observe.
@@ -266,12 +270,13 @@ var families = []Family{
 	{"misfit-slo", "objectives that do not fit the engine", func(d *Distributions) {
 		d.Objectives = []Weighted[Objectives]{{Misfit, 1}}
 	}},
-	{"no-slo", "objectives that the policy is not configured with", func(d *Distributions) {
-		d.Withheld = 1
-		d.Objectives = []Weighted[Objectives]{{Relative, 1}}
-		// Without objectives a policy keeps iterations and first tokens within 1.15 times what
-		// they are without batch work; what is tighter cannot be kept.
-		d.TTFT.Low, d.TPOT.Low = 1.3, 1.3
+	{"no-slo", "objectives that the policy is not configured with",
+		(*Distributions).withholdObjectives},
+	{"no-facts", "engines of which the policy is configured with nothing",
+		func(d *Distributions) { d.FactsWithheld = 1 }},
+	{"defaults", "a policy that is configured with nothing", func(d *Distributions) {
+		d.withholdObjectives()
+		d.FactsWithheld = 1
 	}},
 	{"days", "a day and a night in each run", func(d *Distributions) {
 		d.Arrivals = []Weighted[Arrivals]{{Days, 1}}
@@ -279,6 +284,14 @@ var families = []Family{
 	{"closed-loop", "users who wait for their answers", func(d *Distributions) {
 		d.Arrivals = []Weighted[Arrivals]{{ClosedLoop, 1}}
 	}},
+}
+
+// withholdObjectives keeps objectives from the policy. It keeps iterations and first tokens within
+// 1.15 times what they are without batch work then; what is tighter cannot be kept.
+func (d *Distributions) withholdObjectives() {
+	d.Withheld = 1
+	d.Objectives = []Weighted[Objectives]{{Relative, 1}}
+	d.TTFT.Low, d.TPOT.Low = 1.3, 1.3
 }
 
 // ownLengths leaves out arrivals whose lengths are not drawn.

@@ -118,7 +118,11 @@ func TestFamiliesAreNarrow(t *testing.T) {
 					return j.Kind == "" && j.Shared < 0.5
 				})
 		},
-		"no-slo":      func(s scenario.Scenario) bool { return s.Interactive.SLOWithheld },
+		"no-slo":   func(s scenario.Scenario) bool { return s.Interactive.SLOWithheld },
+		"no-facts": func(s scenario.Scenario) bool { return s.Pool.FactsWithheld },
+		"defaults": func(s scenario.Scenario) bool {
+			return s.Pool.FactsWithheld && s.Interactive.SLOWithheld
+		},
 		"days":        func(s scenario.Scenario) bool { return len(s.Interactive.Surges) == 6 },
 		"closed-loop": func(s scenario.Scenario) bool { return s.Interactive.Users.Count > 0 },
 	} {

@@ -72,6 +72,9 @@ func (d *draft) drawEngine() {
 		factor := func() float64 { return significant(d.CostModelError.draw(rng), 3) }
 		pool.CostModelError = scenario.CostModelError{C0: factor(), KV: factor(), Prefill: factor()}
 	}
+	if pool.FactsWithheld = chance(d.random("facts"), d.FactsWithheld); pool.FactsWithheld {
+		pool.CostModelError = scenario.CostModelError{}
+	}
 	pool.MaxBatchedTokens = pick(d.random("chunk budget"), d.ChunkBudgets)
 	d.profile.MaxBatchedTokens = pool.MaxBatchedTokens
 	if n := pick(d.random("max seqs"), d.MaxSeqs); n > 0 {

@@ -53,6 +53,7 @@ func Simplify(s scenario.Scenario) []Simplification {
 	add("default cost model", func(s *scenario.Scenario) {
 		s.Pool.CostModelError = scenario.CostModelError{}
 	})
+	add("known engines", func(s *scenario.Scenario) { s.Pool.FactsWithheld = false })
 	add("no bursts", func(s *scenario.Scenario) { s.Interactive.Bursts = scenario.Bursts{} })
 	add("no surges", func(s *scenario.Scenario) { s.Interactive.Surges = nil })
 	add("no prefixes", func(s *scenario.Scenario) { s.Interactive.Prefix = scenario.Prefix{} })

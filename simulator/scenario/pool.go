@@ -46,6 +46,9 @@ type Pool struct {
 	Drain Drain `yaml:"drain"`
 	// CostModelError makes the cost model in the policies' configuration wrong.
 	CostModelError CostModelError `yaml:"cost_model_error"`
+	// FactsWithheld keeps the engine's limits and cost model from the policies, as where nobody has
+	// configured flowcontrol.engine.
+	FactsWithheld bool `yaml:"facts_withheld"`
 }
 
 // Scaling limits the number of replicas and sets their price.
@@ -158,6 +161,9 @@ func (p Pool) validate() error {
 			factor.key,
 			factor.factor)
 	}
+	all.check(!p.FactsWithheld || p.CostModelError == CostModelError{},
+		"pool.cost_model_error needs pool.facts_withheld: false: a policy without a cost model "+
+			"has no error in it")
 	return errors.Join(all...)
 }
 
