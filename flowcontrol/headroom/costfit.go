@@ -29,12 +29,17 @@ const (
 	// and make single measurements noisy.
 	coefficientError = 0.5
 	measurementError = 0.3
+	// longestPromise is the longest objective that a cost model is guessed from, in milliseconds.
+	longestPromise = 100
 )
 
 // guessedModel returns a cost model for an engine of which only the objective of its users is
 // known, in milliseconds. Operators promise about three times what an idle engine needs for an
-// iteration, and engines are set up so that a full chunk takes about as long as the promise.
+// iteration, and engines are set up so that a full chunk takes about as long as the promise. A
+// promise above longestPromise says nothing of the engine: measurements would not correct the model
+// far enough.
 func guessedModel(tpot float64) costmodel.Model {
+	tpot = min(tpot, longestPromise)
 	return costmodel.Model{C0: 0.35 * tpot, C1: tpot / 1200, KV: tpot / 1200 / 1000, P1: tpot / 800}
 }
 
