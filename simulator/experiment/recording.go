@@ -183,7 +183,7 @@ func (r *RecordingReport) replace(
 	if traffic != nil {
 		sc.Interactive.Generator, sc.Interactive.Trace, sc.Interactive.Format = "", traffic.Name(),
 			workload.CSV
-		s.Trace, sc.Horizon = traffic, min(sc.Horizon, traffic.Span())
+		s.Trace = traffic
 	}
 	s.ExtraJobs = recorded.Jobs()
 	r.Notes = append(r.Notes, "in each ten seconds there are as many interactive requests as the "+

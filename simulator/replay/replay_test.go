@@ -61,7 +61,7 @@ func TestInteractiveRequestsAreTheRemainder(t *testing.T) {
 	}
 	var early, late, input, output float64
 	for a := range workload.All(trace.Arrivals()) {
-		if a.At < 290*time.Second {
+		if a.At < 300*time.Second {
 			early++
 		} else {
 			late++
@@ -81,6 +81,28 @@ func TestInteractiveRequestsAreTheRemainder(t *testing.T) {
 	again, _ := b.Traffic(1)
 	if again.Len() != trace.Len() || again.Span() != trace.Span() {
 		t.Error("the same seed gives other traffic")
+	}
+}
+
+// Jobs keep the times of the recording, so the requests must keep theirs.
+func TestTrafficKeepsTheTimesOfTheRecording(t *testing.T) {
+	var b Builder
+	record(&b)
+	var first []counterSample
+	for _, s := range b.runners[1].samples {
+		if s.at >= 200 {
+			first = append(first, s)
+		}
+	}
+	b.runners[1].samples = first
+	trace, err := b.Traffic(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := trace.Arrivals().Next()
+	if a.At < 200*time.Second || a.At > 205*time.Second || trace.Span() != b.Length() {
+		t.Errorf("the first request is at %v of %v, want about 200s of %v", a.At, trace.Span(),
+			b.Length())
 	}
 }
 

@@ -3,7 +3,6 @@ package replay
 import (
 	"cmp"
 	"errors"
-	"iter"
 	"maps"
 	"slices"
 
@@ -123,15 +122,6 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	slices.SortStableFunc(arrivals, func(x, y workload.Arrival) int {
 		return cmp.Compare(x.At, y.At)
 	})
-	return workload.Collect("recording", sequence(arrivals))
-}
-
-func sequence(arrivals []workload.Arrival) iter.Seq2[workload.Arrival, error] {
-	return func(yield func(workload.Arrival, error) bool) {
-		for _, a := range arrivals {
-			if !yield(a, nil) {
-				return
-			}
-		}
-	}
+	// Jobs have the times of the recording, so the requests keep theirs, and the trace its length.
+	return workload.NewTrace("recording", arrivals, b.Length())
 }

@@ -38,13 +38,31 @@ func Collect(name string, arrivals iter.Seq2[Arrival, error]) (*Trace, error) {
 	return t, nil
 }
 
-// Name returns the name given to Collect.
+// NewTrace returns traffic of a known time: the arrivals in the order of their times, from 0 to the
+// end of the span, which may begin and end with silence. The name is for errors and reports.
+func NewTrace(name string, arrivals []Arrival, span time.Duration) (*Trace, error) {
+	if len(arrivals) == 0 {
+		return nil, fmt.Errorf("%s: the trace holds no request", name)
+	}
+	last := time.Duration(0)
+	for i, a := range arrivals {
+		if a.At < last || a.At > span {
+			return nil, fmt.Errorf("%s: request %d is at %s, want a time from the previous one, "+
+				"%s, to the end of the trace, %s", name, i+1, a.At, last, span)
+		}
+		last = a.At
+	}
+	return &Trace{name: name, arrivals: arrivals, span: max(span, 1)}, nil
+}
+
+// Name returns the trace's name.
 func (t *Trace) Name() string { return t.name }
 
 // Len returns the number of requests.
 func (t *Trace) Len() int { return len(t.arrivals) }
 
-// Span returns the time from the first request to the one that would repeat it.
+// Span returns the time after which the trace would repeat itself: what NewTrace was given or, of a
+// trace that was read, the time from the first request to the one that would repeat it.
 func (t *Trace) Span() time.Duration { return t.span }
 
 // Rate returns the mean, in requests a second.
