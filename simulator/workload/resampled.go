@@ -51,6 +51,10 @@ var ResampleNotes = []string{
 // maxCopies bounds the memory and the number of name spaces for prefixes.
 const maxCopies = 1 << 15
 
+// maxTraceRate is more requests a second than a pool serves. All of a trace's are drawn to keep a
+// few, so one whose requests share a time would take as long as one of a thousand million a second.
+const maxTraceRate = 1e6
+
 // NewResampledTrace validates the configuration.
 func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 	if cfg.Shape == nil {
@@ -59,6 +63,10 @@ func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 	switch {
 	case cfg.Trace == nil || cfg.Trace.Len() == 0:
 		return nil, fmt.Errorf("resampled trace %q: no source trace", cfg.Name)
+	case cfg.Trace.Rate() > maxTraceRate:
+		return nil, fmt.Errorf("resampled trace %q: the requests of trace %s all come within %s, "+
+			"so it does not show a rate; use a trace of several seconds or more", cfg.Name,
+			cfg.Trace.Name(), cfg.Trace.Span())
 	case !(cfg.Rate > 0 && cfg.Rate <= maxRate):
 		return nil, fmt.Errorf(
 			"resampled trace %q: rate is %v requests a second, want a finite number above 0",

@@ -137,6 +137,13 @@ func TestReuseStaysWithinACopy(t *testing.T) {
 
 func TestNewResampledTraceRefuses(t *testing.T) {
 	tr := distinctTrace(t, 3, time.Minute)
+	read := func(rows string) *Trace {
+		tr, err := Read("day.csv", CSV, strings.NewReader("t_s,input_tokens,output_tokens\n"+rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
 	for _, c := range []struct {
 		cfg  ResampleConfig
 		want string
@@ -146,6 +153,10 @@ func TestNewResampledTraceRefuses(t *testing.T) {
 		{ResampleConfig{Trace: tr, Rate: math.NaN(), Length: 1}, "rate is NaN"},
 		{ResampleConfig{Trace: tr, Rate: 1}, "length is 0s"},
 		{ResampleConfig{Trace: tr, Rate: 1e6, Length: 1}, "use a busier trace"},
+		{ResampleConfig{Trace: read("7,10,10\n"), Rate: 5, Length: time.Hour},
+			"trace day.csv all come within 1ns"},
+		{ResampleConfig{Trace: read("7,10,10\n7,20,10\n"), Rate: 5, Length: time.Hour},
+			"trace day.csv all come within 1ns"},
 	} {
 		if _, err := NewResampledTrace(c.cfg); err == nil || !strings.Contains(err.Error(),
 			c.want) {
