@@ -68,17 +68,27 @@ func unsafeMean(scores []float64) (mean float64, unsafe bool) {
 }
 
 // GeometricMean leaves out unknown values; it is NaN if none is known. It takes the root by
-// bisection, because math.Pow does not give the same bits on every processor.
+// bisection, because math.Pow does not give the same bits on every processor. A product that is
+// beyond what a float64 holds, as of the scores of hundreds of pools, has none; then it takes the
+// mean of the logarithms, which are within some units in the last place.
 func GeometricMean(values []float64) float64 {
-	product, n := 1.0, 0
+	product, logs, n := 1.0, 0.0, 0
 	for _, v := range values {
-		if !math.IsNaN(v) {
+		switch {
+		case v == 0:
+			return 0
+		case !math.IsNaN(v):
 			product *= v
+			logs += portable.Log(v)
 			n++
 		}
 	}
-	if n == 0 {
+	const leastNormal = 0x1p-1022
+	switch {
+	case n == 0:
 		return math.NaN()
+	case product < leastNormal || product > math.MaxFloat64:
+		return portable.Exp(logs / float64(n))
 	}
 	low, high := 0.0, max(1, product)
 	for {

@@ -3,6 +3,7 @@ package simulator
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -78,6 +79,26 @@ func TestOverall(t *testing.T) {
 		got := Overall(test.scores, test.missed)
 		if math.IsNaN(got) != math.IsNaN(test.want) || math.Abs(got-test.want) > 1e-12 {
 			t.Errorf("Overall(%v, %v) = %v, want %v", test.scores, test.missed, got, test.want)
+		}
+	}
+}
+
+func TestGeometricMeanOfManyValues(t *testing.T) {
+	repeat := func(n int, values ...float64) []float64 { return slices.Repeat(values, n) }
+	for _, test := range []struct {
+		name   string
+		values []float64
+		want   float64
+	}{
+		{"2,000 times 0.5", repeat(2000, 0.5), 0.5}, {"5,000 times 1.3", repeat(5000, 1.3), 1.3},
+		{"300 times 0.01", repeat(300, 0.01), 0.01},
+		{"products that leave the range and come back",
+			slices.Concat(repeat(400, 0.1), repeat(400, 10)), 1},
+		{"a zero among large values", append(repeat(5000, 1.3), 0), 0},
+		{"products near the least", repeat(1, 1e-200, 1e-110), 1e-155},
+	} {
+		if got := GeometricMean(test.values); !(math.Abs(got-test.want) <= 1e-12*test.want) {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
 }
