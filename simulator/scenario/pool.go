@@ -201,6 +201,11 @@ func (s Start) validate() error {
 	return errors.Join(all...)
 }
 
+// reservedPools are no names of batch pools: the model of all pools, by which flow control would
+// take the pool's entry for the first pool's too; the first pool in the planner; and how the names
+// of the first pool's replicas begin.
+var reservedPools = []string{"model", "chat", "replica"}
+
 func validateBatchPools(pools []BatchPool) error {
 	var all problems
 	names := map[string]bool{}
@@ -210,6 +215,9 @@ func validateBatchPools(pools []BatchPool) error {
 		all.check(!names[p.Name], "%s.name is %q, the name of another pool; give it another", path,
 			p.Name)
 		names[p.Name] = true
+		all.check(!slices.Contains(reservedPools, p.Name),
+			"%s.name is %q, which the simulator uses itself; give the pool another name", path,
+			p.Name)
 		all.add(path, p.Scaling.validate(p.Replicas))
 		all.check(p.KVTokens >= 0, "%s.kv_tokens is %d, want 0 for the first pool's or more", path,
 			p.KVTokens)

@@ -147,6 +147,14 @@ func TestFaultsAreNamed(t *testing.T) {
 				`x.yaml:14: pool.router is "random", want one of ["least-work" "least-requests"`,
 			}},
 		{
+			"names that the simulator uses", least + "batch_pools:\n" +
+				"- {name: model, replicas: 1}\n- {name: chat, replicas: 1}\n" +
+				"- {name: replica, replicas: 1}\n", []string{
+				`x.yaml:5: batch_pools[0].name is "model", which the simulator uses itself`,
+				`x.yaml:6: batch_pools[1].name is "chat"`,
+				`x.yaml:7: batch_pools[2].name is "replica"`},
+		},
+		{
 			"batch pools", least + "batch_pools:\n- {name: a, replicas: 1}\n- {name: a,\n   " +
 				"replicas: -1, kv_tokens: -1}\n- {max: 2}\n", []string{
 				`x.yaml:6: batch_pools[1].name is "a", the name of another pool`,
