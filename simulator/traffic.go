@@ -41,7 +41,11 @@ func (s Setup) trafficBase() (trafficBase, error) {
 		if err != nil {
 			return trafficBase{}, err
 		}
-		return trafficBase{s.Trace.Arrivals, day.Independent, func(time.Duration) float64 {
+		arrivals := s.Trace.Arrivals
+		if in.Retimed() {
+			arrivals = s.Trace.Repeated
+		}
+		return trafficBase{arrivals, day.Independent, func(time.Duration) float64 {
 			return rate
 		}, rate, nil}, nil
 	case s.Trace != nil:
@@ -73,8 +77,10 @@ func (s Setup) trafficBase() (trafficBase, error) {
 
 func (s Setup) resample(shape *workload.Curve, rate float64) (*workload.ResampledTrace, error) {
 	length := s.Scenario.Horizon
-	if b := s.Scenario.Interactive.Bursts; b.Factor > 1 {
-		length = time.Duration(b.Factor * float64(length)) // they may need more requests
+	if s.Scenario.Interactive.Retimed() {
+		// The process of new times may need any number of requests. They are made as they are
+		// taken, so those that it does not need cost nothing.
+		length *= 1000
 	}
 	return workload.NewResampledTrace(workload.ResampleConfig{
 		Trace: s.Trace, Shape: shape, Rate: rate, Length: length, Seed: s.seed(),
@@ -151,7 +157,7 @@ func (s Setup) transform(base trafficBase) (workload.Stream, error) {
 			return nil, err
 		}
 	}
-	if base.rate != nil && (t.Dispersion.VarMean > 0 || t.Bursts.Factor > 0) {
+	if base.rate != nil && t.Retimed() {
 		if stream, err = s.retime(stream, base); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -118,6 +119,38 @@ func TestTrafficIsTransformed(t *testing.T) {
 		if most < 4500 || last < time.Hour-5*time.Minute {
 			t.Errorf("at most %d requests, the last at %v; want more than the trace's 3600 in an "+
 				"hour", most, last)
+		}
+	})
+	t.Run("dispersion of a trace", func(t *testing.T) {
+		for _, rate := range []float64{0, 1.5} {
+			s := tiny(t, "0,20,5\n1,20,5\n2,20,5\n600,20,5\n")
+			if rate == 0 { // played back once
+				var rows strings.Builder
+				for second := range 601 {
+					fmt.Fprintf(&rows, "%d,20,5\n", second)
+				}
+				s = tiny(t, rows.String())
+			}
+			s.Scenario.Horizon, s.Scenario.Interactive.Rate = 10*time.Minute, rate
+			s.Scenario.Interactive.Dispersion = scenario.Dispersion{VarMean: 10,
+				Window: 10 * time.Second}
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			for seed := range uint64(20) { // some need more requests than the mean
+				s.Seed = seed
+				stream, err := s.firstClassTraffic()
+				if err != nil {
+					t.Fatal(err)
+				}
+				last := time.Duration(0)
+				for a := range workload.All(stream) {
+					last = a.At
+				}
+				if last < 9*time.Minute {
+					t.Errorf("rate %v, seed %d: the last request is at %v of 10m", rate, seed, last)
+				}
+			}
 		}
 	})
 	t.Run("diurnal", func(t *testing.T) {

@@ -104,6 +104,9 @@ func (t Traffic) ShapeFile() (name string, ok bool) {
 	return t.Shape, t.Shape != "" && t.Shape != Diurnal && t.Shape != Wandering
 }
 
+// Retimed reports whether the times of requests are drawn anew.
+func (t Traffic) Retimed() bool { return t.Dispersion.VarMean > 0 || t.Bursts.Factor > 0 }
+
 // unmodified reports whether requests stay as they are.
 func (t Traffic) unmodified() bool {
 	return t.Input == Length{} && t.Output == Length{} && t.Dispersion == Dispersion{} &&

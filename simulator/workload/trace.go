@@ -68,6 +68,20 @@ func (t *Trace) Span() time.Duration { return t.span }
 // Rate returns the mean, in requests a second.
 func (t *Trace) Rate() float64 { return float64(len(t.arrivals)) / t.span.Seconds() }
 
+// Repeated plays the trace back again and again, one span after the other.
+func (t *Trace) Repeated() Stream {
+	i, begin := 0, time.Duration(0)
+	return Func(func() (Arrival, bool) {
+		if i == len(t.arrivals) {
+			i, begin = 0, begin+t.span
+		}
+		a := t.arrivals[i]
+		a.At += begin
+		i++
+		return a, true
+	})
+}
+
 // Arrivals plays the trace back once.
 func (t *Trace) Arrivals() Stream {
 	i := 0
