@@ -172,9 +172,11 @@ func (r *RecordingReport) replace(
 		return err
 	}
 	sc := &s.Scenario
-	sc.Name, sc.Horizon, sc.Jobs, sc.JobStream.PerHour, sc.Faults = "the recording",
-		recorded.Length(), nil, 0, nil
-	sc.Pool.Replicas, sc.Pool.Max = recorded.Runners(), 0
+	sc.Name, sc.Horizon, sc.Jobs, sc.Faults, sc.Metrics.Faults = "the recording",
+		recorded.Length(), nil, nil, nil
+	sc.JobStream.PerHour, sc.JobStream.Until = 0, 0
+	// The recorded runners are those of all pools.
+	sc.Pool.Replicas, sc.Pool.Min, sc.Pool.Max, sc.BatchPools = recorded.Runners(), 0, 0, nil
 	slo := sc.Interactive.SLO
 	slo.TTFT = cmp.Or(time.Duration(header.TTFT*float64(time.Second)), slo.TTFT)
 	slo.TPOT = cmp.Or(time.Duration(header.TPOT*float64(time.Second)), slo.TPOT)

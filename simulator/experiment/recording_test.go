@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidefill/tidefill/internal/recording"
 	"github.com/tidefill/tidefill/simulator"
+	"github.com/tidefill/tidefill/simulator/replay"
 )
 
 // recordingWriter writes a recording of a simulation as a daemon writes one of a real pool.
@@ -125,5 +126,28 @@ func TestRecordingComparisonOfASimulation(t *testing.T) {
 	// An engine that is twice as slow is not that of the recording.
 	if other := compare("llama-70b-a100"); other.Profile != "llama-70b-a100" {
 		t.Errorf("%+v", other)
+	}
+}
+
+// What a scenario does that was not recorded does not keep its pool from being used.
+func TestRecordingReplacesWhatTheScenarioDoes(t *testing.T) {
+	file := recordSimulation(t, "fixed,per_runner=8")
+	for _, name := range []string{"s10-two-pools", "s8-stale"} {
+		s, err := openScenario(filepath.Join("..", "scenarios", name+".yaml"), Trace{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var recorded replay.Builder
+		header, err := readRecordings([]string{file}, recorded.Add)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (&RecordingReport{}).replace(&s, &recorded, header, 1); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if sc := s.Scenario; sc.Pool.Replicas != 2 || len(sc.BatchPools) > 0 ||
+			len(sc.Metrics.Faults) > 0 || sc.JobStream.Until != 0 {
+			t.Errorf("%s: %+v remains", name, sc)
+		}
 	}
 }
