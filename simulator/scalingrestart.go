@@ -30,7 +30,7 @@ func (s *scaling) stop() {
 
 // startAgain lets a new fleet decide, with what the last one has saved unless that is forgotten.
 func (s *scaling) startAgain(was saved, forget bool) {
-	if was.scaling == nil {
+	if s.cfg.Policy == "" {
 		return // there was no fleet
 	}
 	now := s.sim.now
@@ -39,7 +39,7 @@ func (s *scaling) startAgain(was saved, forget bool) {
 		panic(err)
 	}
 	s.fleet, s.counts = fleet, []count{{now, s.arrived}}
-	if forget {
+	if forget || was.scaling == nil {
 		return
 	}
 	var pools []autoscale.PoolLearned

@@ -34,3 +34,19 @@ func TestScalingSurvivesRestarts(t *testing.T) {
 	}
 	t.Logf("%.2f replica hours, %.2f without restarts", r.GPUHours, plain.GPUHours)
 }
+
+// The daemon saves what it has learned once a minute. Killed before, it has nothing to recall, and
+// decides all the same.
+func TestScalingContinuesAfterARestartInTheFirstMinute(t *testing.T) {
+	s := bundled(t, "s11-from-zero.yaml", horizon(5*time.Minute), func(s *Setup) {
+		s.Scenario.Faults = []scenario.Fault{{At: 30 * time.Second, Kind: scenario.Restart,
+			For: 5 * time.Second}}
+	})
+	sim, _, err := simulate(s, true, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sim.scaling.fleet == nil {
+		t.Error("nothing decides how many replicas there are")
+	}
+}
