@@ -24,8 +24,9 @@ type PriorRun struct {
 }
 
 // Reproduces simulates the finding again and reports whether the result is the same. If not,
-// engines, users or policies have changed since, and the finding is worthless. A bound without a
-// policy or pacing does not reproduce.
+// engines, users or policies have changed since, and the finding is worthless. A search
+// that found nothing has nothing to run, so its result stands; a harvest without a policy or pacing
+// does not reproduce.
 func (f Finding) Reproduces(s simulator.Setup, noBatch simulator.NoBatch) (bool, error) {
 	var got trial
 	switch {
@@ -42,7 +43,7 @@ func (f Finding) Reproduces(s simulator.Setup, noBatch simulator.NoBatch) (bool,
 		}
 		got = trialOf(r)
 	default:
-		return false, nil
+		return f.Bound.Useful == 0, nil
 	}
 	return got.useful == f.Bound.Useful && got.work == f.Bound.Work && got.loss == f.Bound.Loss, nil
 }
