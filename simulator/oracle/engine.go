@@ -73,11 +73,14 @@ func runFilled(s simulator.Setup, noBatch simulator.NoBatch, t Pacing) (trial, e
 	}
 	users, err := simulator.RunWithFiller(s, func(h simulator.Host) engine.Filler {
 		model := h.Engine.Profile.CostModel
-		return &lineFiller{
+		filler := &lineFiller{
 			pacing: t, model: model, slo: h.Objective, epoch: simulator.Epoch(), backlog: lines,
-			pace:   time.Duration(model.C0 * float64(time.Millisecond)),
-			cached: map[engine.Hash]bool{},
+			pace: time.Duration(model.C0 * float64(time.Millisecond)),
 		}
+		if h.Engine.PrefixCaching {
+			filler.cached = map[engine.Hash]bool{}
+		}
+		return filler
 	}, func(float64) error { return nil })
 	return trial{
 		useful: lines.useful, work: lines.work / 1000,

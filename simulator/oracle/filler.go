@@ -29,8 +29,8 @@ type lineFiller struct {
 
 	active []*line // in the order of their start; at most one is still in prefill
 	// blocks of prompts that have been computed here; nothing is ever evicted
-	cached     map[engine.Hash]bool
-	decoding   []*line // those that decode in the iteration in progress
+	cached     map[engine.Hash]bool // nil: the engine has no prefix cache
+	decoding   []*line              // those that decode in the iteration in progress
 	chunks     []costmodel.Chunk
 	chunkLines []*line // the lines of chunks
 }
@@ -129,8 +129,10 @@ func (s *lineFiller) Filled(end time.Time) {
 			l.computed += s.chunks[i].Tokens
 			continue
 		}
-		for _, h := range l.prefix {
-			s.cached[h] = true
+		if s.cached != nil {
+			for _, h := range l.prefix {
+				s.cached[h] = true
+			}
 		}
 		l.produced++
 	}

@@ -213,6 +213,25 @@ func TestEngineBeatsFixedCaps(t *testing.T) {
 	}
 }
 
+// Without a prefix cache, shared prompts cost E as much as they cost the engines, so it stays below
+// the fluid bound.
+func TestEngineWithoutAPrefixCacheComputesSharedPrompts(t *testing.T) {
+	s := smallPool(t, "score-shared", func(s *scenario.Scenario) {
+		s.Horizon, s.Pool.PrefixCaching = 5*time.Minute, false
+	})
+	found, err := Engine(s, runNoBatch(t, s), Budget{Runs: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fluid, err := Fluid(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := found.Bound.Useful; e == 0 || e > 1.05*fluid.Useful {
+		t.Errorf("E harvests %.0f tokens, the fluid bound is %.0f", e, fluid.Useful)
+	}
+}
+
 func TestEngineKeepsItsBudget(t *testing.T) {
 	s := smallPool(t, "score", func(s *scenario.Scenario) { s.Horizon = 3 * time.Minute })
 	var shares []float64
