@@ -103,7 +103,7 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 // Compare fills in what batch work costs, from the run without it of the same scenario and seed.
 func (r *Result) Compare(noBatch NoBatch) {
 	r.NoBatch, r.NoBatchGPUHours = noBatch.Interactive, noBatch.GPUHours
-	r.Loss = 100 * (r.NoBatch.Attainment - r.Interactive.Attainment)
+	r.Loss = Loss(r.NoBatch.Attainment, r.Interactive.Attainment)
 	worst, at := worstLoss(noBatch.minutes, r.minutes)
 	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()
 }

@@ -11,6 +11,17 @@ import (
 // MaxLoss is how many points of attainment batch work may cost. A run that costs more is unsafe.
 const MaxLoss = 1
 
+// Loss returns the points of attainment that batch work costs. A loss that only rounding
+// distinguishes from MaxLoss is MaxLoss: 1 - 0.99 is a little more than 0.01.
+func Loss(withoutBatch, withBatch float64) float64 {
+	const rounding = 1e-9
+	points := portable.Rounded(100 * (withoutBatch - withBatch))
+	if math.Abs(points-MaxLoss) < rounding {
+		return MaxLoss
+	}
+	return points
+}
+
 // missedDeadlineScore is the highest overall score of a policy that misses a feasible deadline.
 const missedDeadlineScore = 0.8
 

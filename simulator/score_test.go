@@ -83,6 +83,21 @@ func TestOverall(t *testing.T) {
 	}
 }
 
+// A loss of exactly a point is allowed everywhere, though 1 - 0.99 is a little more than 0.01.
+func TestALossOfAPointIsSafe(t *testing.T) {
+	noBatch := NoBatch{Interactive: Interactive{Requests: 1000, Attainment: share(1000, 1000)}}
+	for attained, want := range map[int]float64{990: 1, 989: 1.1, 1000: 0} {
+		r := Result{Interactive: Interactive{Requests: 1000, Attainment: share(attained, 1000)}}
+		r.Compare(noBatch)
+		if math.Abs(r.Loss-want) > 1e-9 || (r.Loss > MaxLoss) != (want > MaxLoss) {
+			t.Errorf("%d of 1000: a loss of %v points, want %v", attained, r.Loss, want)
+		}
+		if unsafe := Score(80, 100, r.Loss) < 0; unsafe != (want > MaxLoss) {
+			t.Errorf("%d of 1000: the score is %v", attained, Score(80, 100, r.Loss))
+		}
+	}
+}
+
 func TestGeometricMeanOfManyValues(t *testing.T) {
 	repeat := func(n int, values ...float64) []float64 { return slices.Repeat(values, n) }
 	for _, test := range []struct {

@@ -84,7 +84,7 @@ func runFilled(s simulator.Setup, noBatch simulator.NoBatch, t Pacing) (trial, e
 	}, func(float64) error { return nil })
 	return trial{
 		useful: lines.useful, work: lines.work / 1000,
-		loss:      100 * (noBatch.Interactive.Attainment - users.Attainment),
+		loss:      simulator.Loss(noBatch.Interactive.Attainment, users.Attainment),
 		exhausted: lines.exhausted(),
 	}, err
 }
