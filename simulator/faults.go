@@ -1,6 +1,10 @@
 package simulator
 
-import "github.com/tidefill/tidefill/simulator/scenario"
+import (
+	"slices"
+
+	"github.com/tidefill/tidefill/simulator/scenario"
+)
 
 // scheduleFaults schedules the scenario's faults.
 func (sim *simulation) scheduleFaults() {
@@ -47,19 +51,36 @@ func (r *replica) applyFault(f scenario.Fault) {
 			})
 		}
 	case scenario.Slow:
-		r.setPace(f.Factor)
-		sim.queue.add(sim.now.Add(f.For), func() { r.setPace(1) })
+		r.slow(f)
 	case scenario.Stall:
 		r.advance()
 		r.engine.Stall(sim.now, f.For)
 		r.advance()
 	case scenario.Shed:
-		r.shedUntil = sim.now.Add(f.For)
+		if until := sim.now.Add(f.For); until.After(r.shedUntil) {
+			r.shedUntil = until
+		}
 	case scenario.Flush:
 		r.advance()
 		r.engine.FlushCache(sim.now)
 		r.advance()
 	}
+}
+
+// slow makes the replica slow for the time of a fault. Of overlapping faults the last one to begin
+// applies until it ends, then the one before.
+func (r *replica) slow(f scenario.Fault) {
+	began := &f
+	r.slowed = append(r.slowed, began)
+	r.setPace(f.Factor)
+	r.sim.queue.add(r.sim.now.Add(f.For), func() {
+		r.slowed = slices.DeleteFunc(r.slowed, func(f *scenario.Fault) bool { return f == began })
+		pace := 1.0
+		if n := len(r.slowed); n > 0 {
+			pace = r.slowed[n-1].Factor
+		}
+		r.setPace(pace)
+	})
 }
 
 // setPace makes iterations take factor times as long.

@@ -193,6 +193,34 @@ func TestSlowAndStalled(t *testing.T) {
 	}
 }
 
+// A fault that ends while another lasts leaves the other in effect.
+func TestOverlappingFaults(t *testing.T) {
+	s := tiny(t, "0,1,1\n360,64,101\n480,64,101\n900,1,1\n")
+	s.Scenario.Horizon = 11 * time.Minute
+	faults := func(kind scenario.FaultKind, long, short float64) {
+		s.Scenario.Faults = []scenario.Fault{
+			{Kind: kind, Factor: long, For: 10 * time.Minute},
+			{Kind: kind, At: 5 * time.Minute, Factor: short, For: 2 * time.Minute}}
+	}
+	faults(scenario.Slow, 2, 3)
+	sim, _, err := simulate(s, true, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 11 ms an iteration: three times that in minute 6, twice in minute 8.
+	if u := sim.interactive.report(); math.Abs(u.TPOT.P50-22.05) > 1e-3 ||
+		math.Abs(u.TPOT.P99-33.05) > 1e-3 {
+		t.Errorf("TPOT %+v, want 22.05 and 33.05 ms", u.TPOT)
+	}
+	faults(scenario.Shed, 0, 0)
+	if sim, _, err = simulate(s, true, silent); err != nil {
+		t.Fatal(err)
+	}
+	if until := sim.replicas[0].shedUntil.Sub(epoch); until != 10*time.Minute {
+		t.Errorf("lines are shed until %v, want 10m", until)
+	}
+}
+
 // A pool that sheds answers no line meanwhile, and loses none.
 func TestShed(t *testing.T) {
 	s := shortScenario()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -20,8 +21,9 @@ type replica struct {
 	inside     int       // requests in the engine
 	routerLoad float64   // its load as the router last saw it
 	engine     *engine.Engine
-	shedUntil  time.Time // batch lines are answered 429 until then
-	nextEnd    time.Time // end of the iteration in progress, as scheduled
+	shedUntil  time.Time         // batch lines are answered 429 until then
+	slowed     []*scenario.Fault // that are in effect, in the order of their begin
+	nextEnd    time.Time         // end of the iteration in progress, as scheduled
 	tokenGaps  tokenGaps
 	// requests aborted while they waited and an iteration ran, which may report that it had
 	// preempted them
