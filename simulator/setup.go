@@ -3,6 +3,7 @@ package simulator
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
@@ -118,7 +119,27 @@ func (s Setup) Jobs() (workload.Jobs, error) {
 	return listed, err
 }
 
-// Check reports what is wrong with the setup before anything runs.
+// engineProblems puts the keys of a scenario's pool before what is wrong with its engines, which
+// name keys of profiles. batched is the pool's own limit of tokens; 0: it is the profile's, so that
+// too many sequences are to blame.
+func engineProblems(path string, batched int, err error) error {
+	var all []error
+	for _, problem := range strings.Split(err.Error(), "\n") {
+		key, limit := strings.CutPrefix(problem, "profile.")
+		switch {
+		case limit && batched == 0 && strings.HasPrefix(key, "max_batched_tokens"):
+			all = append(all, fmt.Errorf("%s.max_seqs: %s", path, problem))
+		case limit && !strings.HasPrefix(key, "cost_model"):
+			all = append(all, fmt.Errorf("%s.%s", path, key))
+		default:
+			all = append(all, fmt.Errorf("%s.profile: %s", path, problem))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Check reports what is wrong with the setup before anything runs, each problem beginning with the
+// path of its key, if it is about one.
 func (s Setup) Check() error {
 	if err := s.Scenario.Validate(); err != nil {
 		return err
@@ -130,17 +151,17 @@ func (s Setup) Check() error {
 				"the KV cache")
 	}
 	if err := cfg.Validate(); err != nil {
-		return fmt.Errorf("engine of the pool: %w", err)
+		return engineProblems("pool", s.Scenario.Pool.MaxBatchedTokens, err)
 	}
-	for _, b := range s.Scenario.BatchPools {
-		cfg := s.BatchEngine(b)
+	for i, b := range s.Scenario.BatchPools {
+		cfg, path := s.BatchEngine(b), fmt.Sprintf("batch_pools[%d]", i)
 		if cfg.Profile.KVTokens == 0 {
 			return fmt.Errorf(
-				"batch_pools %q: kv_tokens must be given: the profile does not know how many "+
-					"tokens fit into the KV cache", b.Name)
+				"%s.kv_tokens must be given: the profile does not know how many tokens fit into "+
+					"the KV cache", path)
 		}
 		if err := cfg.Validate(); err != nil {
-			return fmt.Errorf("batch_pools %q: engine of the pool: %w", b.Name, err)
+			return engineProblems(path, b.MaxBatchedTokens, err)
 		}
 	}
 	if s.Scenario.Interactive.Verbatim() && s.Trace.Span() < s.Scenario.Horizon {

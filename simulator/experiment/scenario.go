@@ -95,9 +95,35 @@ func openScenario(file string, traffic Trace) (Scenario, error) {
 		s.Setup = s.WithTraffic()
 	}
 	if err := s.Check(); err != nil {
-		return Scenario{}, fmt.Errorf("%s: %w", file, err)
+		return Scenario{}, s.locate(err)
 	}
 	return s, nil
+}
+
+// checked is a scenario whose problem is known.
+type checked struct {
+	scenario.Scenario `yaml:",inline"`
+
+	problem error
+}
+
+// Validate returns the problem.
+func (c checked) Validate() error { return c.problem }
+
+// locate puts the place in the file, or the file alone, before each problem of the setup.
+func (s *Scenario) locate(problem error) error {
+	content, err := os.ReadFile(s.File)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for _, p := range config.Faults(config.Read(s.File, content, &checked{s.Scenario, problem})) {
+		if !strings.HasPrefix(p.Error(), s.File+":") {
+			p = fmt.Errorf("%s: %w", s.File, p)
+		}
+		all = append(all, p)
+	}
+	return errors.Join(all...)
 }
 
 func (s *Scenario) readProfile() (err error) {
