@@ -58,7 +58,7 @@ func (r *randomPools) registerFlags(flags *pflag.FlagSet) {
 		"with --random: the simulated `time` of a pool")
 	flags.StringVar(&r.traces, "traces", "",
 		"with --random: replay the traces azure* and mooncake* in this `DIR` in some pools "+
-			"(default: $"+tracesVariable+", or none)")
+			"; "+noTraces+": replay none (default: $"+tracesVariable+", or "+noTraces+")")
 	flags.StringVar(&r.metrics, "metrics", "",
 		"with --random: read engines' metrics in all pools with this `PERIOD`, such as 1s; off: "+
 			"neither engines nor a gateway show metrics (default: as drawn)")
@@ -155,8 +155,16 @@ func (r *randomPools) readMetrics() (random.Metrics, error) {
 	return random.Metrics{Period: period}, nil
 }
 
+// noTraces is the value of --traces for none, whatever the variable names.
+const noTraces = "none"
+
 // tracesDir returns the directory of traces; empty: none.
-func (r *randomPools) tracesDir() string { return cmp.Or(r.traces, os.Getenv(tracesVariable)) }
+func (r *randomPools) tracesDir() string {
+	if r.traces == noTraces {
+		return ""
+	}
+	return cmp.Or(r.traces, os.Getenv(tracesVariable))
+}
 
 // repeat returns the command that runs one pool; its number follows.
 func (s *simulation) repeat() string {
@@ -172,10 +180,9 @@ func (s *simulation) repeat() string {
 		command += " --metrics " + experiment.ShellWord(r.metrics)
 	}
 	command += s.policyFlags()
-	if dir := r.tracesDir(); dir != "" {
-		command += " --traces " + experiment.ShellWord(dir)
-	}
-	return command + " --only"
+	// The variable may have another value where the command is repeated.
+	traces := cmp.Or(r.tracesDir(), noTraces)
+	return command + " --traces " + experiment.ShellWord(traces) + " --only"
 }
 
 // policyFlags returns the flags that choose the policy, each after a space.

@@ -26,7 +26,7 @@ func TestRandomPoolsCanBeRepeated(t *testing.T) {
 	}
 	all := judge("--random", "3")
 	if len(all.Records) != 3 || !strings.HasSuffix(all.Command, "tidefill simulate --random 1 "+
-		"--seed 2 --family idle --horizon 6m --policy fixed,per_runner=8 --only") {
+		"--seed 2 --family idle --horizon 6m --policy fixed,per_runner=8 --traces none --only") {
 		t.Fatalf("%d pools, repeated by %s", len(all.Records), all.Command)
 	}
 	one := judge("--random", "1", "--only", "3")
@@ -65,6 +65,17 @@ func TestTheCommandThatRepeatsAPoolIsComplete(t *testing.T) {
 		`--config 'it'\''s.yaml' --traces '/my traces' --only`
 	if got := s.repeat(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	// A study without traces stays one where the variable names some.
+	for _, given := range []struct{ traces, variable string }{{"none", "/my traces"}, {"", ""}} {
+		t.Setenv(tracesVariable, given.variable)
+		s := simulation{seed: 3, random: randomPools{horizon: defaultHorizon, family: "any",
+			traces: given.traces}}
+		const want = `tidefill simulate --random 1 --seed 3 --traces none --only`
+		if got := s.repeat(); got != want || s.random.tracesDir() != "" {
+			t.Errorf("%+v: got %s with traces from %q, want %s with none", given, got,
+				s.random.tracesDir(), want)
+		}
 	}
 }
 
