@@ -68,7 +68,7 @@ func (d *draft) fill(pool *Pool) {
 func (d *draft) attains(pool *Pool) (ok bool, err error) {
 	d.fill(pool)
 	pool.Tried++
-	pool.NoBatch, err = simulator.RunNoBatch(pool.Setup(), noProgress)
+	pool.NoBatch, err = simulator.RunNoBatch(pool.Setup(), d.source.progress)
 	if unfit := (*simulator.UnfitError)(nil); errors.As(err, &unfit) {
 		return false, nil
 	}
@@ -107,7 +107,12 @@ func (d *draft) served(pool *Pool) (result simulator.Interactive, ok bool, err e
 	return result, ok && !d.overloaded(result), err
 }
 
-func noProgress(float64) error { return nil }
+func (s Source) progress(share float64) error {
+	if s.Progress == nil {
+		return nil
+	}
+	return s.Progress(share)
+}
 
 // longestTTFT bounds first tokens, and objectives for them, in milliseconds: nobody promises more
 // than a minute.

@@ -1,6 +1,8 @@
 package random_test
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -62,5 +64,16 @@ func TestPoolsWithoutRequestsAreDrawnAgain(t *testing.T) {
 	}
 	if pool.NoBatch.Interactive.Requests == 0 {
 		t.Errorf("%+v has no requests", pool.Scenario.Interactive)
+	}
+}
+
+// A draw takes minutes where pools are large, so it ends when it is asked to.
+func TestACanceledDrawEnds(t *testing.T) {
+	s := source(t, "any", 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.Progress = func(float64) error { return ctx.Err() }
+	if _, err := s.Draw(5); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was canceled", err)
 	}
 }

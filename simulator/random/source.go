@@ -25,6 +25,9 @@ type Source struct {
 	Traces []Trace
 	// Metrics is how all pools are observed, if not as drawn.
 	Metrics Metrics
+	// Progress is called during the runs that a draw takes. An error that it returns ends the draw.
+	// Nil: not called.
+	Progress simulator.Progress
 }
 
 // Trace is a recorded file and its content.

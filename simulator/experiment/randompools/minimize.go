@@ -17,7 +17,7 @@ func (s *Study) Minimize(ctx context.Context, number int, out io.Writer) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	pool, err := s.draw(number)
+	pool, err := s.draw(ctx, number)
 	if err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func (s *Study) each(
 		}
 		group.Go(func() error {
 			defer s.progress.finished()
-			pool, err := s.draw(number)
+			pool, err := s.draw(ctx, number)
 			if err == nil {
 				err = do(within, i, pool)
 			}
@@ -150,7 +150,7 @@ func (s *Study) poolKey(number int) (string, error) {
 	return results.Key(parts...)
 }
 
-func (s *Study) draw(number int) (random.Pool, error) {
+func (s *Study) draw(ctx context.Context, number int) (random.Pool, error) {
 	s.progress.at(number, "draw")
 	key, err := s.poolKey(number)
 	if err != nil {
@@ -165,7 +165,9 @@ func (s *Study) draw(number int) (random.Pool, error) {
 		}
 		return pool, nil
 	}
-	pool, err := s.Source.Draw(number)
+	source := s.Source
+	source.Progress = until(ctx)
+	pool, err := source.Draw(number)
 	if err != nil {
 		return pool, err
 	}

@@ -96,7 +96,7 @@ func TestReferencesRunAgainWithAnotherSeed(t *testing.T) {
 	if r.Lines == 0 || r.Rerun == nil {
 		t.Fatalf("the reference is %+v, want a setting and its rerun", r)
 	}
-	pool, err := s.draw(9)
+	pool, err := s.draw(t.Context(), 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestAStudyGoesOnAfterAPoolThatFails(t *testing.T) {
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
-	broken, err := s.draw(9)
+	broken, err := s.draw(t.Context(), 9)
 	if err != nil {
 		t.Fatal(err)
 	}
