@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // eventLogs holds the open event log of each scenario, by the scenario's file.
@@ -24,7 +23,7 @@ func (c *Comparison) openEventLogs() (eventLogs, error) {
 	for _, s := range c.Scenarios {
 		name := "events.log"
 		if len(c.Scenarios) > 1 {
-			name = strings.TrimSuffix(filepath.Base(s.File), ".yaml") + ".events.log"
+			name = s.name + ".events.log"
 		}
 		f, err := newEventLog(filepath.Join(c.Events, name))
 		if err != nil {

@@ -25,6 +25,7 @@ type Scenario struct {
 	simulator.Setup
 	File string
 
+	name    string // for the names of files; unique among those that are opened together
 	profile profile.File
 	hashes  []string // of the traffic's files
 }
@@ -42,7 +43,7 @@ func OpenScenarios(files []string, traffic Trace) ([]Scenario, error) {
 	files = slices.Clone(files)
 	var all []Scenario
 	var errs []error
-	opened := map[string]bool{}
+	opened, names := map[string]bool{}, map[string]bool{}
 	for i := 0; i < len(files); i++ {
 		file := filepath.Clean(files[i])
 		if opened[file] {
@@ -54,6 +55,10 @@ func OpenScenarios(files []string, traffic Trace) ([]Scenario, error) {
 			errs = append(errs, err)
 			continue
 		}
+		for n, base := 2, s.name; names[s.name]; n++ {
+			s.name = fmt.Sprintf("%s-%d", base, n)
+		}
+		names[s.name] = true
 		all = append(all, s)
 		if other := s.Scenario.Goals.ComparedWith.Scenario; other != "" {
 			files = append(files, scenario.ResolvePath(file, other))
@@ -63,7 +68,7 @@ func OpenScenarios(files []string, traffic Trace) ([]Scenario, error) {
 }
 
 func openScenario(file string, traffic Trace) (Scenario, error) {
-	s := Scenario{File: file}
+	s := Scenario{File: file, name: strings.TrimSuffix(filepath.Base(file), ".yaml")}
 	var err error
 	s.Scenario, err = scenario.Read(file, scenario.Files{
 		Read: os.ReadFile,
@@ -211,5 +216,5 @@ func (s *Scenario) with(seed uint64, policy simulator.Policy) simulator.Setup {
 
 // runName names the scenario with a seed, for the names of files.
 func (s *Scenario) runName(seed uint64) string {
-	return fmt.Sprintf("%s-seed%d", strings.TrimSuffix(filepath.Base(s.File), ".yaml"), seed)
+	return fmt.Sprintf("%s-seed%d", s.name, seed)
 }

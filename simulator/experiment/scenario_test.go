@@ -42,3 +42,33 @@ func TestImpossiblePoolsAreRefusedWithTheirLine(t *testing.T) {
 		}
 	}
 }
+
+// Results of scenarios from several directories do not overwrite each other.
+func TestScenariosOfOneFileNameHaveNamesOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for _, name := range []string{"a/x.yaml", "b/x.yaml", "c/x-2.yaml"} {
+		files = append(files, writeScenario(t, filepath.Join(dir, name),
+			plainScenario+"pool: {profile: llama-70b-a100, replicas: 1}\n"))
+	}
+	scenarios, err := OpenScenarios(files, Trace{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"x-seed1", "x-2-seed1", "x-2-2-seed1"} {
+		if got := scenarios[i].runName(1); got != want {
+			t.Errorf("%s: results are named %s, want %s", files[i], got, want)
+		}
+	}
+	c := Comparison{Scenarios: scenarios, Events: filepath.Join(dir, "out")}
+	logs, err := c.openEventLogs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := logs.close(); err != nil {
+		t.Fatal(err)
+	}
+	if written, err := os.ReadDir(c.Events); err != nil || len(written) != len(files) {
+		t.Errorf("%d event logs, want %d; %v", len(written), len(files), err)
+	}
+}
