@@ -261,10 +261,13 @@ var levelHalfWidths = [6]float64{0.4068, 0.3333, 0.2766, 0.2234, 0.1667, 0.0932}
 func (d *draft) setDay() {
 	in := &d.scenario.Interactive
 	in.Surges = nil
-	// With a mean of 1 and this peak, the night has the rest.
+	// With a mean of 1 and this peak, the night has the rest. Where that would be too little, the
+	// day is shorter; it takes half of the run otherwise.
 	night := max(0.1, 2-d.peak)
+	length := 2 * (1 - night) / (d.peak - night)
 	in.Rate = significant(d.rate*night, 3)
 	for _, half := range levelHalfWidths {
+		half = portable.Rounded(half * length)
 		in.Surges = append(in.Surges, scenario.Surge{
 			At:     part(d.scenario.Horizon, 0.5-half),
 			For:    part(d.scenario.Horizon, 2*half),

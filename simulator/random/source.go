@@ -14,7 +14,7 @@ import (
 
 // Version is increased when the same number becomes another pool, so that stored pools are drawn
 // again.
-const Version = 4
+const Version = 5
 
 // Source draws the pools of a family, by number.
 type Source struct {
