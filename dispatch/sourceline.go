@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
@@ -59,10 +60,12 @@ func (l *sourceLine) body(e edits) (size int64, open func() io.ReadCloser, err e
 	}
 	switch {
 	case l.object == nil && e.none():
-		return int64(l.BodyLength), func() io.ReadCloser { return io.NopCloser(l.inBlob()) }, nil
+		size = int64(l.BodyLength)
+		return size, func() io.ReadCloser { return openai.FileBody(l.inBlob(), size) }, nil
 	case l.object == nil:
 		pieces, err := batchfile.EditPieces(l.inBlob(), e.defaults, e.overrides, nil)
-		return batchfile.Size(pieces), l.joining(pieces), err
+		size = batchfile.Size(pieces)
+		return size, l.joining(pieces, size), err
 	case e.none():
 		return int64(l.BodyLength), reading(l.Body(l.object)), nil
 	}
@@ -76,8 +79,9 @@ func (l *sourceLine) inBlob() *io.SectionReader {
 	return io.NewSectionReader(l.input.blob, l.Offset+int64(l.BodyOffset), int64(l.BodyLength))
 }
 
-// joining returns a function that opens an edited body of which most pieces are in the blob.
-func (l *sourceLine) joining(pieces []batchfile.Piece) func() io.ReadCloser {
+// joining returns a function that opens an edited body of a size, of which most pieces are in the
+// blob.
+func (l *sourceLine) joining(pieces []batchfile.Piece, size int64) func() io.ReadCloser {
 	return func() io.ReadCloser {
 		readers := make([]io.Reader, len(pieces))
 		for i, p := range pieces {
@@ -85,7 +89,7 @@ func (l *sourceLine) joining(pieces []batchfile.Piece) func() io.ReadCloser {
 				readers[i] = io.NewSectionReader(l.inBlob(), p.At, p.Length)
 			}
 		}
-		return io.NopCloser(io.MultiReader(readers...))
+		return openai.FileBody(io.MultiReader(readers...), size)
 	}
 }
 

@@ -156,7 +156,8 @@ func (t *transport) post(
 	f.chunk.run.attempts.Add(1)
 	begun := time.Now()
 	a, err := u.client.Send(ctx, r, &w.scratch)
-	if line := &f.chunk.lines[f.Start.Slot]; !a.Sent {
+	line := &f.chunk.lines[f.Start.Slot]
+	if !a.Sent {
 		f.chunk.run.attempts.Add(-1)
 	} else if line.requests < math.MaxUint16 {
 		line.requests++
@@ -164,6 +165,9 @@ func (t *transport) post(
 	f.Outcome = openai.Classify(ctx, a, err)
 	if u.IsGateway() && a.Status == http.StatusBadGateway && time.Since(begun) < refusedWithin {
 		f.Outcome = plan.Unreachable
+	}
+	if errors.Is(err, openai.ErrUnreadable) && ctx.Err() == nil {
+		return a, t.unreadable(f, line, err)
 	}
 	if a.Status > 0 {
 		t.reported(ctx, u, a)

@@ -93,7 +93,8 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // Request is one line to send.
 type Request struct {
 	Path string // of the endpoint, beginning with /v1/
-	// NewBody returns a reader of the body's Size bytes, for each connection that is tried.
+	// NewBody returns a reader of the body's Size bytes, for each connection that is tried: a
+	// FileBody if it is not in memory.
 	NewBody func() io.ReadCloser
 	Size    int64
 	// ID is sent as x-request-id, so that the server's log and the result have the same id.
@@ -200,7 +201,7 @@ func (c *Client) post(
 		*p = passage{}
 		response, err := c.transport.roundTrip(req, p)
 		switch {
-		case err == nil || p.sent || ctx.Err() != nil:
+		case err == nil || p.sent || ctx.Err() != nil || errors.Is(err, ErrUnreadable):
 			return response, *p, err
 		case !p.reused:
 			return nil, *p, fmt.Errorf("%w: %w", errUnreachable, err)

@@ -25,7 +25,7 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 		return plan.Unreachable
 	case errors.Is(err, errTooLarge) || errors.Is(err, errNoObject):
 		return plan.Garbled
-	case errors.Is(err, errNotKept):
+	case errors.Is(err, errNotKept) || errors.Is(err, ErrUnreadable):
 		return plan.Evicted
 	default:
 		return plan.Died

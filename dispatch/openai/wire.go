@@ -88,6 +88,10 @@ func (c *wireConn) exchange(
 	if sent == nil {
 		sent = c.out.Flush()
 	}
+	if err := unreadable(req); err != nil { // the server waits for the rest
+		stop()
+		return nil, fmt.Errorf("%s: %w", t.host, err)
+	}
 	if sent != nil && c.written.Load() == before {
 		stop()
 		return nil, fmt.Errorf("%s: %w", t.host, sent)
