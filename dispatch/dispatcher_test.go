@@ -182,6 +182,20 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 	}
 }
 
+// An engine may report numbers of tokens of which two overflow their sum.
+func TestImplausibleUsageIsNotCounted(t *testing.T) {
+	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":3}}`)
+	}, "m")
+	w := newWorld(t)
+	w.dispatcher("a", nil, up.URL)
+	b := w.awaitEnd(w.submit(chatLines(20, "m"), nil))
+	if b.Counts.Completed != 20 || b.Usage.InputTokens != 0 || b.Usage.OutputTokens != 60 ||
+		b.Usage.TotalTokens != 60 {
+		t.Errorf("got %+v with %+v, want 20 lines completed with 60 tokens", b.Counts, b.Usage)
+	}
+}
+
 func TestRestartResumesBatch(t *testing.T) {
 	w := newWorld(t)
 	gate := make(chan struct{})

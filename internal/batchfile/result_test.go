@@ -125,7 +125,9 @@ func TestReadAnswer(t *testing.T) {
 		`{"usage" : { "input_tokens" : 5 , "input_tokens_details":{"cached_tokens":1},"output_tokens":2,"output_tokens_details":{"reasoning_tokens":1},"total_tokens":7} }`: {5, 2, 7, 1, 1},
 		`{"usage":{"prompt_tokens":5,"prompt_tokens_details":null}}`:      {5, 0, 5, 0, 0},
 		`{"usage":{"prompt_tokens":"5","completion_tokens":1e3}}`:         {},
-		`{"usage":{"total_tokens":99999999999999999999999}, and rubbish}`: {0, 0, 1<<63 - 1, 0, 0},
+		`{"usage":{"total_tokens":99999999999999999999999}, and rubbish}`: {},
+		`{"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":1000000000,` +
+			`"total_tokens":1000000001,"prompt_tokens_details":{"cached_tokens":1e30}}}`: {0, 1e9, 1e9, 0, 0},
 	} {
 		if got, ok, _ := ReadAnswer([]byte(body)); !ok || got != want {
 			t.Errorf("%s\ngot  %+v, %v\nwant %+v", body, got, ok, want)
@@ -139,6 +141,15 @@ func TestReadAnswer(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { ReadAnswer(answer) }); n != 0 {
 		t.Errorf("ReadAnswer allocates %v times", n)
+	}
+}
+
+func TestSumsOfUsageDoNotOverflow(t *testing.T) {
+	const most = 1<<63 - 1
+	got := Usage{most, 1, most - 1, 0, 0}
+	got.Add(Usage{most, 2, 1, 3, 0})
+	if want := (Usage{most, 3, most, 3, 0}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

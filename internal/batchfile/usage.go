@@ -1,5 +1,7 @@
 package batchfile
 
+import "math"
+
 // Usage is the number of tokens of an answer as the engine reports it, with the names of the
 // Responses API.
 type Usage struct {
@@ -10,13 +12,33 @@ type Usage struct {
 	ReasoningTokens int64 // part of the output
 }
 
-// Add adds another usage.
+// mostTokens is the largest number of tokens that an answer may report. No answer comes near it.
+const mostTokens = 1e9
+
+// Add adds another usage. Sums that int64 can't hold, of numbers that were stored unchecked, stay
+// at the largest one.
 func (u *Usage) Add(other Usage) {
-	u.InputTokens += other.InputTokens
-	u.OutputTokens += other.OutputTokens
-	u.TotalTokens += other.TotalTokens
-	u.CachedTokens += other.CachedTokens
-	u.ReasoningTokens += other.ReasoningTokens
+	u.InputTokens = sum(u.InputTokens, other.InputTokens)
+	u.OutputTokens = sum(u.OutputTokens, other.OutputTokens)
+	u.TotalTokens = sum(u.TotalTokens, other.TotalTokens)
+	u.CachedTokens = sum(u.CachedTokens, other.CachedTokens)
+	u.ReasoningTokens = sum(u.ReasoningTokens, other.ReasoningTokens)
+}
+
+func sum(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// tokens reads a number of tokens. A number that is none, or above mostTokens, is 0, as if it were
+// absent: it would spoil every sum that it is part of.
+func tokens(number []byte) int64 {
+	if n := count(number); n <= mostTokens {
+		return n
+	}
+	return 0
 }
 
 // ReadAnswer reads the body of an engine's answer in one pass. object reports whether the body is
@@ -57,11 +79,11 @@ func (c *Cursor) Usage() (u Usage, ok bool) {
 	for o := c.Object(); o.Next(); {
 		switch string(inside(o.key)) {
 		case "prompt_tokens", "input_tokens":
-			u.InputTokens = count(c.Skip())
+			u.InputTokens = tokens(c.Skip())
 		case "completion_tokens", "output_tokens":
-			u.OutputTokens = count(c.Skip())
+			u.OutputTokens = tokens(c.Skip())
 		case "total_tokens":
-			u.TotalTokens = count(c.Skip())
+			u.TotalTokens = tokens(c.Skip())
 		case "prompt_tokens_details", "input_tokens_details":
 			c.detail("cached_tokens", &u.CachedTokens)
 		case "completion_tokens_details", "output_tokens_details":
@@ -85,7 +107,7 @@ func (c *Cursor) detail(name string, to *int64) {
 	}
 	for o := c.Object(); o.Next(); {
 		if string(inside(o.key)) == name {
-			*to = count(c.Skip())
+			*to = tokens(c.Skip())
 		}
 	}
 }
