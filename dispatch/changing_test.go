@@ -17,13 +17,18 @@ type changing struct {
 	*httptest.Server
 	mu     sync.Mutex
 	models []string
+	answer http.HandlerFunc // nil: okBody
 }
 
 func newChanging(t *testing.T, models ...string) *changing {
 	u := &changing{models: models}
 	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			io.WriteString(w, okBody)
+			if u.answer != nil {
+				u.answer(w, r)
+			} else {
+				io.WriteString(w, okBody)
+			}
 			return
 		}
 		u.mu.Lock()

@@ -264,7 +264,8 @@ func (cl *claimer) hold(c *chunk) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.stopped {
-		r.behind[c.Index] = c.tally
+		// without those of an earlier claim of this process, which are among the live ones
+		r.behind[c.Index] = minus(c.tally, r.givenBack[c.Index].Tally)
 		cl.batches.stopIfOver(r)
 	}
 	if r.stopped || r.stopping {
