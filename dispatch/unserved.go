@@ -11,7 +11,7 @@ import (
 )
 
 // unservedFaults returns a fault for each model of a batch that no runner serves and of which no
-// line is done, and a reason for all of them. A model of which lines are done was served, and may
+// line has run, and a reason for all of them. A model of which lines have run was served, and may
 // be again.
 func (rc *reconciler) unservedFaults(
 	ctx context.Context, b *store.Batch,
@@ -27,9 +27,16 @@ func (rc *reconciler) unservedFaults(
 	if err != nil {
 		return "", nil, err
 	}
+	if len(sentences) == 0 {
+		return "", nil, nil
+	}
+	begun, err := rc.begunModels(ctx, b)
+	if err != nil {
+		return "", nil, err
+	}
 	var all []string
 	for _, m := range models {
-		if sentence := sentences[m]; sentence != "" {
+		if sentence := sentences[m]; sentence != "" && !begun[m] {
 			faults = append(faults, batchfile.Fault{Code: batchfile.CodeModelNotFound,
 				Message: sentence, Param: "body.model"})
 			if len(all) < mostNames {
@@ -38,6 +45,21 @@ func (rc *reconciler) unservedFaults(
 		}
 	}
 	return strings.Join(all, " "), faults, nil
+}
+
+// begunModels returns the models of a batch of which a chunk has been claimed, which only a process
+// with a runner for them does. Lines may be done though no chunk is.
+func (rc *reconciler) begunModels(
+	ctx context.Context, b *store.Batch,
+) (begun map[string]bool, err error) {
+	chunks, err := rc.metadata.Chunks(ctx, b.ID)
+	begun = map[string]bool{}
+	for _, c := range chunks {
+		if c.Epoch > 0 {
+			begun[c.Model] = true
+		}
+	}
+	return begun, err
 }
 
 // failUnserved fails a new batch, of which nothing has run, if no runner serves one of its models.

@@ -2,7 +2,10 @@ package dispatch_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidefill/tidefill/dispatch"
@@ -157,6 +160,41 @@ func TestBatchWaitsForAModelThatWasServed(t *testing.T) {
 		return strings.HasPrefix(w.progress(id).Waiting, `no_runner: model "large"`)
 	})
 	up.list("small", "large")
+	if b := w.awaitEnd(id); b.State != store.Completed {
+		t.Errorf("the batch is %s: %v", b.State, b.Errors)
+	}
+}
+
+// Results in a chunk that is not done show too that a model was served.
+func TestBatchWaitsAfterARestartForAModelOfWhichLinesAreDone(t *testing.T) {
+	up := newChanging(t, "large")
+	var requests atomic.Int64
+	up.answer = func(w http.ResponseWriter, r *http.Request) {
+		if io.Copy(io.Discard, r.Body); requests.Add(1) > 10 {
+			<-r.Context().Done()
+			return
+		}
+		io.WriteString(w, okBody)
+	}
+	w := newWorld(t)
+	node := func(c *dispatch.Config, deps *dispatch.Deps) {
+		up.often(c, deps)
+		c.Drain = 0
+	}
+	_, stop := w.dispatcher("a", node, up.URL)
+	id := w.submit(chatLines(20, "large"), nil)
+	w.await(id, "with 10 results", func(store.Batch) bool { return w.progress(id).Completed == 10 })
+	stop()
+	requests.Store(-1000)
+	up.list("small")
+	w.dispatcher("a", node, up.URL)
+	w.await(id, "waiting", func(b store.Batch) bool {
+		if b.State.Terminal() {
+			t.Fatalf("the batch is %s: %v", b.State, b.Errors)
+		}
+		return strings.HasPrefix(w.progress(id).Waiting, `no_runner: model "large"`)
+	})
+	up.list("large")
 	if b := w.awaitEnd(id); b.State != store.Completed {
 		t.Errorf("the batch is %s: %v", b.State, b.Errors)
 	}
