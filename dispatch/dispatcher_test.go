@@ -1,11 +1,13 @@
 package dispatch_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -262,6 +264,43 @@ func TestLostJournalsRunAgain(t *testing.T) {
 	}
 	if output, errs := w.results(id); len(output) != 100 || len(errs) != 0 {
 		t.Errorf("%d lines completed, %d failed", len(output), len(errs))
+	}
+}
+
+// unwritableBlobs takes no result files until it is writable.
+type unwritableBlobs struct {
+	dispatch.Blobs
+	writable *atomic.Bool
+}
+
+func (b unwritableBlobs) Create(ctx context.Context, key string) (store.BlobWriter, error) {
+	if !b.writable.Load() {
+		return nil, syscall.EIO
+	}
+	return b.Blobs.Create(ctx, key)
+}
+
+// All chunks were done when the process started that finds the results lost.
+func TestJournalsLostWhileFinalizingRunAgain(t *testing.T) {
+	up := serve(t, nil, "m")
+	w := newWorld(t)
+	var writable atomic.Bool
+	node := func(_ *dispatch.Config, deps *dispatch.Deps) {
+		deps.Blobs = unwritableBlobs{deps.Blobs, &writable}
+	}
+	_, stop := w.dispatcher("a", node, up.URL)
+	id := w.submit(chatLines(20, "m"), nil)
+	w.await(id, "finalizing", func(b store.Batch) bool { return b.State == store.Finalizing })
+	stop()
+	d, _ := w.dispatcher("b", node, up.URL)
+	until(t, "the runner is up", func() bool { return len(survey(t, d).Runners) == 1 })
+	if err := w.disk.Journals().Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	writable.Store(true)
+	if b := w.awaitEnd(id); b.State != store.Completed || b.Counts.Completed != 20 ||
+		up.requests() != 40 {
+		t.Errorf("got %s, %+v after %d requests", b.State, b.Counts, up.requests())
 	}
 }
 

@@ -152,16 +152,23 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if !b.Deadline.IsZero() && !rc.expiry().Before(b.Deadline) {
 		return rc.finalizeAs(ctx, b.ID, store.Expired, "")
 	}
-	r, isNew := rc.runs.update(rc.tasks.ctx, b)
+	r := rc.runs.update(rc.tasks.ctx, b)
 	// after the update: a runner that answers now has all runs reconciled
 	if stopped, err := rc.stopUnserved(ctx, &b); err != nil || stopped {
 		return err
 	}
 	put := planBatch(&b)
+	isNew := !r.planned && !r.isStopped()
+	if isNew && r.again { // the last count may be from before the chunks were reopened
+		if err := rc.remaining.count(ctx); err != nil {
+			return err
+		}
+	}
 	if isNew {
 		put.Models = planModels(&b, rc.remaining.of(&b))
 	}
 	rc.notify(plan.BatchPut{Batch: put})
+	r.planned = true
 	rc.loading.done(b.ID)
 	if isNew {
 		rc.newDemand()
@@ -295,7 +302,7 @@ func (rc *reconciler) graceOf(b *store.Batch) time.Duration {
 // end brings a batch that starts no more lines to its end: it waits for all claims to end and
 // writes the result files.
 func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
-	r, _ := rc.runs.update(rc.tasks.ctx, b)
+	r := rc.runs.update(rc.tasks.ctx, b)
 	if !rc.quiet(r, rc.graceOf(&b)) {
 		return nil // the release of the last chunk enqueues the batch again
 	}

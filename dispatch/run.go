@@ -21,6 +21,9 @@ type run struct {
 	ctx     context.Context // of its requests in flight
 	cancel  context.CancelCauseFunc
 
+	planned bool // the planner was given the batch; only the reconciler uses it
+	again   bool // the batch was finalizing before, and some of its chunks run again
+
 	first    firstStart
 	edits    map[editsKey]edits // by url and model; written when the source is opened
 	attempts atomic.Int64       // requests sent in this session

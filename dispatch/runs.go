@@ -45,15 +45,16 @@ func (rs *runs) remove(id string) {
 
 // update finds or makes the run of a batch and gives it what was read of the batch. The requests of
 // a new run end with ctx.
-func (rs *runs) update(ctx context.Context, b store.Batch) (r *run, isNew bool) {
+func (rs *runs) update(ctx context.Context, b store.Batch) *run {
 	rs.mu.Lock()
-	r = rs.byID[b.ID]
-	if r != nil && r.replacedBy(b) {
+	r := rs.byID[b.ID]
+	again := r != nil && r.replacedBy(b)
+	if again {
 		r.close()
-		r = nil
 	}
-	if r == nil {
-		r, isNew = newRun(ctx, b), true
+	if r == nil || again {
+		r = newRun(ctx, b)
+		r.again = again
 		rs.byID[b.ID] = r
 	}
 	rs.mu.Unlock()
@@ -63,7 +64,7 @@ func (rs *runs) update(ctx context.Context, b store.Batch) (r *run, isNew bool) 
 		r.batch = b
 	}
 	r.mu.Unlock()
-	return r, isNew
+	return r
 }
 
 // heldModels returns the names of the models of which chunks are held.
