@@ -29,7 +29,7 @@ type recorder struct {
 	stopIfOver  func(r *run)   // stops a batch whose results pass a limit of its own; r.mu is held
 	finishChunk func(c *chunk) // called once every line of a chunk has a durable result
 
-	mu            sync.Mutex
+	mu            sync.Mutex      // also held to notify of holds, so that they come in their order
 	blockedChunks map[*chunk]bool // whose journals can't be written now
 }
 
@@ -229,11 +229,13 @@ func (rec *recorder) block(c *chunk, err error) {
 	rec.mu.Lock()
 	first := len(rec.blockedChunks) == 0
 	rec.blockedChunks[c] = true
+	if first {
+		rec.notify(plan.Hold{Reason: reasonOf(err)})
+	}
 	rec.mu.Unlock()
 	if first {
 		rec.log.Error("could not write results, starting no more lines until it works",
 			"batch_id", c.Batch, "error", err)
-		rec.notify(plan.Hold{Reason: reasonOf(err)})
 	}
 }
 
@@ -243,9 +245,11 @@ func (rec *recorder) unblock(c *chunk) {
 	blocked := len(rec.blockedChunks) > 0
 	delete(rec.blockedChunks, c)
 	free := blocked && len(rec.blockedChunks) == 0
+	if free {
+		rec.notify(plan.Hold{})
+	}
 	rec.mu.Unlock()
 	if free {
 		rec.log.Info("results can be written again, starting lines")
-		rec.notify(plan.Hold{})
 	}
 }
