@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -10,7 +11,9 @@ import (
 // Queue orders the jobs of one pool. It is not safe for concurrent use. Every operation costs O(log
 // n) in the number of jobs, except Snapshot.
 //
-// Its time is the latest argument of Next and Wake. An earlier argument has no effect.
+// Its time is the latest argument of Next and Wake. An argument that is less than a minute earlier
+// has no effect. One that is earlier still shows that the clock was wrong: it becomes the time, and
+// all jobs are classified again.
 type Queue struct {
 	cfg      Config
 	arbiter  Arbiter
@@ -231,9 +234,19 @@ func (q *Queue) unwatchChange(e *entry) {
 	}
 }
 
+// maxStepBack is how far the clock may step back without an effect, as small corrections make it.
+const maxStepBack = time.Minute
+
 // advance moves jobs to their new classes as of now.
 func (q *Queue) advance(now time.Time) {
-	q.now = max(q.now, instant(now.UnixMicro()))
+	at := instant(now.UnixMicro())
+	if at < q.now-microseconds(maxStepBack) {
+		q.now = at
+		for _, id := range slices.Sorted(maps.Keys(q.jobs)) {
+			q.Put(q.jobs[id].job)
+		}
+	}
+	q.now = max(q.now, at)
 	for e := q.changing.top(); e != nil && e.changes <= q.now; e = q.changing.top() {
 		q.changing.remove(e)
 		e.queue.withdraw(e)

@@ -183,3 +183,41 @@ func TestBadChargesAreIgnored(t *testing.T) {
 		t.Errorf("next is %s, want b after a's infinite work", id)
 	}
 }
+
+// A clock that was a day ahead for a moment made all jobs late.
+func TestClockThatWasAheadSpoilsNoOrder(t *testing.T) {
+	q := newQueue(t, scheduler.DefaultConfig())
+	put := func(id string, due time.Duration) {
+		q.Put(scheduler.Job{ID: id, Tenant: id, Window: time.Hour, Deadline: noon.Add(due)})
+	}
+	classes := func(now time.Time) (got string) {
+		for _, id := range []string{"soon", "parked", "later", "new"} {
+			for _, s := range q.Snapshot(now) {
+				if s.Job.ID == id {
+					got += " " + s.Class.String()
+				}
+			}
+		}
+		return got
+	}
+	put("soon", 2*time.Minute)
+	put("parked", 2*time.Minute)
+	put("later", 9*time.Hour)
+	q.Park("parked")
+	q.Next(noon.Add(24 * time.Hour))
+	q.Next(noon.Add(24*time.Hour - 30*time.Second))
+	if got := classes(noon.Add(24*time.Hour - 30*time.Second)); got != " late late late" {
+		t.Errorf("a day ahead: got%s, want three times late", got)
+	}
+	if next, _ := q.Next(noon); next != "soon" {
+		t.Errorf("next is %s, want soon", next)
+	}
+	q.Unpark("parked")
+	put("new", 3*time.Minute)
+	if got := classes(noon); got != " urgent urgent regular urgent" {
+		t.Errorf("got%s, want urgent urgent regular urgent", got)
+	}
+	if got := order(q, noon); !slices.Equal(got, []string{"parked", "soon", "new", "later"}) {
+		t.Errorf("got the order %v", got)
+	}
+}
