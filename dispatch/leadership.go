@@ -271,15 +271,27 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 				}
 			}
 		}
-		for _, name := range l.planned[u] {
-			if !slices.Contains(names, name) {
-				delete(l.up, name)
-				events = append(events, plan.RunnerGone{Runner: name})
-			}
+		events = append(events, l.replan(u, names)...)
+	}
+	for u := range l.planned {
+		if _, has := l.seen[u]; !has { // another upstream lists all models that it was given
+			events = append(events, l.replan(u, nil)...)
 		}
-		l.planned[u] = names
 	}
 	return events
+}
+
+// replan replaces the planned runners that stand for an upstream. It returns the events that inform
+// the planner of those that are gone. mu is held.
+func (l *leadership) replan(u *runner, names []string) (gone []plan.Event) {
+	for _, name := range l.planned[u] {
+		if !slices.Contains(names, name) {
+			delete(l.up, name)
+			gone = append(gone, plan.RunnerGone{Runner: name})
+		}
+	}
+	l.planned[u] = names
+	return gone
 }
 
 // engine identifies the engine of a planned runner by the upstream's address and its list of models

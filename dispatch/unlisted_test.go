@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +135,32 @@ func TestUpstreamWithoutAListWaitsForTheOthers(t *testing.T) {
 		t.Fatalf("got %+v, want 3 lines completed", b.Counts)
 	}
 	if n := other.lines("small"); n != 0 {
+		t.Errorf("the server without a list got %d lines of a model that another lists", n)
+	}
+}
+
+// A model that another upstream begins to list is not sent to the one without a list any more, also
+// if that has no other model left.
+func TestUpstreamWithoutAListLosesWhatAnotherLists(t *testing.T) {
+	listing, other := newChanging(t, "small"), serveUnlisted(t, 404)
+	var listed atomic.Int64
+	listing.answer = func(w http.ResponseWriter, _ *http.Request) {
+		listed.Add(1)
+		io.WriteString(w, okBody)
+	}
+	w := newWorld(t)
+	w.dispatcher("a", listing.often, listing.URL, other.URL)
+	w.awaitEnd(w.submit(chatLines(3, "large"), nil))
+	if n := other.lines("large"); n != 3 {
+		t.Fatalf("the server without a list got %d lines, want 3", n)
+	}
+	listing.list("large", "small")
+	for listed.Load() == 0 {
+		w.awaitEnd(w.submit(chatLines(40, "large"), nil)) // more than one runner takes
+	}
+	before := other.lines("large")
+	w.awaitEnd(w.submit(chatLines(40, "large"), nil))
+	if n := other.lines("large") - before; n != 0 {
 		t.Errorf("the server without a list got %d lines of a model that another lists", n)
 	}
 }
