@@ -65,11 +65,12 @@ func (rc *reconciler) checkStart(ctx context.Context, r *run, b *store.Batch) er
 }
 
 // nextCheck returns when a batch must be looked at again if nothing happens: at its deadline, and
-// at its StartBy while no line was sent. Zero: never.
+// at its StartBy while no line was sent; at once if these have passed since they were compared with
+// the time. Zero: never.
 func (rc *reconciler) nextCheck(r *run, b *store.Batch) (after time.Duration) {
 	now := rc.expiry()
 	wait := func(until time.Time) {
-		d := min(until.Sub(now), deadlineCheck) + time.Millisecond
+		d := min(max(0, until.Sub(now)), deadlineCheck) + time.Millisecond
 		if after == 0 || d < after {
 			after = d
 		}
@@ -77,7 +78,7 @@ func (rc *reconciler) nextCheck(r *run, b *store.Batch) (after time.Duration) {
 	if !b.Deadline.IsZero() {
 		wait(b.Deadline)
 	}
-	if b.StartBy.After(now) && b.FirstSentAt.IsZero() && r.first.time().IsZero() {
+	if !b.StartBy.IsZero() && !b.StartMissed && b.FirstSentAt.IsZero() && r.first.time().IsZero() {
 		wait(b.StartBy)
 	}
 	return after
