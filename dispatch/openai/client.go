@@ -154,7 +154,8 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 		Sent: true, Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"),
 		RetryAfter: retryAfter(response.Header, time.Now()), Report: readReport(response.Header),
 	}
-	if c.echo.foreign(r.ID, answer.RequestID, p.reused) {
+	// HTTP/2 numbers its answers, so that its connections can't mix them up.
+	if response.ProtoMajor < 2 && c.echo.foreign(r.ID, answer.RequestID, p.reused) {
 		return Answer{Sent: true}, errMixedUp
 	}
 	if len(answer.RequestID) > mostRequestID {

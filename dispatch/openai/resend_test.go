@@ -218,6 +218,29 @@ func TestServersWithIDsOfTheirOwnAreAccepted(t *testing.T) {
 	}
 }
 
+// HTTP/2 numbers its answers. A gateway may echo the ids of some requests only.
+func TestAnswersOverHTTP2MayHaveAnyID(t *testing.T) {
+	var requests atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", r.Header.Get("X-Request-Id"))
+		if requests.Add(1) > 1 {
+			w.Header().Set("X-Request-Id", "theirs")
+		}
+		io.Copy(w, r.Body)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	c := newClient(t, Config{URL: s.URL, MaxAnswer: 1 << 20})
+	trust(t, c)
+	for i := range 5 {
+		a, err := c.Send(t.Context(), lineOf("{}"), &Scratch{})
+		if err != nil || string(a.Body) != "{}" {
+			t.Errorf("request %d: got %q, %v", i, a.Body, err)
+		}
+	}
+}
+
 func TestServerWithoutTLSIsUnreachable(t *testing.T) {
 	url := strings.Replace(rawServer(t, func(c net.Conn, in *bufio.Reader) {}), "http:",
 		"https:", 1)
