@@ -191,9 +191,11 @@ func TestRefusedSettingsChangeNothing(t *testing.T) {
 			s.Upstreams[0].APIKeyEnv = "TIDEFILL_NOT_SET"
 		},
 	} {
-		to := w.settings(dispatch.Upstream{URL: u.URL})
+		to := w.settings(dispatch.Upstream{
+			URL: strings.Replace(u.URL, "http://", "http://user:secret@", 1)})
 		change(&to)
-		if _, err := d.Prepare(to); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := d.Prepare(to); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("got %v, want an error about %s", err, want)
 		}
 	}

@@ -174,8 +174,12 @@ func (u Upstream) key() (string, error) {
 	}
 	key := os.Getenv(u.APIKeyEnv)
 	if key == "" {
+		name, err := u.Runner() // the URL may have a password
+		if err != nil {
+			return "", err
+		}
 		return "", fmt.Errorf(
-			"upstream %s: the environment variable %s, named by api_key_env, is empty", u.URL,
+			"upstream %s: the environment variable %s, named by api_key_env, is empty", name,
 			u.APIKeyEnv)
 	}
 	return key, nil

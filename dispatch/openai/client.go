@@ -29,7 +29,8 @@ import (
 
 // Config configures a client for one server.
 type Config struct {
-	// URL is the server's base, with or without the trailing /v1.
+	// URL is the server's base, with or without the trailing /v1. Its user and password are sent as
+	// basic authentication if neither APIKey nor Header has an Authorization.
 	URL string
 	// APIKey is sent as a bearer token; empty: none.
 	APIKey string
@@ -64,7 +65,8 @@ func New(cfg Config) (*Client, error) {
 	}
 	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
 		return nil, fmt.Errorf(
-			"upstream url %q: must look like http://host:port or http://host:port/v1", cfg.URL)
+			"upstream url %q: must look like http://host:port or http://host:port/v1",
+			base.Redacted())
 	}
 	cfg.TenantHeaders = slices.Clone(cfg.TenantHeaders)
 	for i, name := range cfg.TenantHeaders {
@@ -82,6 +84,10 @@ func New(cfg Config) (*Client, error) {
 	}
 	if cfg.APIKey != "" {
 		header.Set("Authorization", "Bearer "+cfg.APIKey)
+	}
+	if base.User != nil && header.Get("Authorization") == "" { // only http.Client sends it
+		password, _ := base.User.Password()
+		(&http.Request{Header: header}).SetBasicAuth(base.User.Username(), password)
 	}
 	return &Client{cfg: cfg, base: base, header: header, transport: newTransport(cfg, base)}, nil
 }

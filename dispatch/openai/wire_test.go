@@ -376,3 +376,46 @@ func TestClosingAReadBodyKeepsItsConnection(t *testing.T) {
 		t.Errorf("%d connections, want 1", conns.Load())
 	}
 }
+
+func TestCredentialsOfTheURLAreSent(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, r.Header.Get("Authorization"))
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		io.WriteString(w, "{}")
+	})
+	url := strings.Replace(s.URL, "http://", "http://user:secret@", 1)
+	for name, test := range map[string]struct {
+		cfg  Config
+		want string
+	}{
+		"alone":         {Config{}, "Basic dXNlcjpzZWNyZXQ="},
+		"with a key":    {Config{APIKey: "k"}, "Bearer k"},
+		"with a header": {Config{Header: http.Header{"authorization": {"Own"}}}, "Own"},
+	} {
+		got = nil
+		test.cfg.URL, test.cfg.MaxAnswer = url, 1<<20
+		c := newClient(t, test.cfg)
+		if _, err := c.Send(t.Context(), lineOf("{}"), &Scratch{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_, err := c.Models(t.Context(), 1)
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v, want an error without the password", name, err)
+		}
+		mu.Lock()
+		if len(got) != 2 || got[0] != test.want || got[1] != test.want {
+			t.Errorf("%s: got %q, want %q twice", name, got, test.want)
+		}
+		mu.Unlock()
+	}
+	if _, err := New(Config{URL: "ftp://user:secret@h"}); err == nil ||
+		strings.Contains(err.Error(), "secret") {
+		t.Errorf("got %v, want an error without the password", err)
+	}
+}
