@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"unicode/utf8"
 )
 
 // judge checks the fields of a line that is valid JSON, and adds the line to the index if they have
@@ -136,7 +137,13 @@ func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
 	if !r.values[fieldModel].present() && endpoint != nil && endpoint.modelOptional {
 		return false
 	}
-	_, ok := s.stringOf(r, fieldModel, "set it to the name of a model")
+	literal, ok := s.stringOf(r, fieldModel, "set it to the name of a model")
+	if ok && !utf8.Valid(s.text(literal)) {
+		// stores and lists of models would have another name
+		s.lineFault(CodeInvalidValue, fieldModel, `body.model contains half a character: one of `+
+			`\ud800 to \udfff without its other half; set it to the name of a model.`)
+		return false
+	}
 	return ok
 }
 

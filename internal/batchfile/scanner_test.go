@@ -189,6 +189,8 @@ func TestScanFaults(t *testing.T) {
 			"empty"},
 		{"model endless", line(id, post, url, `{"model":"`+strings.Repeat("m", 513)+`"}`),
 			CodeInvalidValue, "body.model", 1, "513"},
+		{"model with half a character", line(id, post, url, `{"model":"m\ud800"}`), CodeInvalidValue,
+			"body.model", 1, `half a character`},
 		{"stream", chat("a", `,"stream":true`), CodeStream, "body.stream", 1, "stream"},
 		{"stream 1", chat("a", `,"stream":1`), CodeInvalidType, "body.stream", 1, "a number"},
 		{"key twice", chat("a", `,"model":"n"`), CodeDuplicateKey, "body.model", 1,
