@@ -128,16 +128,25 @@ func (c *chunks) add(event []byte) (tokens int, err error) {
 
 func (c *chunks) choices() *value { return c.joiner.root.member([]byte("choices")) }
 
+// missing returns why a part of the answer is missing: the stream broke off or, if it did not, the
+// server does not send that part.
+func (c *chunks) missing() error {
+	if c.ended {
+		return fmt.Errorf("%w: a choice or its finish_reason is missing", ErrNotAssembled)
+	}
+	return errIncomplete
+}
+
 // finish returns the answer, or errIncomplete while some of it is missing.
 func (c *chunks) finish(dst []byte) (assembled, error) {
 	root, choices := &c.joiner.root, c.choices()
 	if len(choices.items) == 0 {
-		return assembled{}, errIncomplete
+		return assembled{}, c.missing()
 	}
 	for i := range choices.items {
 		choice := &choices.items[i]
 		if choice.index != i || !choice.member([]byte("finish_reason")).known {
-			return assembled{}, errIncomplete
+			return assembled{}, c.missing()
 		}
 		if message := choice.member([]byte("delta")); message != nil && message.field.how == inner {
 			if err := message.settle(); err != nil {

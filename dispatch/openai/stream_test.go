@@ -39,6 +39,9 @@ func sse(chunks ...string) string {
 	return "data: " + strings.Join(append(chunks, "[DONE]"), "\n\ndata: ") + "\n\n"
 }
 
+// cutEnd removes the end that sse makes.
+func cutEnd(stream string) string { return strings.TrimSuffix(stream, "data: [DONE]\n\n") }
+
 const usageChunk = `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`
 
 func chatChunk(choice string) string {
@@ -149,8 +152,9 @@ func TestUnknownStreamsAreNotAssembled(t *testing.T) {
 		"cut within an event": {"data: " + finish + "\n\ndata: " + usageChunk[:99],
 			io.ErrUnexpectedEOF},
 		"cut before one choice's end": {
-			sse(finish, chatChunk(`{"index":1,"delta":{"content":"a"}}`)), io.ErrUnexpectedEOF},
-		"cut before the first choice": {sse(usageChunk), io.ErrUnexpectedEOF},
+			cutEnd(sse(finish, chatChunk(`{"index":1,"delta":{"content":"a"}}`))),
+			io.ErrUnexpectedEOF},
+		"cut before the first choice": {cutEnd(sse(usageChunk)), io.ErrUnexpectedEOF},
 		"nothing":                     {"", io.ErrUnexpectedEOF},
 		"larger than an answer may be": {
 			sse(strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1), finish,
@@ -365,6 +369,25 @@ func BenchmarkStream(b *testing.B) {
 	for b.Loop() {
 		if _, _, err := whole("/v1/chat/completions", stream, nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Nothing broke off: the runner said that this was all.
+func TestStreamThatEndsWithoutAFinishReasonIsNotAssembled(t *testing.T) {
+	begun := sseChunk(`{"index":0,"delta":{"content":"hi"}}`)
+	for name, c := range map[string]struct {
+		stream string
+		want   error
+	}{
+		"ended":      {begun + "data: [DONE]\n\n", ErrNotAssembled},
+		"empty":      {"data: [DONE]\n\n", ErrNotAssembled},
+		"broken off": {begun, errIncomplete},
+	} {
+		_, _, err := whole(path, c.stream, nil)
+		broke := errors.Is(err, io.ErrUnexpectedEOF)
+		if !errors.Is(err, c.want) || broke != (c.want == errIncomplete) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 	}
 }
