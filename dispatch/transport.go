@@ -56,7 +56,7 @@ func (t *transport) send(w *sender, f *flight) {
 		f.failure = describe(t.answers, f.Outcome, got, err)
 		f.failure.customID, _ = t.recorder.customID(f, line)
 	}
-	if u != nil {
+	if u != nil && !f.Unsent {
 		t.metrics.finished(u.name, f.Outcome, f.Latency)
 	}
 	t.notify(f)
@@ -184,7 +184,7 @@ const refusedWithin = 100 * time.Millisecond
 // A line that was damaged on the disk fails; any other is sent again.
 func (t *transport) unreadable(f *flight, line *sourceLine, err error) error {
 	if errors.Is(err, batchfile.ErrDamaged) {
-		f.Outcome = plan.Refused
+		f.Outcome, f.Unsent = plan.Refused, true
 		t.log.Error("an input line is damaged", "batch_id", f.chunk.Batch, "line", line.number,
 			"file_id", line.input.FileID, "error", err)
 		return err

@@ -45,7 +45,9 @@ func NewRecorder(h *History, planner Planner) *Recorder {
 func (r *Recorder) Step(now time.Time, ev plan.Event, did *plan.Actions) {
 	switch ev := ev.(type) {
 	case *plan.Finished:
-		r.of(ev.Start.Runner).ended(ev.Outcome)
+		if !ev.Unsent {
+			r.of(ev.Start.Runner).ended(ev.Outcome)
+		}
 	case plan.TokenGaps:
 		in := r.of(ev.Runner)
 		in.gaps, in.gapTime = in.gaps+ev.Gaps, in.gapTime+ev.Time

@@ -103,6 +103,9 @@ type MoreChunks struct{ Key JobKey }
 type Finished struct {
 	Start   Start
 	Outcome Outcome
+	// Unsent says that the line was not sent, since it is damaged: the outcome says nothing about
+	// the runner.
+	Unsent bool
 	// Status of the HTTP answer. 0: there was none.
 	Status int
 	// RetryAfter is the value of the header Retry-After. 0: none.

@@ -39,7 +39,9 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	var sheds shedRecord
 	switch f.Outcome {
 	case Succeeded, Refused, Failed, Garbled:
-		s.tally.answered++
+		if !f.Unsent {
+			s.tally.answered++
+		}
 	case Shed:
 		sheds = p.shed(now, s)
 	}
@@ -76,7 +78,11 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner) {
 	o.Latency, o.RetryAfter = f.Latency, f.RetryAfter
 	o.PromptTokens, o.OutputTokens, o.CachedTokens = f.InputTokens, f.OutputTokens, f.CachedTokens
 	trial := f.Start.trial
-	switch f.Outcome {
+	outcome := f.Outcome
+	if f.Unsent {
+		outcome = Evicted
+	}
+	switch outcome {
 	case Evicted:
 		r.breaker.pass(trial)
 		o.Kind = flowcontrol.Evicted
