@@ -61,6 +61,7 @@ type Controller struct {
 	engineFirst         engineFirstTokens
 	source              source        // of counts of interactive requests
 	objective           time.Duration // of first tokens; see firstObjective
+	kept                float64       // of tokens, without an objective; see keptTokens
 	slots               slotDemand
 	kvDemand            shares  // the part of the KV cache that interactive requests want
 	kvWanted            float64 // the part that hardly any request wanted more than

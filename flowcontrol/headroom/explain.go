@@ -103,10 +103,10 @@ func (c *Controller) knownObjective() float64 {
 	return c.objectiveTime()
 }
 
-// knownFirstObjective returns how long first tokens may take, in milliseconds; 0 with a relative
-// objective, which limits the slowdown alone.
+// knownFirstObjective returns how long first tokens may take, in milliseconds; 0 while a relative
+// objective has nothing measured to relate to.
 func (c *Controller) knownFirstObjective() float64 {
-	if c.slo.Relative() {
+	if c.slo.Relative() && c.keptFirst() == 0 {
 		return 0
 	}
 	return milliseconds(c.firstObjective())

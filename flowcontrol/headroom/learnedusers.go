@@ -45,18 +45,20 @@ func (t *tokenTimes) learn(now time.Time, l learnedTokenTimes, trust float64) {
 type learnedQuiet struct {
 	First, Each learnedCount
 	Times       learnedBuckets
+	Tokens      learnedBuckets
 	Best        learnedBest // of first tokens; Best is usual, in seconds
 	BestShare   float64
 }
 
 func (l *learnedQuiet) valid() bool {
-	return l.First.valid() && l.Each.valid() && l.Times.valid() && l.Best.valid() &&
+	return l.First.valid() && l.Each.valid() && l.Times.valid() && l.Tokens.valid() &&
+		l.Best.valid() &&
 		within(0, 1, l.BestShare)
 }
 
 func (q *quiet) learned(now time.Time) learnedQuiet {
 	l := learnedQuiet{First: q.first.share.learned(now), Each: q.each.share.learned(now),
-		Times: keepBuckets(q.times)}
+		Times: keepBuckets(q.times), Tokens: keepBuckets(q.tokens)}
 	if !q.best.at.IsZero() {
 		l.Best, l.BestShare = learnedBest{q.best.usual, since(now, q.best.at)}, min(1, q.best.share)
 	}
@@ -66,7 +68,7 @@ func (q *quiet) learned(now time.Time) learnedQuiet {
 func (q *quiet) learn(now time.Time, l learnedQuiet, limit, age, trust float64) {
 	q.first.share.learn(now, l.First, 0, trust)
 	q.each.share.learn(now, l.Each, 0, trust)
-	q.times = l.Times.buckets(trust)
+	q.times, q.tokens = l.Times.buckets(trust), l.Tokens.buckets(trust)
 	q.usual = q.times.usual(limit)
 	if at := ago(now, age+l.Best.Ago); l.BestShare > 0 && now.Sub(at) < shareMemory {
 		q.best.usual, q.best.share, q.best.at = l.Best.Best, l.BestShare, at

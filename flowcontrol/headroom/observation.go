@@ -205,6 +205,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	if g.Source == flowcontrol.Gateway && c.outcomes.countedIn(g) {
 		c.seenServed(g.Sampled)
 	}
+	g = c.judgeTokens(now, g)
 	c.tokens.read(now, g.TokenTimes, c.addedTime())
 	objective := c.firstObjective()
 	slowdown, _ := c.poolSlowdown()
@@ -212,7 +213,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	c.first.read(now, g.FirstTokenTimes, objective, slowdown)
 	uncertain := hidden(before, g.FirstTokenTimes, objective.Seconds())
 	ttft, since := g.TTFT, lateness{}
-	if objective > c.slo.TTFT && c.slo.TTFT > 0 {
+	if objective > c.slo.TTFT && (c.slo.TTFT > 0 || c.keptFirst() > 0) {
 		part := c.first.recent.lateInBucket(objective.Seconds())
 		ttft = attained(g.FirstTokenTimes, objective.Seconds(), part)
 		since = lateness{last: attained(before, objective.Seconds(), part), known: true}

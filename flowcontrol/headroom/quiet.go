@@ -17,14 +17,20 @@ type quiet struct {
 	}
 	last  []flowcontrol.Bucket
 	times firstTokenTimes
-	usual float64 // seconds in which nearly all first tokens come; 0: unknown
-	best  bestTimes
+	// lastTokens and tokens are the same for the mean times between tokens.
+	lastTokens []flowcontrol.Bucket
+	tokens     firstTokenTimes
+	usual      float64 // seconds in which nearly all first tokens come; 0: unknown
+	best       bestTimes
 }
 
 // firstObjective returns the objective for first tokens. One that the pool misses by itself more
 // often than a few times in a hundred is not what its users can be promised: long prompts have more
 // time than the objective says, or it is a mistake.
 func (c *Controller) firstObjective() time.Duration {
+	if kept := c.keptFirst(); kept > 0 {
+		return kept
+	}
 	usual := c.quiet.usualTime()
 	if configured := c.slo.WithUsual().TTFT; usual <= configured {
 		return configured
@@ -58,6 +64,7 @@ func (q *quiet) read(
 	limit float64, alone bool,
 ) {
 	if alone {
+		q.tokens.add(q.lastTokens, g.TokenTimes)
 		q.times.add(q.last, g.FirstTokenTimes)
 		q.usual = q.times.usual(limit)
 	}
@@ -68,7 +75,7 @@ func (q *quiet) read(
 	if ok {
 		q.best.read(now, q.last, g.FirstTokenTimes, n, late, limit)
 	}
-	q.last = g.FirstTokenTimes
+	q.last, q.lastTokens = g.FirstTokenTimes, g.TokenTimes
 	if n, late, ok := q.each.seen.since(g.TPOT); ok && alone {
 		q.each.share.add(now, quietMemory, n, late)
 	}
@@ -98,6 +105,8 @@ const (
 	quietAfter = 10 * time.Second
 	// quietStart is how long at most the policy only watches a pool that it does not know.
 	quietStart = time.Minute
+	// quietRelative is the same without an objective, until requests have shown one: keptFirst.
+	quietRelative = 3 * time.Minute
 	// firstReading is how long it waits for a gateway to show itself, or to show itself again.
 	firstReading = 5 * time.Second
 	// longestPeriod is how long the second reading of a gateway may take to come.
@@ -119,6 +128,9 @@ func (c *Controller) watching(now time.Time) bool {
 		return true
 	}
 	since := now.Sub(c.began)
+	if since <= quietRelative && c.lacksObjective() {
+		return true
+	}
 	met := c.firstObjective() <= c.slo.WithUsual().TTFT // or prefix caches may have to fill first
 	if since > quietStart ||
 		met && c.quiet.first.share.all >= quietRequests && since >= leastQuiet {
@@ -138,6 +150,13 @@ func (c *Controller) watching(now time.Time) bool {
 	}
 	c.watched = !c.outcomes.at.IsZero() // it has fallen silent
 	return false
+}
+
+// lacksObjective reports whether nothing says how long first tokens may take, and requests of users
+// will soon show it.
+func (c *Controller) lacksObjective() bool {
+	return c.slo.Relative() && c.keptFirst() == 0 &&
+		(len(c.quiet.last) > 0 || !c.engineFirst.shownAt.IsZero() && c.servesUsers())
 }
 
 // servesUsers reports whether metrics show interactive requests.

@@ -52,7 +52,8 @@ func (c *Controller) uses(now time.Time, g *flowcontrol.Reading) bool {
 		c.source.of, c.outcomes.at, c.outcomes.every = g.Source, time.Time{}, 0
 		c.outcomes.ttft.known, c.outcomes.tpot.known = false, false
 		c.quiet.first.seen.known, c.quiet.each.seen.known = false, false
-		c.quiet.last, c.first.last, c.first.prompts.at = nil, nil, time.Time{}
+		c.quiet.last, c.quiet.lastTokens = nil, nil
+		c.first.last, c.first.prompts.at = nil, time.Time{}
 	}
 	return c.outcomes.newer(g)
 }

@@ -1,0 +1,111 @@
+package headroom
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+)
+
+// timed reports requests without an objective to a controller: how long their first tokens and
+// their other tokens take, in seconds.
+type timed struct {
+	*Controller
+	now           time.Time
+	first, tokens []flowcontrol.Bucket
+}
+
+func newTimed(t *testing.T) *timed {
+	c, _ := newPool(t, func(c *flowcontrol.Config) { c.SLO.TTFT, c.SLO.TPOT = 0, 0 }, "r")
+	return &timed{Controller: c, now: noon,
+		first: []flowcontrol.Bucket{{Upper: 1}, {Upper: 2}, {Upper: 4}, {Upper: math.Inf(1)}},
+		tokens: []flowcontrol.Bucket{{Upper: 0.02}, {Upper: 0.04}, {Upper: 0.08},
+			{Upper: math.Inf(1)}}}
+}
+
+// report counts requests, a second later: first tokens within 1 s and within 4 s, the tokens of as
+// many answers within 20 ms, and 80 ms.
+func (g *timed) report(soon, late, fast, slow float64) {
+	g.now = g.now.Add(time.Second)
+	r := flowcontrol.NoReading(flowcontrol.Gateway, g.now)
+	count := func(into []flowcontrol.Bucket, early, late float64) []flowcontrol.Bucket {
+		for i, n := range []float64{early, early, early + late, early + late} {
+			into[i].Count += n
+		}
+		return append([]flowcontrol.Bucket(nil), into...)
+	}
+	r.FirstTokenTimes, r.TokenTimes = count(g.first, soon, late), count(g.tokens, fast, slow)
+	r.Requests = g.first[3].Count
+	g.Observe(g.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &r})
+}
+
+// Without an objective, requests are late that take longer than nearly all do without batch work.
+func TestWithoutAnObjectiveSlowRequestsAreLate(t *testing.T) {
+	for name, test := range map[string]struct{ late, slow, want float64 }{
+		"none": {}, "first tokens": {late: 1, want: 60}, "tokens": {slow: 1, want: 60},
+	} {
+		g := newTimed(t)
+		for range 60 {
+			g.report(10, 0, 10, 0)
+		}
+		if got := g.keptFirst(); got != 2*time.Second {
+			t.Fatalf("%s: first tokens may take %v, want the edge above 1.15 s", name, got)
+		}
+		if got := g.keptTokens(); got != 0.04 {
+			t.Fatalf("%s: tokens may take %v s, want the edge above 23 ms", name, got)
+		}
+		for range 60 {
+			g.carriedAt, g.ownShare.mean = g.now, 0.5
+			g.report(10-test.late, test.late, 10-test.slow, test.slow)
+		}
+		// Those of the minute's beginning have faded by its end.
+		if got := g.outcomes.recentLate.some; got < 0.7*test.want || got > test.want {
+			t.Errorf("%s: %.0f requests were late, want %.0f", name, got, test.want)
+		}
+		if late := g.budget.late > 5; late != (test.want > 0) {
+			t.Errorf("%s: %.1f late requests are charged", name, g.budget.late)
+		}
+	}
+}
+
+// A pool without an objective is watched until some requests have shown how long they take, but not
+// for ever.
+func TestWithoutAnObjectiveAPoolIsWatchedForLonger(t *testing.T) {
+	for every, want := range map[int][2]int{1: {20, 60}, 5: {140, 180}, 30: {170, 200}} {
+		g := newTimed(t)
+		watched := 0
+		for i := range 240 {
+			n := 0.0
+			if i%every == 0 {
+				n = 1
+			}
+			g.report(n, 0, n, 0)
+			if g.watching(g.now) {
+				watched = i + 1
+			}
+		}
+		if watched < want[0] || watched > want[1] {
+			t.Errorf("a request each %d s: watched for %d s, want %d to %d s", every, watched,
+				want[0], want[1])
+		}
+	}
+}
+
+// How long requests take alone is known after a restart.
+func TestWhatRequestsTakeAloneIsLearned(t *testing.T) {
+	g := newTimed(t)
+	for range 100 {
+		g.report(10, 0, 10, 0)
+	}
+	var again quiet
+	learned := g.quiet.learned(g.now)
+	if !learned.valid() {
+		t.Fatalf("%+v is refused", learned)
+	}
+	again.learn(g.now, learned, 2, 60, 1)
+	g.quiet = again
+	if first, tokens := g.keptFirst(), g.keptTokens(); first != 2*time.Second || tokens != 0.04 {
+		t.Errorf("first tokens may take %v, tokens %v s, want 2 s and 40 ms", first, tokens)
+	}
+}
