@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,9 +123,9 @@ func TestServersWithoutCapabilitiesAreNotStopped(t *testing.T) {
 
 // A connection that breaks is no other answer than 503.
 func TestAConnectionThatBreaksDoesNotRestartTheHalfHour(t *testing.T) {
-	broken := false
+	var broken atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if broken {
+		if broken.Load() {
 			panic(http.ErrAbortHandler)
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -140,7 +141,7 @@ func TestAConnectionThatBreaksDoesNotRestartTheHalfHour(t *testing.T) {
 		{0, false, stateStarting}, {20 * time.Minute, true, stateAway},
 		{time.Second, false, stateStarting}, {11 * time.Minute, false, stateNoPage},
 	} {
-		if broken = test.broken; !c.starts.IsZero() {
+		if broken.Store(test.broken); !c.starts.IsZero() {
 			c.starts = c.starts.Add(-test.passes)
 		}
 		if samples, err := c.read(t.Context()); stateOf(err) != test.want {
