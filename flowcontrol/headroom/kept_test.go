@@ -92,6 +92,21 @@ func TestWithoutAnObjectiveAPoolIsWatchedForLonger(t *testing.T) {
 	}
 }
 
+// Batch lines that engines count are not watched like users.
+func TestWithoutUsersLinesAreNotWatched(t *testing.T) {
+	c, runners := newPool(t, func(c *flowcontrol.Config) { c.SLO.TTFT, c.SLO.TPOT = 0, 0 }, "r")
+	c.began = noon
+	c.engineFirst.shownAt = noon.Add(5 * time.Second)
+	runners[0].interactive.running.mean = 1
+	if !c.watching(noon.Add(20 * time.Second)) {
+		t.Error("a pool with users is not watched")
+	}
+	c.carriedAt = noon.Add(10 * time.Second)
+	if c.watching(noon.Add(20 * time.Second)) {
+		t.Error("a pool whose requests may be lines is watched")
+	}
+}
+
 // How long requests take alone is known after a restart.
 func TestWhatRequestsTakeAloneIsLearned(t *testing.T) {
 	g := newTimed(t)

@@ -153,10 +153,15 @@ func (c *Controller) watching(now time.Time) bool {
 }
 
 // lacksObjective reports whether nothing says how long first tokens may take, and requests of users
-// will soon show it.
+// will soon show it. Once lines have run, those that engines count may be lines.
 func (c *Controller) lacksObjective() bool {
-	return c.slo.Relative() && c.keptFirst() == 0 &&
-		(len(c.quiet.last) > 0 || !c.engineFirst.shownAt.IsZero() && c.servesUsers())
+	if !c.slo.Relative() || c.keptFirst() > 0 {
+		return false
+	}
+	if c.source.of == flowcontrol.Gateway {
+		return len(c.quiet.last) > 0
+	}
+	return !c.engineFirst.shownAt.IsZero() && c.carriedAt.Before(c.began) && c.servesUsers()
 }
 
 // servesUsers reports whether metrics show interactive requests.
