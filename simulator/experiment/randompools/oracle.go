@@ -20,7 +20,11 @@ func (s *Study) oracle(ctx context.Context, pool random.Pool, record Record) (in
 }
 
 func (s *Study) searchOracle(ctx context.Context, pool random.Pool) (int64, error) {
-	key, err := results.Key(s.code, oracle.SearchVersion, s.OracleRuns, pool.Scenario, pool.Seed)
+	program, err := results.Program() // the search tries headroom, which no short run identifies
+	if err != nil {
+		return 0, err
+	}
+	key, err := results.Key(program, s.OracleRuns, pool.Scenario, pool.Seed)
 	if err != nil {
 		return 0, err
 	}
