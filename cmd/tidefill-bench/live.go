@@ -49,7 +49,6 @@ type liveBench struct {
 	scenario    experiment.Scenario
 	config      live.Config
 	policies    []string
-	facts       bool // the daemon is configured with what is known of the engine
 	simulate    bool
 	settings    []string
 }
@@ -69,8 +68,6 @@ func runLive(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	horizon := flags.Duration("for", 0,
 		"end each run after this time (default: the scenario's horizon)")
 	seed := flags.Uint64("seed", 1, "seed of traffic and lines")
-	flags.BoolVar(&b.facts, "facts", true,
-		"configure the engine's limits and cost model in the daemon, as simulations do")
 	flags.BoolVar(&b.simulate, "simulate", true, "compare with the simulator's prediction")
 	kills := flags.String("kill-daemon", "",
 		"comma-separated `times` at which the daemon is killed and started again")
@@ -233,7 +230,7 @@ func (b *liveBench) daemonSettings(candidate experiment.Candidate) []string {
 		all = append(all, "flowcontrol.slo.ttft="+in.SLO.TTFT.String(),
 			"flowcontrol.slo.tpot="+in.SLO.TPOT.String())
 	}
-	if b.facts {
+	if !b.scenario.Scenario.Pool.FactsWithheld {
 		profile := b.scenario.Engine().Profile
 		all = append(all, "flowcontrol.engine.kv_tokens="+strconv.Itoa(profile.KVTokens),
 			"flowcontrol.engine.max_seqs="+strconv.Itoa(profile.MaxSeqs),

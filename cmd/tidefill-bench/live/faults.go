@@ -161,6 +161,10 @@ func (t *trial) metricsFault(f scenario.MetricsFault) (all []event) {
 func canHappen(f scenario.MetricsFault, m scenario.Metrics) error {
 	shown := f.Source == scenario.CapabilitiesSource || f.Source == "" && m.Capabilities > 0
 	switch {
+	case f.Source == scenario.GatewaySource && m.Gateway == scenario.GatewayOff:
+		return errors.New("metrics.gateway is off, so there is no gateway to fail")
+	case f.Source == "" && m.Gateway == scenario.GatewayOff:
+		return errors.New("metrics.gateway is off; give the source engine or capabilities")
 	case len(f.Replicas) > 0:
 		return errors.New("replicas can be simulated only; all runners fail")
 	case f.Kind == scenario.Reset && f.Source != scenario.GatewaySource:

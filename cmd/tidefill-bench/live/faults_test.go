@@ -61,6 +61,13 @@ func TestFaultsThatCannotHappenAreRefused(t *testing.T) {
 		}
 	}
 	for _, f := range []scenario.MetricsFault{
+		{Kind: scenario.Absent, Source: scenario.GatewaySource}, {Kind: scenario.Absent},
+	} {
+		if canHappen(f, scenario.Metrics{Gateway: scenario.GatewayOff}) == nil {
+			t.Errorf("%+v is accepted without a gateway", f)
+		}
+	}
+	for _, f := range []scenario.MetricsFault{
 		{Kind: scenario.Frozen, Source: scenario.GatewaySource},
 		{Kind: scenario.Restamped, Source: scenario.EngineSource},
 		{Kind: scenario.Absent}, {Kind: scenario.Reset, Source: scenario.GatewaySource},

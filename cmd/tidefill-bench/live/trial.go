@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -44,9 +45,9 @@ type trial struct {
 	runners    *runners
 	pages      *pages
 	gateway    *gateway
-	prometheus *prometheusServer
-	relay      *relay  // before it
-	daemon     *daemon // nil: there is no batch work
+	prometheus *prometheusServer // nil: the gateway is not read, or there is no batch work
+	relay      *relay            // before it
+	daemon     *daemon           // nil: there is no batch work
 	recorder   *recorder
 	closers    []func()
 }
@@ -133,6 +134,15 @@ func (t *trial) startProcesses(ctx context.Context) (err error) {
 		return err
 	}
 	t.onClose(t.pages.stop)
+	if t.setup.Scenario.Metrics.Gateway != scenario.GatewayOff {
+		if err := t.startPrometheus(ctx); err != nil {
+			return err
+		}
+	}
+	return t.startDaemon(ctx)
+}
+
+func (t *trial) startPrometheus(ctx context.Context) (err error) {
 	if t.prometheus, err = startPrometheus(ctx, t.config.Prometheus, t.config.Dir,
 		t.gateway.address, t.config.Scrape); err != nil {
 		return err
@@ -142,12 +152,14 @@ func (t *trial) startProcesses(ctx context.Context) (err error) {
 		return err
 	}
 	t.onClose(t.relay.stop)
-	return t.startDaemon(ctx)
+	return nil
 }
 
 func (t *trial) startDaemon(ctx context.Context) (err error) {
-	settings := append([]string{"telemetry.prometheus.url=" + t.relay.url()},
-		t.config.Settings...)
+	settings := t.config.Settings
+	if t.prometheus != nil {
+		settings = append([]string{"telemetry.prometheus.url=" + t.relay.url()}, settings...)
+	}
 	config := "upstreams:\n"
 	for i := range t.runners.process {
 		config += fmt.Sprintf("- {url: %q, metrics: %q}\n", t.runners.url(i), t.pages.url(i))
