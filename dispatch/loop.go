@@ -235,7 +235,7 @@ func (l *loop) finished(f *flight) {
 	// A refusal is an answer too, and paid for, even if its batch has been stopped.
 	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return &&
 		f.Outcome == plan.Refused) {
-		if f.Outcome == plan.Shed {
+		if f.Outcome == plan.Shed || f.Outcome == plan.Unreachable {
 			f.failure = f.failure.shedTooOften()
 		}
 		l.recordFailure(f)

@@ -52,11 +52,11 @@ type RetryTuning struct {
 	// Deaths limits how many times a line may be in flight when its runner fails. Then the line
 	// fails as the probable cause. Default: 5.
 	Deaths int `yaml:"deaths"`
-	// Sheds limits how many times a line may be answered 429 or 503 by a runner that answers most
-	// other lines of its model. Then the line fails with the error shed_too_often. An answer while
-	// no other line of the model is in flight counts half, and only after the usual delays. While
-	// others are answered 429 or 503 too, as in an outage, none counts. A pool that sheds two of
-	// five lines needs some 20, so that none fails by chance. Default: 20.
+	// Sheds limits how many times a line may be answered 429 or 503, or 502 at once by a gateway,
+	// where most other lines of its model are answered. Then the line fails with the error
+	// shed_too_often. An answer while no other line of the model is in flight counts half, and only
+	// after the usual delays. While others are refused too, as in an outage, none counts. A pool
+	// that sheds two of five lines needs some 20, so that none fails by chance. Default: 20.
 	Sheds int `yaml:"sheds"`
 }
 

@@ -42,8 +42,10 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 		if !f.Unsent {
 			s.tally.answered++
 		}
-	case Shed:
-		sheds = p.shed(now, s)
+	default:
+		if f.turnedAway() {
+			sheds = p.shed(now, s)
+		}
 	}
 	if j.gone {
 		return Return
@@ -70,6 +72,12 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	j.retrying++
 	p.timers.set(timer{at: now.Add(p.jitter(d.pause)), job: j, line: l, retry: true})
 	return Retry
+}
+
+// turnedAway reports whether the line was answered, and by no engine: it was shed, or a gateway
+// found no engine for it.
+func (f *Finished) turnedAway() bool {
+	return f.Outcome == Shed || f.Outcome == Unreachable && f.Status > 0
 }
 
 // report reports the end of a line to the breaker and to flow control.

@@ -68,6 +68,9 @@ func decideRetry(
 		}
 		return retryDecision{again: !sheds.tooMany(cfg), pause: pause}
 	case Unreachable:
+		if status > 0 { // a gateway found no engine; other lines may find one
+			return retryDecision{again: !sheds.tooMany(cfg), pause: cfg.backoff(int(l.waits))}
+		}
 		// The breaker decides when the runner is tried again. The line may go to another at once.
 		return retryDecision{again: true}
 	case Evicted:

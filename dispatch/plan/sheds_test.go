@@ -10,11 +10,17 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
+// The ways to turn a line away.
+var (
+	byShedding = Finished{Outcome: Shed, Status: 503}
+	byGateway  = Finished{Outcome: Unreachable, Status: 502}
+)
+
 // shedding runs lines on two runners in virtual time until none is left, or a day has passed.
-// sheds decides which answers are sheds; the others take a second. It returns how many lines were
-// answered and how many were given up.
+// sheds decides which lines are turned away, and how says with what answer; the others take a
+// second. It returns how many lines were answered and how many were given up.
 func shedding(
-	t *testing.T, lines int, sheds func(slot int, runner string) bool,
+	t *testing.T, lines int, how Finished, sheds func(slot int, runner string) bool,
 ) (answered, gaveUp int) {
 	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 8})
 	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow,
@@ -31,7 +37,8 @@ func shedding(
 			f := flight{Finished{Start: s, Outcome: Succeeded, Status: 200,
 				Latency: time.Second, OutputTokens: 5}, now.Add(time.Second)}
 			if sheds(s.Slot, s.Runner) {
-				f.Outcome, f.Status, f.at = Shed, 503, now.Add(5*time.Millisecond)
+				f.Outcome, f.Status = how.Outcome, how.Status
+				f.at = now.Add(5 * time.Millisecond)
 			}
 			flights = append(flights, f)
 		}
@@ -64,7 +71,7 @@ func shedding(
 		flights = append(flights[:next], flights[next+1:]...)
 		now = f.at
 		if verdict := step(&f.Finished); verdict == Record {
-			if f.Outcome == Shed {
+			if f.Outcome != Succeeded {
 				gaveUp++
 			} else {
 				answered++
@@ -80,21 +87,29 @@ func TestShedsAreBoundedForTheLineAtFaultOnly(t *testing.T) {
 	of := func(line int) shedBy { return func(slot int, _ string) bool { return slot == line } }
 	for name, c := range map[string]struct {
 		lines  int
+		how    Finished
 		sheds  shedBy
 		gaveUp int
 	}{
-		"a line that all shed":          {500, of(7), 1},
-		"the last line, that all shed":  {500, of(499), 1},
-		"a runner that sheds all lines": {5000, func(_ int, r string) bool { return r == "r2" }, 0},
-		"a pool that sheds two of five": {20_000, func(int, string) bool {
+		"a line that all shed":         {500, byShedding, of(7), 1},
+		"the last line, that all shed": {500, byShedding, of(499), 1},
+		"a runner that sheds all lines": {5000, byShedding, func(_ int, r string) bool {
+			return r == "r2"
+		}, 0},
+		"a pool that sheds two of five": {20_000, byShedding, func(int, string) bool {
 			return random.IntN(5) < 2
 		}, 0},
-		"a runner that sheds four of five": {5000, func(_ int, r string) bool {
+		"a runner that sheds four of five": {5000, byShedding, func(_ int, r string) bool {
 			return r == "r2" && random.IntN(5) < 4
+		}, 0},
+		"a line for which gateways find no engine":         {500, byGateway, of(7), 1},
+		"the last line, for which gateways find no engine": {500, byGateway, of(499), 1},
+		"gateways with three engines, of which one is gone": {5000, byGateway, func(int, string) bool {
+			return random.IntN(3) == 0
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answered, gaveUp := shedding(t, c.lines, c.sheds)
+			answered, gaveUp := shedding(t, c.lines, c.how, c.sheds)
 			if gaveUp != c.gaveUp || answered != c.lines-c.gaveUp {
 				t.Errorf("%d of %d lines were answered and %d given up, want %d", answered,
 					c.lines, gaveUp, c.gaveUp)
@@ -105,8 +120,9 @@ func TestShedsAreBoundedForTheLineAtFaultOnly(t *testing.T) {
 
 // A pool that sheds everything is an outage, however long.
 func TestAnOutageOfShedsGivesUpNoLine(t *testing.T) {
-	if answered, gaveUp := shedding(t, 50, func(int, string) bool { return true }); answered+
-		gaveUp > 0 {
+	if answered, gaveUp := shedding(t, 50, byShedding, func(int, string) bool {
+		return true
+	}); answered+gaveUp > 0 {
 		t.Errorf("%d lines were answered and %d given up in an outage", answered, gaveUp)
 	}
 }
