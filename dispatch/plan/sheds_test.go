@@ -104,7 +104,7 @@ func TestShedsAreBoundedForTheLineAtFaultOnly(t *testing.T) {
 		}, 0},
 		"a line for which gateways find no engine":         {500, byGateway, of(7), 1},
 		"the last line, for which gateways find no engine": {500, byGateway, of(499), 1},
-		"gateways with three engines, of which one is gone": {5000, byGateway, func(int, string) bool {
+		"gateways that have lost one of three engines": {5000, byGateway, func(int, string) bool {
 			return random.IntN(3) == 0
 		}, 0},
 	} {
