@@ -39,11 +39,16 @@ func (g *gatewayCounts) add(m gatewayModel, r *flowcontrol.Reading) (all *flowco
 	} else if c.turn == g.turn && g.sum != nil {
 		all = g.endTurn() // without the models that were not read
 	}
-	if g.sum != nil {
-		addGrowth(g.sum, &c.last, r)
+	// One of two replicas of Prometheus may have read the gateway before the other did. What such a
+	// reading lacks has been counted.
+	if c.now == nil || !r.Sampled.Before(c.now.Sampled) {
+		if g.sum != nil {
+			addGrowth(g.sum, &c.last, r)
+		}
+		keepCounters(&c.last, r)
+		c.now = r
 	}
-	keepCounters(&c.last, r)
-	c.now, c.turn = r, g.turn
+	c.turn = g.turn
 	if g.sum == nil {
 		return r
 	}

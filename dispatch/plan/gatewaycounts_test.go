@@ -157,3 +157,28 @@ func TestGatewayHistogramsOfOtherEdges(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
+
+// Two replicas of Prometheus behind one address have read the gateway at different times.
+func TestGatewayCountsGrowOnceWithTwoReplicas(t *testing.T) {
+	var g gatewayCounts
+	var last *flowcontrol.Reading
+	newest := 0.0
+	for read := 100.0; read <= 700; read += 5 {
+		scraped := math.Floor(read/15) * 15
+		if int(read/5)%2 == 1 {
+			scraped = math.Floor((read-7)/15)*15 + 7
+		}
+		newest = max(newest, scraped)
+		at := noon.Add(time.Duration(scraped) * time.Second)
+		for _, model := range []string{"a", "b"} {
+			all := g.add(gatewayModel{"", model}, firstTokens(at, 10*scraped, scraped))
+			if all != nil {
+				last = all
+			}
+		}
+	}
+	// Of the second model, what came before its first reading does not count.
+	if most := 20*newest - 10*90; last.Requests > most {
+		t.Errorf("%.0f requests, of %.0f", last.Requests, most)
+	}
+}
