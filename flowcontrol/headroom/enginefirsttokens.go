@@ -23,7 +23,7 @@ type engineFirstTokens struct {
 func (e *engineFirstTokens) add(before, now *flowcontrol.Reading, own *ownFirstTokens) {
 	var fresh firstTokenTimes
 	fresh.add(before.FirstTokenTimes, now.FirstTokenTimes)
-	if fresh == nil || len(e.times) > 0 && len(e.times) != len(fresh) {
+	if fresh == nil || len(e.times) > 0 && !sameEdges(e.times, fresh) {
 		*own = ownFirstTokens{} // the engine has started, or is new
 		return
 	}

@@ -12,21 +12,29 @@ import (
 // firstTokenTimes is a histogram of first tokens, cumulative.
 type firstTokenTimes []flowcontrol.Bucket
 
-// add adds what a source counted between two readings.
+// add adds what a source counted between two readings. A histogram with other edges starts again.
 func (f *firstTokenTimes) add(before, now []flowcontrol.Bucket) {
 	last := len(now) - 1
-	if last < 0 || len(before) != len(now) || now[last].Count < before[last].Count {
+	if last < 0 || !sameEdges(before, now) || now[last].Count < before[last].Count {
 		return
 	}
-	if len(*f) != len(now) {
+	if !sameEdges(*f, now) {
 		*f = slices.Clone(now)
 		for i := range *f {
 			(*f)[i].Count = 0
 		}
 	}
+	// A sum over replicas shrinks in some buckets when one with slow requests goes, and must not
+	// then have fewer requests within a longer time.
+	grown := 0.0
 	for i := range *f {
-		(*f)[i].Count += max(0, now[i].Count-before[i].Count)
+		grown = max(grown, now[i].Count-before[i].Count)
+		(*f)[i].Count += grown
 	}
+}
+
+func sameEdges(a, b []flowcontrol.Bucket) bool {
+	return slices.EqualFunc(a, b, func(a, b flowcontrol.Bucket) bool { return a.Upper == b.Upper })
 }
 
 // usual returns in how many seconds nearly all first tokens come, or in less: of few

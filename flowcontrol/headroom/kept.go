@@ -19,6 +19,14 @@ func (c *Controller) keptFirst() time.Duration {
 // keptTokens returns the same for the mean time between the tokens of an answer, in seconds.
 func (c *Controller) keptTokens() float64 { return c.keptTime(c.quiet.tokens) }
 
+// longestToken returns how long tokens of an answer that is in time take at most, in milliseconds.
+func (c *Controller) longestToken() float64 {
+	if c.slo.Relative() {
+		return 1000 * c.kept
+	}
+	return milliseconds(c.slo.TPOT)
+}
+
 func (c *Controller) keptTime(alone firstTokenTimes) float64 {
 	if !c.slo.Relative() {
 		return 0

@@ -2,6 +2,7 @@ package headroom
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,5 +123,80 @@ func TestWhatRequestsTakeAloneIsLearned(t *testing.T) {
 	g.quiet = again
 	if first, tokens := g.keptFirst(), g.keptTokens(); first != 2*time.Second || tokens != 0.04 {
 		t.Errorf("first tokens may take %v, tokens %v s, want 2 s and 40 ms", first, tokens)
+	}
+}
+
+// A gateway that counts batch lines is recognised without an objective too. Lines in time prove
+// nothing about users, so late requests are charged as if there were users only.
+func TestWithoutAnObjectiveBatchLinesInTimeProveNothing(t *testing.T) {
+	g := newTimed(t)
+	for range 60 {
+		g.report(10, 0, 10, 0)
+	}
+	for i := range 240 {
+		lines := 4 + 10*float64(i/5%2)
+		for range int(lines) {
+			g.Observe(g.now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
+				InFlight: 1, PromptTokens: 10})
+			g.Observe(g.now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
+				Latency: time.Second, OutputTokens: 20, PromptTokens: 10})
+		}
+		g.carriedAt, g.ownShare.mean = g.now, 0.5
+		g.report(9+lines, 1, 10+lines, 0)
+	}
+	if !g.mixture.mixed() {
+		t.Error("the gateway is not recognised as one that counts batch lines")
+	}
+	if users := 240.0 * 10; g.budget.requests > 1.2*users+600 {
+		t.Errorf("%.0f requests count as users', who sent %.0f", g.budget.requests, users)
+	}
+	if g.budget.left() > 0 {
+		t.Errorf("%.2f of the budget is left, of a tenth of late users", g.budget.left())
+	}
+}
+
+// A replica of the gateway with slow answers goes while others count more.
+func TestKeptTimesStayAHistogram(t *testing.T) {
+	g := newTimed(t)
+	g.report(10, 0, 10, 2)
+	for range 40 {
+		g.report(10, 0, 10, 0)
+	}
+	for i, grown := range []float64{5, 5, 3, 3} {
+		g.tokens[i].Count += grown
+	}
+	g.report(0, 0, 0, 0)
+	if counts := g.quiet.tokens; counts[3].Count < counts[1].Count {
+		t.Errorf("%v counts fewer answers within a longer time", counts)
+	}
+	g.watched, g.carriedAt = true, g.now
+	state := policy{g.Controller}.Learned(g.now)
+	again, _ := newPool(t, func(c *flowcontrol.Config) { c.SLO.TTFT, c.SLO.TPOT = 0, 0 }, "r")
+	if err := (policy{again}).Learn(g.now.Add(time.Minute), state, time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two sources with equally many edges are not added up.
+func TestHistogramsOfOtherEdgesStartAgain(t *testing.T) {
+	var f firstTokenTimes
+	f.add([]flowcontrol.Bucket{{Upper: 1}, {Upper: 2}},
+		[]flowcontrol.Bucket{{Upper: 1, Count: 40}, {Upper: 2, Count: 50}})
+	f.add([]flowcontrol.Bucket{{Upper: 1}, {Upper: 4}},
+		[]flowcontrol.Bucket{{Upper: 1, Count: 1}, {Upper: 4, Count: 3}})
+	want := firstTokenTimes{{Upper: 1, Count: 1}, {Upper: 4, Count: 3}}
+	if !slices.Equal(f, want) {
+		t.Errorf("got %v, want %v", f, want)
+	}
+}
+
+// Users who are served do not show that lines may grow where nobody says what late is.
+func TestWithoutAnObjectiveServedUsersShowNoRunner(t *testing.T) {
+	g := newTimed(t)
+	for range 3 {
+		g.report(1, 0, 1, 0)
+	}
+	if seen := g.roster.Members[0].State.staleness.lastObserved; !seen.Before(g.now) {
+		t.Error("the runner counts as observed")
 	}
 }

@@ -71,11 +71,11 @@ func (m *mixture) read(now time.Time, requests, seconds float64) {
 // count takes over how many requests a reading of the gateway shows. Those that have ended are
 // compared if it shows them: a line that is answered now had its first token long ago.
 func (m *mixture) count(now time.Time, g *flowcontrol.Reading) {
-	requests := g.TTFT.Requests
+	requests := countedFirstTokens(g)
 	if n := len(g.AnswerLengths); n > 0 {
 		requests = g.AnswerLengths[n-1].Count
-	} else if g.TPOT.Requests > 0 {
-		requests = g.TPOT.Requests
+	} else if answers := countedAnswers(g); answers > 0 {
+		requests = answers
 	}
 	if m.countedAt.IsZero() {
 		m.answers = 0 // those before the first reading are in no period

@@ -22,7 +22,7 @@ func (c *Controller) observe(
 	case flowcontrol.Answered:
 		m.Answered()
 		c.mixture.answers++
-		c.mixedTokens.answered(o, milliseconds(c.slo.TPOT))
+		c.mixedTokens.answered(o, c.longestToken())
 		c.linesAnswered++
 		r.staleness.observed(now)
 		c.sizes.answer(o.PromptTokens, o.CachedTokens, o.OutputTokens)
@@ -197,15 +197,15 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 			return false
 		}
 		c.mixture.count(now, g)
+		g = c.judgeTokens(now, g)
 		c.readMixedTokens(now, g)
 	}
 	if !c.uses(now, g) {
 		return false
 	}
-	if g.Source == flowcontrol.Gateway && c.outcomes.countedIn(g) {
+	if g.Source == flowcontrol.Gateway && !c.slo.Relative() && c.outcomes.countedIn(g) {
 		c.seenServed(g.Sampled)
 	}
-	g = c.judgeTokens(now, g)
 	c.tokens.read(now, g.TokenTimes, c.addedTime())
 	objective := c.firstObjective()
 	slowdown, _ := c.poolSlowdown()
@@ -292,10 +292,17 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 
 // countedFirstTokens returns how many a gateway has counted, with or without an objective for them.
 func countedFirstTokens(g *flowcontrol.Reading) float64 {
-	if n := len(g.FirstTokenTimes); n > 0 && math.IsNaN(g.TTFT.Requests) {
-		return g.FirstTokenTimes[n-1].Count
+	return counted(g.TTFT, g.FirstTokenTimes)
+}
+
+// countedAnswers returns the same for the time between tokens.
+func countedAnswers(g *flowcontrol.Reading) float64 { return counted(g.TPOT, g.TokenTimes) }
+
+func counted(judged flowcontrol.Attainment, times []flowcontrol.Bucket) float64 {
+	if n := len(times); n > 0 && math.IsNaN(judged.Requests) {
+		return times[n-1].Count
 	}
-	return g.TTFT.Requests
+	return judged.Requests
 }
 
 // promptRate returns how many prompt tokens of interactive requests are computed in a second.

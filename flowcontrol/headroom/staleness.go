@@ -57,8 +57,9 @@ func (s *staleness) observed(at time.Time) {
 
 // seenServed records that a gateway has shown users who were served. Where no metrics show a
 // runner, only its answers do. A single long line is answered so rarely that the runner would count
-// as stale, and keep that single line, though what lines do to users shows. A runner on which a
-// line has broken is not taken to be among those that serve.
+// as stale, and keep that single line, though what lines do to users shows. Without an objective
+// it shows less, and too late where users are few. A runner on which a line has broken is not taken
+// to be among those that serve.
 func (c *Controller) seenServed(at time.Time) {
 	for _, m := range c.roster.Members {
 		if r := m.State; r.interactive.seenAt.IsZero() && r.staleness.broken == 0 {
