@@ -27,7 +27,7 @@ func Explanations() []Explanation {
 			"Raise the limit of the policy, if the pool can carry more."},
 		{NoRunner, "No runner serves the model.",
 			"Start one, or cancel the batch. It fails by itself if the model was never served."},
-		{RunnersDown, "Every runner of the model is unreachable.",
+		{RunnersDown, "Every runner of the model is unreachable, or a gateway without an engine.",
 			"Start one: lines are sent when one answers."},
 		{"unreachable", "Lines get no answer from the runner; one is tried now and then.",
 			"Check the runner."},

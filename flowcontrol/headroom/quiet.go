@@ -2,6 +2,7 @@ package headroom
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -142,7 +143,7 @@ func (c *Controller) watching(now time.Time) bool {
 		silence = longestPeriod
 	}
 	switch {
-	case since < firstReading, now.Sub(c.outcomes.at) < silence:
+	case since < firstReading, now.Sub(c.outcomes.at) < silence && !c.mayCountLines():
 		return true
 	case c.outcomes.at.IsZero() && c.carriedAt.Before(c.began) && // else they may be our lines
 		c.virtual.quiet.all < quietRequests && c.servesUsers():
@@ -150,6 +151,15 @@ func (c *Controller) watching(now time.Time) bool {
 	}
 	c.watched = !c.outcomes.at.IsZero() // it has fallen silent
 	return false
+}
+
+// mayCountLines reports whether the requests that engines count may be batch lines: behind a
+// gateway nobody knows which engine had a line, so they are not taken away.
+func (c *Controller) mayCountLines() bool {
+	return c.source.of == flowcontrol.Metrics && !c.carriedAt.Before(c.began) &&
+		slices.ContainsFunc(c.roster.Members, func(m *flowcontrol.Member[*runner]) bool {
+			return m.State.access == flowcontrol.Routed
+		})
 }
 
 // lacksObjective reports whether nothing says how long first tokens may take, and requests of users

@@ -219,3 +219,18 @@ func TestOneSlowRequestKeepsTheObjective(t *testing.T) {
 		t.Errorf("the objective is %v, want %v", got, g.slo.TTFT)
 	}
 }
+
+// Behind a gateway, what engines count once a line has run may be that line.
+func TestLinesBehindAGatewayAreNotWatched(t *testing.T) {
+	for access, want := range map[flowcontrol.Access]bool{
+		flowcontrol.Direct: true, flowcontrol.Routed: false,
+	} {
+		c, runners := newPool(t, nil, "r")
+		runners[0].access = access
+		c.began, c.carriedAt = noon, noon.Add(6*time.Second)
+		c.source.of, c.outcomes.at = flowcontrol.Metrics, noon.Add(8*time.Second)
+		if got := c.watching(noon.Add(9 * time.Second)); got != want {
+			t.Errorf("access %v: watching is %v, want %v", access, got, want)
+		}
+	}
+}
