@@ -29,7 +29,8 @@ type promQuery struct {
 	// counted is, by the key of selectors, the last that had counted a request. It stays in use
 	// after a restart of the gateway, at which it is at zero again.
 	counted map[string]string
-	shown   map[string]bool // by the key of selectors: one has returned data
+	missing map[string]time.Time // by the key of selectors: since when counted has no series
+	shown   map[string]bool      // by the key of selectors: one has returned data
 	onDrop  func(drop)
 }
 
@@ -43,7 +44,8 @@ func newPromQuery(
 	cfg Prometheus, access *access, log *slog.Logger, onDrop func(drop),
 ) *promQuery {
 	return &promQuery{cfg: cfg, access: access, log: log, chosen: map[string]string{},
-		counted: map[string]string{}, shown: map[string]bool{}, onDrop: onDrop}
+		counted: map[string]string{}, missing: map[string]time.Time{}, shown: map[string]bool{},
+		onDrop: onDrop}
 }
 
 func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
@@ -107,12 +109,13 @@ func modelsOf(all ...map[string]modelTimes) (models []string) {
 }
 
 // histogram queries the first of the selectors that has counted a request, by model, or the first
-// that has series if none has. name is the key of the selectors.
+// that has series if none has. There is none while the one that had counted is missing for a short
+// time. name is the key of the selectors.
 func (q *promQuery) histogram(
 	ctx context.Context, name string, selectors []string,
 ) (map[string]modelTimes, error) {
 	var buckets model.Vector
-	text, s := "", selector{}
+	text, s, counts := "", selector{}, false
 	for _, candidate := range selectors {
 		parsed, err := parseSelector(candidate)
 		if err != nil {
@@ -127,13 +130,16 @@ func (q *promQuery) histogram(
 		if hasCounted(found) {
 			q.counted[name] = candidate
 		}
-		counts := len(found) > 0 && q.counted[name] == candidate
+		counts = len(found) > 0 && q.counted[name] == candidate
 		if counts || len(buckets) == 0 {
 			text, s, buckets = candidate, parsed, found
 		}
 		if counts {
 			break
 		}
+	}
+	if q.awaits(name, counts) {
+		buckets = nil
 	}
 	if len(buckets) > 0 {
 		// The oldest series gives the time of the sum. Prometheus drops the series of targets that
@@ -164,6 +170,27 @@ func (q *promQuery) histogram(
 			"; check telemetry.prometheus", name, selectors, "prometheus", q.cfg.URL)
 	}
 	return nil, nil
+}
+
+// awaits reports whether the histogram that had counted is expected back. It is missing after a
+// failed scrape and while its gateway restarts; if another that has counted nothing took its place,
+// all that it has ever counted would be new when it is back. there: it has series.
+func (q *promQuery) awaits(name string, there bool) bool {
+	if there || q.counted[name] == "" {
+		delete(q.missing, name)
+		return false
+	}
+	since, known := q.missing[name]
+	if !known {
+		since = time.Now()
+		q.missing[name] = since
+	}
+	if time.Since(since) < goneAfter {
+		return true
+	}
+	delete(q.counted, name)
+	delete(q.missing, name)
+	return false
 }
 
 // hasCounted reports whether the buckets of a histogram have counted anything.

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -687,6 +688,50 @@ func TestAHistogramThatHasCountedStaysInUse(t *testing.T) {
 		samples, err := q.read(t.Context())
 		if err != nil || samples[0].Reading.Requests != want {
 			t.Errorf("got %+v, %v, want %v requests", samples, err, want)
+		}
+	}
+}
+
+// A histogram that has counted and is missing for a while is not exchanged for one that has counted
+// nothing: when it came back, all that it has ever counted would be new.
+func TestAHistogramThatIsMissingIsAwaited(t *testing.T) {
+	cfg := DefaultConfig().Prometheus
+	cfg.TTFT, cfg.TPOT = []string{"new_seconds", "old_seconds"}, nil
+	cfg.PromptLengths, cfg.AnswerLengths = nil, nil
+	var q *promQuery
+	for _, test := range []struct {
+		old     string        // empty: the scrape has failed
+		missing time.Duration // longer
+		want    float64       // -1: there is no histogram
+	}{
+		{"100000", 0, 100_000}, {"", 0, -1}, {"", goneAfter / 2, -1}, {"100010", 0, 100_010},
+		{"0", 0, 0}, {"3", 0, 3}, {"", 0, -1}, {"", goneAfter, 0}, {"", 0, 0}, {"7", 0, 7},
+	} {
+		values := map[string]string{"new_seconds": "0", "old_seconds": test.old}
+		var answers [][2]string
+		for name, value := range values {
+			if value != "" {
+				answers = append(answers,
+					[2]string{"timestamp(" + name, `[{"metric":{},"value":[1,"1700000090"]}]`},
+					[2]string{"(" + name, `[{"metric":{"le":"+Inf"},"value":[1,"` + value + `"]}]`})
+			}
+		}
+		cfg.URL = fakePrometheus(t, answers...)
+		if q == nil {
+			q = newPromQuery(cfg, accessTo(t, cfg.URL, func(*Prometheus) {}),
+				slog.New(slog.DiscardHandler), func(drop) {})
+		}
+		q.cfg.URL = cfg.URL
+		if since, known := q.missing["ttft"]; known {
+			q.missing["ttft"] = since.Add(-test.missing)
+		}
+		samples, err := q.read(t.Context())
+		got := -1.0
+		if len(samples) > 0 {
+			got = samples[0].Reading.Requests
+		}
+		if got != test.want || (err != nil) != errors.Is(err, errNoData) {
+			t.Errorf("%+v: got %v requests, %v", test, got, err)
 		}
 	}
 }
