@@ -67,9 +67,9 @@ func manyEngines(engines, series int) http.Handler {
 			if !pods.MatchString(pod) {
 				continue
 			}
-			if strings.Contains(query, " by (pod) ") {
-				fmt.Fprintf(w, `%s{"metric":{"pod":%q},"value":[1700000100,"1700000090"]}`,
-					separator, pod)
+			if strings.Contains(query, " by (pod") {
+				fmt.Fprintf(w, `%s{"metric":{"pod":%q%s},"value":[1700000100,"1700000090"]}`,
+					separator, pod, added)
 				separator = ","
 				continue
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,10 +17,11 @@ import (
 // groups reads the metrics of many runners from Prometheus, with as many queries as keep each
 // answer within largestReply. One goroutine uses it.
 type groups struct {
-	query   *promQuery
-	signals signalMap
-	label   string // that identifies the runner
-	size    int    // how many runners one query selects; halved when an answer is too large
+	query    *promQuery
+	signals  signalMap
+	scrapers usedScrapers
+	label    string // that identifies the runner
+	size     int    // how many runners one query selects; halved when an answer is too large
 }
 
 // runnersOfAQuery is how many runners one query selects at first. A vLLM engine has some 120 series
@@ -47,6 +47,7 @@ func (g *groups) read(
 	count := (len(values) + g.size - 1) / g.size
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(2*count)*g.query.cfg.Timeout)
 	defer cancel()
+	g.scrapers.begin()
 	var faults []error
 	for first := 0; first < len(values); {
 		last := min(first+g.size, len(values))
@@ -80,10 +81,25 @@ func (g *groups) pages(ctx context.Context, values []string) (of pages, err erro
 	if err != nil {
 		return of, err
 	}
-	of = pages{map[string]page{}, map[string]time.Time{}}
 	running := g.signals.runningMetrics()
 	var gauges []string
-	for _, s := range scrapedOnce(all, label) {
+	for _, s := range all {
+		if name := string(s.Metric[model.MetricNameLabel]); slices.Contains(running, name) {
+			gauges = append(gauges, fmt.Sprintf("timestamp(%s{%s})", name, labels))
+		}
+	}
+	var stamps model.Vector
+	if len(gauges) > 0 {
+		slices.Sort(gauges)
+		stamps, err = g.query.queryAt(ctx, all[0].Timestamp, fmt.Sprintf("min by (%s) (%s)",
+			scrapeLabels(g.label), strings.Join(slices.Compact(gauges), " or ")))
+		if err != nil {
+			return of, err
+		}
+	}
+	once, times := g.scrapers.once(all, stamps, label)
+	of = pages{map[string]page{}, times}
+	for _, s := range once {
 		value, name := string(s.Metric[label]), s.Metric[model.MetricNameLabel]
 		if of.pages[value] == nil {
 			of.pages[value] = page{}
@@ -91,23 +107,6 @@ func (g *groups) pages(ctx context.Context, values []string) (of pages, err erro
 		// The time of the sample is that of the query.
 		of.pages[value][name] = append(of.pages[value][name],
 			&model.Sample{Metric: s.Metric, Value: s.Value})
-		if slices.Contains(running, string(name)) {
-			gauges = append(gauges, fmt.Sprintf("timestamp(%s{%s})", name, labels))
-		}
-	}
-	if len(gauges) == 0 {
-		return of, nil
-	}
-	slices.Sort(gauges)
-	stamps, err := g.query.queryAt(ctx, all[0].Timestamp, fmt.Sprintf("min by (%s) (%s)",
-		g.label, strings.Join(slices.Compact(gauges), " or ")))
-	if err != nil {
-		return of, err
-	}
-	for _, s := range stamps {
-		if at := float64(s.Value); at > 0 && at < math.MaxInt32 {
-			of.times[string(s.Metric[label])] = time.UnixMilli(int64(at * 1000))
-		}
 	}
 	return of, nil
 }

@@ -210,8 +210,8 @@ func whatOf(name string) string {
 func (q *promQuery) byModel(name string, buckets, times model.Vector) map[string]modelTimes {
 	sampled := map[string]time.Time{}
 	for _, s := range times {
-		if seconds := float64(s.Value); seconds > 0 && seconds < math.MaxInt32 {
-			m, at := q.cfg.ModelLabel.of(s.Metric), time.UnixMilli(int64(seconds*1000))
+		if at := timeOf(s); !at.IsZero() {
+			m := q.cfg.ModelLabel.of(s.Metric)
 			if before, known := sampled[m]; !known || at.Before(before) {
 				sampled[m] = at
 			}

@@ -65,7 +65,8 @@ func TestRunnersAreReadFromPrometheus(t *testing.T) {
 		}
 	}
 	if !strings.Contains(queries[0], `instance=~"10\\.0\\.0\\.1:8000|b:1|gone:1"`) ||
-		!strings.HasPrefix(queries[1], "1700000100.5 min by (instance) (timestamp(sglang:") {
+		!strings.HasPrefix(queries[1], "1700000100.5 min by (instance, pod, job, prometheus, "+
+			"prometheus_replica) (timestamp(sglang:") {
 		t.Errorf("queries:\n%s", strings.Join(queries[:2], "\n"))
 	}
 	if log := seen.logged(); !strings.Contains(log, "state=no_data") ||
