@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,25 @@ func TestModesOfUpstreams(t *testing.T) {
 		"https://a/prometheus/metrics": "a/prometheus", "http://a:1/": "a:1", "vllm-.*": ""} {
 		if got, err := EngineName(entry); got != want || err != nil {
 			t.Errorf("%s is named %q, %v; want %q", entry, got, err, want)
+		}
+	}
+}
+
+// The fault of an entry with a mistake shows no password and no token in it.
+func TestFaultsOfEnginesShowNoSecret(t *testing.T) {
+	for entry, want := range map[string]string{
+		"htp://u:SECRET@gpu/metrics":     "engines[0]: is not shown",
+		"http://u:SECRET%zz@gpu/metrics": "engines[0]: is not shown",
+		"ftp://gpu/metrics?token=SECRET": "engines[0]: is not shown",
+		"u:SECRET(@gpu/metrics":          "missing closing )",
+		"gpu:8000/metrics?token=(SECRET": "missing closing )",
+		"htp://gpu/metrics":              `engines[0]: "htp://gpu/metrics" is no URL`,
+		"vllm-(":                         "missing closing ): `vllm-(`",
+	} {
+		err := Upstream{Mode: ModeGateway, Engines: []string{entry}}.Validate()
+		if err == nil || strings.Contains(err.Error(), "SECRET") ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", entry, err, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 )
 
@@ -150,15 +151,27 @@ func EngineName(entry string) (name string, err error) {
 			return "", errors.New("is empty; write the URL of a metrics page")
 		}
 		_, err := regexp.Compile(entry)
+		if fault := (*syntax.Error)(nil); mayHoldSecret(entry) && errors.As(err, &fault) {
+			err = fmt.Errorf("is not shown, because it may hold a secret, and is no regular "+
+				"expression: %s", fault.Code)
+		}
 		return "", err
 	}
 	page, err := url.Parse(entry)
 	if err != nil || page.Host == "" || page.Scheme != "http" && page.Scheme != "https" {
+		if mayHoldSecret(entry) {
+			return "", errors.New("is not shown, because it may hold a secret, and is no URL; " +
+				"write http://host:port/metrics")
+		}
 		return "", fmt.Errorf("%q is no URL; write http://host:port/metrics", entry)
 	}
 	return page.Host + strings.TrimSuffix(strings.TrimSuffix(page.EscapedPath(), "/"), "/metrics"),
 		nil
 }
+
+// mayHoldSecret reports whether the text of a URL with a mistake may hold a password or a token:
+// where it would be is unknown.
+func mayHoldSecret(text string) bool { return strings.ContainsAny(text, "@?") }
 
 // isToken reports whether a name is a token, as header names are: RFC 9110, section 5.6.2.
 func isToken(name string) bool {
