@@ -57,6 +57,7 @@ func (q *engineQuery) read(ctx context.Context) (samples []Sample, err error) {
 		gone := !slices.Contains(values, value)
 		if gone {
 			m.onChange(usedMetrics{}) // it is read from no metric
+			q.reader.gauges.forgetDrops(m.runner.Name)
 		}
 		return gone
 	})

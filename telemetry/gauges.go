@@ -84,9 +84,10 @@ func (g *gauges) sampled(s source, sample Sample) (target string) {
 	return target
 }
 
-// forget removes the present state of a target that a source of a kind has shown.
+// forget removes what is published of a target that a source of a kind has shown.
 func (g *gauges) forget(target, kind string) {
 	g.timestamp.DeleteLabelValues(target, kind)
+	g.forgetDrops(target)
 	if kind != "capabilities" {
 		g.signals.DeletePartialMatch(prometheus.Labels{"runner": target})
 	}
@@ -99,6 +100,12 @@ func (g *gauges) drop(target string) func(drop) {
 	return func(d drop) {
 		g.dropped.WithLabelValues(target, d.signal, string(d.reason)).Inc()
 	}
+}
+
+// forgetDrops removes the counts of values of a target: pods that replace each other have names of
+// their own, and would add up without end.
+func (g *gauges) forgetDrops(target string) {
+	g.dropped.DeletePartialMatch(prometheus.Labels{"target": target})
 }
 
 // setState publishes the state of a source; empty: it is not degraded.

@@ -117,3 +117,45 @@ func TestSignalsOfAnEngineThatIsGoneAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// Pods that replace each other leave no counts of values that were dropped.
+func TestDropsOfWhatIsGoneAreForgotten(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	cfg := DefaultConfig()
+	cfg.Prometheus.URL, cfg.Prometheus.Runners.Label = "http://127.0.0.1:1", "pod"
+	r, err := New(cfg, Deps{Logger: slog.New(slog.DiscardHandler), Registerer: registry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPromQuery(cfg.Prometheus, r.access, r.log, nil)
+	engines := r.enginesOfPrometheus(p, Runner{Name: "gw", Engines: "pod-.*"})
+	runners := &runnerQuery{reader: r, groups: newGroups(p, r)}
+	for _, pod := range []string{"pod-0", "pod-1"} {
+		of := func(name, value string) string {
+			return `{"metric":{"__name__":"vllm:` + name + `","pod":"` + pod + `"},"value":[1,"` +
+				value + `"]}`
+		}
+		one := `[{"metric":{"pod":"` + pod + `"},"value":[1,"1700000090"]}]`
+		p.cfg.URL = fakePrometheus(t, [2]string{"count by", one}, [2]string{"timestamp(", one},
+			[2]string{"{__name__=~", "[" + of("num_requests_running", "5") + "," +
+				of("kv_cache_usage_perc", "NaN") + "]"})
+		runners.follow([]Runner{{Name: pod}})
+		for _, read := range []func(context.Context) ([]Sample, error){engines.read, runners.read} {
+			if _, err := read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, prefix := range []string{"", "gw/"} {
+			for _, other := range []string{"pod-0", "pod-1"} {
+				want := 0
+				if other == pod {
+					want = 1
+				}
+				if n := series(t, registry, "tidefill_reading_values_dropped_total", "target",
+					prefix+other); n != want {
+					t.Errorf("%d counts of %s, want %d", n, prefix+other, want)
+				}
+			}
+		}
+	}
+}
