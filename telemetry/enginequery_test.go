@@ -3,6 +3,7 @@ package telemetry
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -104,6 +105,50 @@ func TestManyEnginesAreReadInGroups(t *testing.T) {
 		}
 		if len(names) != test.engines || strings.Contains(seen.logged(), "too_large") {
 			t.Errorf("%d of %d engines are read; log:\n%s", len(names), test.engines, seen.logged())
+		}
+	}
+}
+
+// An answer that is too large once, as of an engine with very many series, does not leave small
+// queries for ever.
+func TestGroupsGrowAgain(t *testing.T) {
+	engines, several := manyEngines(4, 1), regexp.MustCompile(`pod=~".*-[0-9]+\|`)
+	queries, large := 0, false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		queries++
+		if large && several.MatchString(r.FormValue("query")) {
+			io.WriteString(w, `{"status":"`+strings.Repeat("x", largestReply))
+			return
+		}
+		engines.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	cfg := DefaultConfig()
+	cfg.Prometheus.URL, cfg.Prometheus.Runners.Label = server.URL, "pod"
+	r, err := New(cfg, Deps{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.enginesOfPrometheus(newPromQuery(cfg.Prometheus, r.access, r.log, nil),
+		Runner{Name: "gw", Engines: "llama-3-70b-.*"})
+	read := func(isLarge bool) int {
+		t.Helper()
+		queries, large = 0, isLarge
+		if samples, err := s.read(t.Context()); err != nil || len(samples) != 4 {
+			t.Fatalf("got %d samples, %v; want 4", len(samples), err)
+		}
+		return queries
+	}
+	const one, each = 1 + 2, 1 + 2*4 // the list, and two for a group
+	if n := read(false); n != one {
+		t.Fatalf("%d queries, want %d", n, one)
+	}
+	if n := read(true); n != each+2 {
+		t.Fatalf("%d queries, want two with too large answers, and %d", n, each)
+	}
+	for i := range 2*growAfter + 1 {
+		if n := read(false); i < growAfter && n != each || i == 2*growAfter && n != one {
+			t.Fatalf("read %d: %d queries", i, n)
 		}
 	}
 }

@@ -21,12 +21,20 @@ type groups struct {
 	signals  signalMap
 	scrapers usedScrapers
 	label    string // that identifies the runner
-	size     int    // how many runners one query selects; halved when an answer is too large
+	// size is how many runners one query selects. It is halved when an answer is too large, and
+	// doubled after growAfter reads whose answers all fit.
+	size int
+	fit  int // reads since size changed or an answer was too large
 }
 
-// runnersOfAQuery is how many runners one query selects at first. A vLLM engine has some 120 series
-// of up to 500 bytes for each rank and model.
-const runnersOfAQuery = 16
+const (
+	// runnersOfAQuery is how many runners one query selects at first, and at most. A vLLM engine
+	// has some 120 series of up to 500 bytes for each rank and model.
+	runnersOfAQuery = 16
+	// growAfter is five minutes of reads at the default interval, so that engines that are always
+	// large cost one answer in vain in that time.
+	growAfter = 60
+)
 
 func newGroups(query *promQuery, r *Reader) groups {
 	return groups{query: query, signals: r.signals, label: r.cfg.Prometheus.Runners.Label,
@@ -52,9 +60,12 @@ func (g *groups) read(
 	for first := 0; first < len(values); {
 		last := min(first+g.size, len(values))
 		of, err := g.pages(ctx, values[first:last])
-		if errors.Is(err, errTooLarge) && last-first > 1 {
-			g.size = (last - first) / 2
-			continue
+		if errors.Is(err, errTooLarge) {
+			g.fit = -1 // this read does not fit
+			if last-first > 1 {
+				g.size = (last - first) / 2
+				continue
+			}
 		}
 		if err != nil {
 			faults = append(faults, err)
@@ -62,6 +73,9 @@ func (g *groups) read(
 			use(first, last, of)
 		}
 		first = last
+	}
+	if g.fit++; g.fit >= growAfter {
+		g.size, g.fit = min(2*g.size, runnersOfAQuery), 0
 	}
 	return errors.Join(faults...)
 }
