@@ -92,8 +92,8 @@ func (r DropReason) outcome() (plan.Outcome, bool) {
 	case droppedSaturated, droppedExpired, droppedEvicted:
 		return plan.Shed, true
 	case droppedNoEndpoints, droppedCancelled, droppedStopping:
-		// No engine has received it, and load is not why. So it is sent again at no charge, and the
-		// breaker decides when.
+		// No engine has received it, and load is not why. So it is sent again at no charge, after a
+		// pause, and given up like a line that is shed while others are answered.
 		return plan.Unreachable, true
 	}
 	return 0, false
