@@ -40,6 +40,7 @@ type progress struct {
 
 	// Owned by the loop.
 	warnings    poolWarnings
+	silent      silentRunners
 	unranked    rankFaults
 	takeovers   takeovers
 	terms       [][]flowcontrol.Term // as explained at explainedAt, in the order of pools
@@ -84,6 +85,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	}
 	p.metrics.status.setPools(pools, p.terms)
 	p.warnings.log(p.log, pools)
+	p.silent.log(p.log, now, pools)
 	p.takeovers.log(p.log, pools)
 	if now.Before(p.writeAt) || !p.posting.CompareAndSwap(false, true) {
 		return // the next post covers this one

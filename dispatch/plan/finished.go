@@ -98,6 +98,7 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner) {
 		r.breaker.pass(trial)
 		o.Kind = flowcontrol.Broken
 	case Unreachable, Died:
+		r.failed = RunnerFailure{f.Outcome, f.Status}
 		if until, opened := r.breaker.fail(now, p.cfg.Breaker, trial); opened {
 			p.timers.set(timer{at: until, runner: r})
 		}

@@ -66,7 +66,7 @@ func (r *runner) endPause(now time.Time) {
 // status returns the state of the runner.
 func (r *runner) status() RunnerStatus {
 	s := RunnerStatus{ID: r.id, InFlight: r.inFlight, Limit: r.granted.Lines,
-		Open: r.breaker.open, Draining: r.draining,
+		Open: r.breaker.open, Failed: r.failed, Draining: r.draining,
 		Prefilling: r.lines.prefilling, Prompt: r.granted.Prompt,
 		Evict: r.granted.Evict, Granted: r.granted.Reason}
 	switch {

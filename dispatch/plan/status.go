@@ -156,7 +156,9 @@ type RunnerStatus struct {
 	ID              string
 	InFlight, Limit int
 	Open            bool // the breaker is open; only trials are sent
-	Draining        bool // it gets no new lines
+	// Failed is how the last line ended that it did not answer.
+	Failed   RunnerFailure
+	Draining bool // it gets no new lines
 	// Prefilling is how many prompt tokens of lines wait to be computed, as far as is known. Prompt
 	// is how many may wait when another line starts.
 	Prefilling, Prompt int
@@ -164,6 +166,13 @@ type RunnerStatus struct {
 	Evict bool
 	// Granted is why flow control allows no more lines, or why the runner takes none.
 	Granted flowcontrol.Reason
+}
+
+// RunnerFailure is how a line ended that a runner did not answer: Unreachable or Died. Status is
+// what a gateway has answered instead; 0: nothing.
+type RunnerFailure struct {
+	Outcome Outcome
+	Status  int
 }
 
 // Pools returns the state of all pools.
