@@ -120,17 +120,14 @@ func (w *blobWriter) commit(ctx context.Context) error {
 
 func (w *blobWriter) rename() (err error) {
 	for range commitTries {
-		if err = makeDir(filepath.Dir(w.path)); err != nil {
+		if err = makeDir(filepath.Dir(w.path)); err == nil {
+			err = translate(os.Rename(w.tmp, w.path))
+		}
+		if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		if err = os.Rename(w.tmp, w.path); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
 	}
-	if errors.Is(err, fs.ErrNotExist) { // no object of a user is missing
-		return fmt.Errorf("%w: %v", store.ErrUnavailable, err)
-	}
-	return translate(err)
+	return fmt.Errorf("%w: %v", store.ErrUnavailable, err) // no object of a user is missing
 }
 
 func (w *blobWriter) Abort() error {

@@ -80,19 +80,34 @@ func translate(err error) error {
 	return err
 }
 
-// makeDir creates the directory and its missing parents durably.
+// makeDir creates the directory and its missing parents durably. It tries each path once more at
+// most: a parent can exist and hold nothing, such as /proc.
 func makeDir(path string) error {
 	err := os.Mkdir(path, 0o750)
+	if parent := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) && parent != path {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+		err = os.Mkdir(path, 0o750)
+	}
 	switch {
 	case err == nil:
 		return syncDir(filepath.Dir(path))
 	case errors.Is(err, fs.ErrExist):
-		return nil
+		return checkDir(path)
+	}
+	return translate(err)
+}
+
+// checkDir returns an error unless the path, which exists, is a directory or a link to one.
+func checkDir(path string) error {
+	info, err := os.Stat(path)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := makeDir(filepath.Dir(path)); err != nil {
-			return err
-		}
-		return makeDir(path)
+		return fmt.Errorf("%w: %s is a link to a directory that does not exist; create that one, "+
+			"or remove the link", store.ErrNotFound, path)
+	case err == nil && !info.IsDir():
+		err = &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
 	}
 	return translate(err)
 }

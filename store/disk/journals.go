@@ -88,7 +88,7 @@ func (js *Journals) openFile(path string) (file, error) {
 		return nil, err
 	}
 	if err := makeDir(filepath.Dir(path)); err != nil {
-		return nil, err
+		return nil, js.store.presence.explain(err)
 	}
 	if f, err = js.store.openFile(path, flag|os.O_CREATE); err != nil {
 		return nil, err
