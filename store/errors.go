@@ -20,7 +20,8 @@ var (
 	// was reported as written is lost; try again later.
 	ErrUnavailable = errors.New("store is unavailable")
 	// ErrRefused is wrapped besides ErrUnavailable by errors that only an operator can end: the
-	// credentials are wrong, or there is no such database or bucket. A start fails at once.
+	// credentials are wrong, there is no such database or bucket, or the user may not write the
+	// data directory. A start fails at once.
 	ErrRefused = errors.New("needs an operator")
 	// ErrBadCursor: the position from which a listing or the changes should continue is unknown.
 	ErrBadCursor = errors.New("unknown cursor")

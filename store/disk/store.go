@@ -82,11 +82,11 @@ type Store struct {
 }
 
 // Open opens the data directory, creates what is missing of it, and removes the temporary files of
-// processes that have ended.
+// processes that have ended. What only an operator can repair is store.ErrRefused.
 func Open(dir string, opts Options) (*Store, error) {
 	s, err := open(dir, opts.withDefaults())
 	if err != nil {
-		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
+		return nil, fmt.Errorf("open data directory %s: %w", dir, refusal(dir, err))
 	}
 	return s, nil
 }
