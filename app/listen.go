@@ -10,7 +10,7 @@ import (
 func (a *App) listen() (err error) {
 	if a.listener == nil && a.servesAPI() {
 		if a.listener, err = net.Listen("tcp", a.cfg.Listen); err != nil {
-			return fmt.Errorf("listen for the API: %w", err)
+			return fmt.Errorf("listen for the API: %w; choose another address for listen", err)
 		}
 	}
 	if a.adminListener == nil && a.cfg.AdminListen != "" {
