@@ -142,11 +142,3 @@ func runDaemon(
 	}
 	return daemon.Run(ctx)
 }
-
-func newLogger(format string, level slog.Leveler, out io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(out, options))
-	}
-	return slog.New(slog.NewTextHandler(out, options))
-}
