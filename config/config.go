@@ -213,6 +213,7 @@ func (c Config) Validate() error {
 		section("autoscale", c.Autoscale.Validate()),
 		section("scaler", c.Scaler.Validate()),
 		section("kubernetes", c.Kubernetes.Validate()),
+		c.validateUpstreams(),
 		c.validatePools(),
 		c.validateWebhooks(),
 	)...)

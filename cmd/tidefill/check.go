@@ -96,7 +96,11 @@ func (c *check) configuration(name string) (valid bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = fmt.Fprintf(c.out, "# %s is valid. Effective values:\n%s", name, effective)
+	note := ""
+	if len(cfg.Upstreams) == 0 && len(cfg.Pools) == 0 { // flags may add them
+		note = "# It lists no upstreams and no pools: serve needs --upstream URL beside it.\n"
+	}
+	_, err = fmt.Fprintf(c.out, "# %s is valid. Effective values:\n%s%s", name, note, effective)
 	return true, err
 }
 

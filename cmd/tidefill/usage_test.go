@@ -109,6 +109,22 @@ func TestCheckFiles(t *testing.T) {
 		t.Errorf("effective configuration:\n%s", got.out)
 	}
 	must(t, exitError, "check", configuration, "--set", "nod=x")
+	const note = "lists no upstreams and no pools: serve needs --upstream URL"
+	if got := must(t, exitOK, "check", configuration); !strings.Contains(got.out, note) {
+		t.Errorf("check of a configuration without upstreams lacks %q:\n%s", note, got.out)
+	}
+	for _, set := range []string{"upstreams=[{url: http://a}]",
+		"pools=[{name: p, models: [m], max: 1}]"} {
+		if got := must(t, exitOK, "check", configuration, "--set", set); strings.Contains(got.out,
+			note) {
+			t.Errorf("check of a configuration with %s says %q", set, note)
+		}
+	}
+	if got := must(t, exitError, "check", configuration, "--set",
+		"upstreams=[{url: http://a}, {url: http://a/v1}]"); !strings.Contains(got.out,
+		"http://a/v1 is listed twice, first as http://a in upstreams[0]; remove one") {
+		t.Errorf("check of a configuration with an upstream twice:\n%s", got.out)
+	}
 	absent := writeFile(t, "absent.yaml", "node: x\ntelemetry: {signals: /nowhere.yaml}\n")
 	if got := must(t, exitError, "check", absent); !strings.Contains(got.out,
 		"absent.yaml:2: telemetry.signals: read signal map: open /nowhere.yaml: ") {

@@ -1,0 +1,69 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/tidefill/tidefill/dispatch"
+)
+
+// validateUpstreams reports upstreams that are listed twice. Each entry has an allowance of its
+// own, so an engine with two entries would get twice the batch work that it may have.
+func (c Config) validateUpstreams() error {
+	var faults []error
+	addresses, names := map[string]int{}, map[string]int{}
+	for i, u := range c.Upstreams {
+		address, err := addressOf(u)
+		name, noName := u.Runner()
+		if err != nil || noName != nil {
+			continue // reported as no URL
+		}
+		first, listed := addresses[address]
+		namesake, taken := names[name]
+		switch {
+		case listed && !(isNamedGateway(u) && isNamedGateway(c.Upstreams[first])):
+			remedy := "remove one"
+			if u.IsGateway() && c.Upstreams[first].IsGateway() {
+				remedy += ", or give each a name if they lead to different engines"
+			}
+			faults = append(faults, fmt.Errorf(
+				"upstreams[%d].url: %s is listed twice, first as %s in upstreams[%d]; %s", i,
+				withoutCredentials(u.URL), withoutCredentials(c.Upstreams[first].URL), first,
+				remedy))
+		case taken:
+			key := "name"
+			if u.Name == "" {
+				key = "url" // of which the name is made
+			}
+			faults = append(faults, fmt.Errorf("upstreams[%d].%s: upstreams[%d] is named %q too; "+
+				"give each upstream a name of its own", i, key, namesake, name))
+		}
+		if !listed {
+			addresses[address] = i
+		}
+		if !taken {
+			names[name] = i
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// isNamedGateway reports whether the address of an upstream may be listed again under another name:
+// a gateway can lead to several pools.
+func isNamedGateway(u dispatch.Upstream) bool { return u.IsGateway() && u.Name != "" }
+
+// addressOf returns host, port and path of an upstream, the same for every way to write its URL. It
+// resolves no name. The scheme only sets the default port, since a port has one protocol.
+func addressOf(u dispatch.Upstream) (string, error) {
+	base, err := url.Parse(u.Base())
+	if err != nil {
+		return "", err
+	}
+	defaults := map[string]string{"http": "80", "https": "443"}
+	return net.JoinHostPort(strings.ToLower(base.Hostname()),
+		cmp.Or(base.Port(), defaults[base.Scheme])) + strings.TrimRight(base.Path, "/"), nil
+}
