@@ -132,11 +132,12 @@ func TestChangesAreNamed(t *testing.T) {
 			restart: []string{"listen: 127.0.0.1:8080 -> :9090", "log.format: text -> json"}},
 		{name: "upstreams by name",
 			file: "upstreams:\n- {url: http://b, models: [m]}\n" +
-				"- {url: 'http://me:secret@c?key=secret'}\n",
+				"- {url: 'http://me:secret@c', metrics: 'http://c/m?key=secret'}\n",
 			applied: []string{
 				"upstreams.http://a: removed {url: 'http://a', headers: {X-Token: (hidden)}}",
 				"upstreams.http://b.models: added [m]",
-				"upstreams.http://hidden@c?hidden: added {url: 'http://hidden@c?hidden'}"}},
+				"upstreams.http://hidden@c: added {url: 'http://hidden@c', " +
+					"metrics: 'http://c/m?hidden'}"}},
 		{name: "a gateway",
 			file: strings.ReplaceAll(base, "{url: http://b}", "{url: http://b, mode: gateway, "+
 				"engines: ['http://me:secret@e/metrics'], tuning: {cache_headers: true}}"),
@@ -189,8 +190,8 @@ func TestChangesAreNamed(t *testing.T) {
 }
 
 func TestShownConfigurationHasNoSecrets(t *testing.T) {
-	cfg, err := parse("upstreams:\n- {url: 'https://me:pass1@a/v1?key=pass2', metrics: " +
-		"'https://me:pass3@a/metrics', headers: {X-Key: pass4, X-Priority: ''}}\n" +
+	cfg, err := parse("upstreams:\n- {url: 'https://me:pass1@a/v1', metrics: " +
+		"'https://me:pass3@a/metrics?key=pass2', headers: {X-Key: pass4, X-Priority: ''}}\n" +
 		"telemetry: {prometheus: {url: 'http://p', headers: {X-Scope-OrgID: pass5}}}\n")
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,9 @@ import (
 	"github.com/tidefill/tidefill/config"
 )
 
-// Two entries of one engine are a fault however its URL is written, and each names the other.
-func TestUpstreamsListedTwice(t *testing.T) {
+// Two entries of one engine are a fault however its URL is written, and so is a URL that is of no
+// server. Faults name the row and, of two entries, both.
+func TestFaultsOfUpstreams(t *testing.T) {
 	const gateway = "mode: gateway, engines: "
 	for name, test := range map[string]struct {
 		rows []string // of upstreams
@@ -52,6 +53,12 @@ func TestUpstreamsListedTwice(t *testing.T) {
 		"one name by default": {[]string{"{url: http://h}", "{url: https://h}"},
 			[]string{`f.yaml:3: upstreams[1].url: upstreams[0] is named "h" too; give each ` +
 				"upstream a name of its own"}},
+		"an endpoint": {[]string{"{url: http://h:1/v1/chat/completions}"}, []string{
+			"f.yaml:2: upstreams[0].url: ends in /v1/chat/completions, an endpoint that lines " +
+				"name; write the base, such as http://host:port"}},
+		"a query": {[]string{"{url: 'http://h:1/v1?key=secret'}"}, []string{
+			"f.yaml:2: upstreams[0].url: has a query or a fragment, which no request would " +
+				"carry; write the base, such as http://host:port"}},
 		"different ones": {[]string{"{url: http://h:1}", "{url: http://h:2}", "{url: http://h/a}",
 			"{url: http://h/b}", "{url: 'https://h/c'}"}, nil},
 	} {

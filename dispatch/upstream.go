@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+
+	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // Upstream is one model server, or a gateway in front of several.
@@ -103,8 +105,12 @@ func (u Upstream) header(header http.Header) http.Header {
 	return header
 }
 
-// Validate reports what is wrong with the upstream's mode, headers and dialect.
+// Validate reports what is wrong with the upstream's mode, headers and dialect, and with a URL that
+// is none of a server.
 func (u Upstream) Validate() error {
+	if err := u.checkURL(); err != nil {
+		return err
+	}
 	if err := u.checkMode(); err != nil {
 		return err
 	}
@@ -123,6 +129,30 @@ func (u Upstream) Validate() error {
 		}
 	}
 	return u.Dialect.Validate()
+}
+
+// checkURL reports what no request would carry, and the URL of an endpoint, to which paths of lines
+// would be appended. It does not show the URL, which may have a password or a token.
+func (u Upstream) checkURL() error {
+	base, err := url.Parse(u.URL)
+	if err != nil {
+		return nil // reported by those who connect
+	}
+	if strings.ContainsAny(u.URL, "?#") {
+		return errors.New("url: has a query or a fragment, which no request would carry; write " +
+			"the base, such as http://host:port")
+	}
+	path := strings.TrimRight(base.Path, "/")
+	for _, e := range batchfile.Endpoints() {
+		// Without /v1, a path of one name, such as /rerank, may be a route of a gateway.
+		short := strings.TrimPrefix(e.URL, "/v1")
+		if strings.HasSuffix(path, e.URL) ||
+			strings.Count(short, "/") > 1 && strings.HasSuffix(path, short) {
+			return fmt.Errorf("url: ends in %s, an endpoint that lines name; write the base, such "+
+				"as http://host:port", e.URL)
+		}
+	}
+	return nil
 }
 
 func (u Upstream) checkMode() error {

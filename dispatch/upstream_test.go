@@ -64,6 +64,42 @@ func TestHeadersSentToUpstreams(t *testing.T) {
 	}
 }
 
+// The URL of an endpoint is refused, and one with a query, whose text is not shown.
+func TestURLsOfUpstreams(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://h:1/v1/chat/completions":        "ends in /v1/chat/completions",
+		"http://h:1/v1/chat/completions/":       "ends in /v1/chat/completions",
+		"http://h:1/a/v1/completions":           "ends in /v1/completions",
+		"http://h:1/chat/completions":           "ends in /v1/chat/completions",
+		"http://u:secret@h:1/v1/embeddings":     "ends in /v1/embeddings",
+		"http://h:1/v1/responses":               "ends in /v1/responses",
+		"http://h:1/v1/rerank":                  "ends in /v1/rerank",
+		"http://h:1/v1/score":                   "ends in /v1/score",
+		"http://h:1?key=secret":                 "has a query or a fragment",
+		"http://h:1/v1/completions?key=secret":  "has a query or a fragment",
+		"http://h:1/v1#secret":                  "has a query or a fragment",
+		"http://h:1":                            "",
+		"http://h:1/":                           "",
+		"http://h:1/v1":                         "",
+		"http://u:secret@h:1/v1/":               "",
+		"https://h/v1/account/gateway/openai":   "",
+		"https://h/rerank":                      "",
+		"https://h/embeddings/v1":               "",
+		"https://h/openai/deployments/score-v1": "",
+	} {
+		err := dispatch.Upstream{URL: url}.Validate()
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s is refused: %v", url, err)
+		case want == "":
+		case err == nil || !strings.Contains(err.Error(), "url: "+want) ||
+			!strings.Contains(err.Error(), "write the base, such as http://host:port") ||
+			strings.Contains(err.Error(), "secret"):
+			t.Errorf("%s: got %v, want an error with %q that hides secrets", url, err, want)
+		}
+	}
+}
+
 func TestInvalidHeadersAreRefused(t *testing.T) {
 	for name, u := range map[string]dispatch.Upstream{
 		"tenant_header": {URL: "http://h", TenantHeader: "X Tenant"},
