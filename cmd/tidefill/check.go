@@ -25,8 +25,8 @@ func checkCommand() *cobra.Command {
 		Use:   "check FILE...",
 		Short: "Find the errors in batch files and configurations",
 		Long: `Find every error in batch input files (JSONL) and configuration files (.yaml, .yml), with line numbers, without a daemon. For a
-valid configuration, print all keys with their effective values. The files that it names, such as certificates and the keys file, are read; nothing is
-sent, and no environment variable is needed.
+valid configuration, print all keys with their effective values, without secrets. The files that it names, such as certificates and the keys file, are
+read; nothing is sent, and no environment variable is needed.
 
 "-" is a batch file on standard input. Exit status 1 means that there are errors.`,
 		Example: `  tidefill check requests.jsonl
@@ -92,7 +92,7 @@ func (c *check) configuration(name string) (valid bool, err error) {
 		}
 		return false, nil
 	}
-	effective, err := cfg.YAML()
+	effective, err := cfg.ShownYAML()
 	if err != nil {
 		return false, err
 	}

@@ -125,6 +125,13 @@ func TestCheckFiles(t *testing.T) {
 		"http://a/v1 is listed twice, first as http://a in upstreams[0]; remove one") {
 		t.Errorf("check of a configuration with an upstream twice:\n%s", got.out)
 	}
+	secret := writeFile(t, "secret.yaml", "upstreams:\n- {url: 'http://me:TOPSECRET1@a', metrics: "+
+		"'http://b/metrics?key=TOPSECRET2', headers: {Authorization: Bearer TOPSECRET3}}\n")
+	if got := must(t, exitOK, "check", secret); strings.Contains(got.out, "TOPSECRET") ||
+		!strings.Contains(got.out, "Authorization: (hidden)") ||
+		!strings.Contains(got.out, "url: http://hidden@a") {
+		t.Errorf("check of a configuration with secrets, which must be hidden:\n%s", got.out)
+	}
 	absent := writeFile(t, "absent.yaml", "node: x\ntelemetry: {signals: /nowhere.yaml}\n")
 	if got := must(t, exitError, "check", absent); !strings.Contains(got.out,
 		"absent.yaml:2: telemetry.signals: read signal map: open /nowhere.yaml: ") {
