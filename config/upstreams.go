@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/tidefill/tidefill/dispatch"
@@ -25,9 +27,9 @@ func (c Config) validateUpstreams() error {
 		first, listed := addresses[address]
 		namesake, taken := names[name]
 		switch {
-		case listed && !(isNamedGateway(u) && isNamedGateway(c.Upstreams[first])):
+		case listed && !mayShareAddress(u, c.Upstreams[first]):
 			remedy := "remove one"
-			if u.IsGateway() && c.Upstreams[first].IsGateway() {
+			if leadElsewhere(u, c.Upstreams[first]) {
 				remedy += ", or give each a name if they lead to different engines"
 			}
 			faults = append(faults, fmt.Errorf(
@@ -52,9 +54,18 @@ func (c Config) validateUpstreams() error {
 	return errors.Join(faults...)
 }
 
-// isNamedGateway reports whether the address of an upstream may be listed again under another name:
-// a gateway can lead to several pools.
-func isNamedGateway(u dispatch.Upstream) bool { return u.IsGateway() && u.Name != "" }
+// mayShareAddress reports whether two upstreams may have the same address: with names of their own,
+// if they lead to different engines.
+func mayShareAddress(a, b dispatch.Upstream) bool {
+	return a.Name != "" && b.Name != "" && leadElsewhere(a, b)
+}
+
+// leadElsewhere reports whether requests of two upstreams with one address may go to different
+// engines: a router decides, by the pool, or by what the requests carry.
+func leadElsewhere(a, b dispatch.Upstream) bool {
+	return a.IsGateway() && b.IsGateway() || a.APIKeyEnv != b.APIKeyEnv ||
+		!maps.Equal(a.Headers, b.Headers) || !slices.Equal(a.Models, b.Models)
+}
 
 // addressOf returns host, port and path of an upstream, the same for every way to write its URL. It
 // resolves no name. The scheme only sets the default port, since a port has one protocol.

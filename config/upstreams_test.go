@@ -47,6 +47,10 @@ func TestFaultsOfUpstreams(t *testing.T) {
 		"a gateway by name": {[]string{
 			"{url: http://h:1, name: a, " + gateway + "['http://a/m']}",
 			"{url: http://h:1, name: b, " + gateway + "['http://b/m']}"}, nil},
+		"other keys by name": {[]string{"{url: http://h:1, name: a, api_key_env: A}",
+			"{url: http://h:1, name: b, api_key_env: B}"}, nil},
+		"other models by name": {[]string{"{url: http://h:1, name: a, models: [m]}",
+			"{url: http://h:1, name: b, models: [n]}"}, nil},
 		"one name": {[]string{"{url: http://h:1, name: a}", "{url: http://h:2, name: a}"},
 			[]string{`f.yaml:3: upstreams[1].name: upstreams[0] is named "a" too; give each ` +
 				"upstream a name of its own"}},

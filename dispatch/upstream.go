@@ -15,8 +15,9 @@ import (
 
 // Upstream is one model server, or a gateway in front of several.
 type Upstream struct {
-	// URL is the base of the server, with or without the trailing /v1. A server is listed once.
-	// Only a gateway that leads to several pools may have an entry for each, if all have a name.
+	// URL is the base of the server, with or without the trailing /v1. A server is listed once. An
+	// address that leads to several, by the gateway's pool, the key, the headers or the models, may
+	// have an entry for each, if all have a name.
 	URL string `yaml:"url"`
 	// Name identifies the upstream in metrics and logs. Default: host and port of the URL.
 	Name string `yaml:"name"`
