@@ -6,15 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +21,7 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/internal/metriclist"
+	"github.com/tidefill/tidefill/internal/testservers/prometheus"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
@@ -185,39 +183,13 @@ func startBusyDaemon(t *testing.T) *app.App {
 // test ends.
 func startPrometheus(t *testing.T, target string) (address string) {
 	t.Helper()
-	dir := t.TempDir()
 	rules, err := filepath.Abs(rulesFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf("rule_files: [%q]\nscrape_configs: [{job_name: tidefill, scrape_interval: "+
 		"1s, static_configs: [{targets: [%q]}]}]\n", rules, target)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listen := listener.Addr().String()
-	listener.Close()
-	var log bytes.Buffer
-	cmd := exec.Command(program(t, "prometheus"), "--config.file", config, "--storage.tsdb.path",
-		filepath.Join(dir, "data"), "--web.listen-address", listen)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if t.Failed() {
-			t.Logf("log of Prometheus:\n%s", log.String())
-		}
-	})
-	address = "http://" + listen
+	address = prometheus.Start(t, text)
 	awaitData(t, address, "up == 1", time.Now().Add(30*time.Second))
 	return address
 }

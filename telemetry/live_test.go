@@ -1,56 +1,14 @@
 package telemetry
 
 import (
-	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
-)
 
-// startPrometheus runs a Prometheus with a configuration until the test ends.
-func startPrometheus(t *testing.T, configuration string) (url string) {
-	t.Helper()
-	program, err := exec.LookPath("prometheus")
-	if err != nil {
-		if program, err = filepath.Abs("../bin/prometheus"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listen := listener.Addr().String()
-	listener.Close()
-	var log bytes.Buffer
-	cmd := exec.Command(program, "--config.file", config, "--storage.tsdb.path",
-		filepath.Join(dir, "data"), "--web.listen-address", listen)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v; make setup fetches it", err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-		if t.Failed() {
-			t.Logf("log of Prometheus:\n%s", log.String())
-		}
-	})
-	return "http://" + listen
-}
+	"github.com/tidefill/tidefill/internal/testservers/prometheus"
+)
 
 // A real Prometheus scrapes an engine by three jobs: one whose scrapes are a minute old, one that
 // reads all, and one that keeps some metrics.
@@ -72,7 +30,7 @@ func TestAnEngineOfSeveralJobsInPrometheus(t *testing.T) {
 		configuration += fmt.Sprintf("- {static_configs: [{targets: [%q], labels: {role: r}}], "+
 			"job_name: %s}\n", server.Listener.Addr(), job)
 	}
-	q := readRunner(t, startPrometheus(t, configuration))
+	q := readRunner(t, prometheus.Start(t, configuration))
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		jobs, err := q.groups.query.query(t.Context(), `vllm:num_requests_running`)
