@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,19 +33,36 @@ func TestOpenRefusesAFile(t *testing.T) {
 }
 
 func TestOpenRefusesADirectoryOfAnotherUser(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may write everywhere")
-	}
 	readOnly := t.TempDir()
-	if err := os.Chmod(readOnly, 0o555); err != nil {
+	err := errors.Join(os.Chmod(filepath.Dir(readOnly), 0o755), os.Chmod(readOnly, 0o555))
+	if err != nil {
 		t.Fatal(err)
 	}
+	if os.Geteuid() == 0 {
+		defer withoutRoot(t)()
+	}
 	access := fmt.Sprintf("give user %d write access to ", os.Geteuid())
-	_, err := Open(readOnly, Options{})
+	_, err = Open(readOnly, Options{})
 	wantRefusal(t, "read-only", err, "; "+access+readOnly)
 	missing := filepath.Join(readOnly, "missing")
 	_, err = Open(missing, Options{})
 	wantRefusal(t, "missing", err, "; create it, and "+access+missing)
+}
+
+// withoutRoot takes root's access to all files from this goroutine until the returned function is
+// called: files are opened as another user, on a thread of its own.
+func withoutRoot(t *testing.T) (again func()) {
+	const nobody = 65534
+	runtime.LockOSThread()
+	if err := syscall.Setfsuid(nobody); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := syscall.Setfsuid(0); err != nil {
+			t.Error(err)
+		}
+		runtime.UnlockOSThread()
+	}
 }
 
 func TestRefusal(t *testing.T) {
