@@ -61,11 +61,18 @@ func OwnConfig[C PolicyConfig](c Config, policy string) C {
 // Selected returns the configuration of the selected policy; nil if it has none.
 func (c Config) Selected() PolicyConfig { return c.Settings[c.Policy] }
 
+// OnlySelected returns c without the settings of policies that are not selected, which change
+// nothing. It does not change c.
+func (c Config) OnlySelected() Config {
+	c.Settings = Settings{c.Policy: c.Selected()}
+	return c
+}
+
 // Equal reports whether a controller for one pool is the same by both configurations: they agree
 // in all but the settings of policies that are not selected, Shadow and Pools.
 func (c Config) Equal(other Config) bool {
 	alike := func(c Config) Config {
-		c.Settings = Settings{c.Policy: c.Selected()}
+		c = c.OnlySelected()
 		c.Pools, c.Shadow = nil, Shadow{}
 		return c
 	}

@@ -94,13 +94,16 @@ func (c Candidate) version() (string, error) {
 	return results.Program()
 }
 
-// runKeyOf identifies a run of a scenario by code of a version.
+// runKeyOf identifies a run of a scenario by code of a version. Settings of policies that do not
+// run are no part of it: whoever tunes one policy need not run the published ones again.
 func runKeyOf(version string, s *Scenario, setup simulator.Setup) (string, error) {
 	inputs, err := inputsOf(s, setup)
 	if err != nil {
 		return "", err
 	}
-	return results.Key(version, inputs, setup.Seed, setup.Policy)
+	policy := setup.Policy
+	policy.Flow = policy.Flow.OnlySelected()
+	return results.Key(version, inputs, setup.Seed, policy)
 }
 
 // inputsOf returns what a run depends on besides the seed, the policy and the code.
