@@ -28,8 +28,8 @@ type Tuning struct {
 	// because prompts, delay first tokens, by the distribution of first tokens. A higher part
 	// harvests more. Default: 0.4.
 	FirstTokens float64 `yaml:"first_tokens"`
-	// LateByPrompts is the part of slo.late that may become late because prompts of lines lengthen
-	// the iterations of interactive answers. A higher part harvests more. Default: 0.4.
+	// LateByPrompts is how many times slo.late may become late because prompts of lines lengthen
+	// the iterations of interactive answers. A higher part harvests more. Default: 1.
 	LateByPrompts float64 `yaml:"late_by_prompts"`
 	// TokenTimes is how many times slo.late may become late by the distribution of the mean times
 	// between tokens, which is coarse and therefore allows more than the target share. A higher
@@ -216,7 +216,7 @@ func defaultTuning() Tuning {
 		DecodeShareStart: 0.35,
 		PromptTokens: Level{Start: 1024, Min: 16, Max: 4096, Gain: 0.02,
 			MaxFall: 0.1, BudgetShare: 0.4},
-		FirstTokens: 0.4, LateByPrompts: 0.4, TokenTimes: 2,
+		FirstTokens: 0.4, LateByPrompts: 1, TokenTimes: 2,
 		Fit:     Fit{HalfLife: 3000, MaxCorrection: 2, MaxCorrectionUnknown: 8},
 		Reserve: Reserve{KVUsed: 0.85, KVDeviations: 2},
 		Brake: Brake{
