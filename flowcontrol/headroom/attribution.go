@@ -26,7 +26,9 @@ type attribution struct {
 const attributionWindow = 20 * time.Second
 
 // doubtfulPart is the part of the late first tokens beyond the usual number that counts at least.
-const doubtfulPart = 0.2
+// Steady chat of users loses twice as many as slowdowns and waits explain, since a burst that lines
+// slow down queues for longer than each of its requests is slowed.
+const doubtfulPart = 0.5
 
 func newAttribution() attribution {
 	return attribution{slowdowns: peak{window: attributionWindow},
