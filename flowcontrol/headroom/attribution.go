@@ -26,9 +26,7 @@ type attribution struct {
 const attributionWindow = 20 * time.Second
 
 // doubtfulPart is the part of the late first tokens beyond the usual number that counts at least.
-// Steady chat of users loses twice as many as slowdowns and waits explain, since a burst that lines
-// slow down queues for longer than each of its requests is slowed.
-const doubtfulPart = 0.5
+const doubtfulPart = 0.35
 
 func newAttribution() attribution {
 	return attribution{slowdowns: peak{window: attributionWindow},
@@ -72,7 +70,10 @@ func (a *attribution) caused(
 		return late
 	}
 	limit := objective.Seconds()
-	most := portable.Rounded(limit*max(1, a.slowdowns.most(now))) + a.waits.most(now)
+	// Requests of a burst wait for each other, so that a slowdown delays the last ones more than
+	// once. Its square is what steady chat showed.
+	slowdown := max(1, a.slowdowns.most(now))
+	most := portable.Rounded(limit*portable.Rounded(slowdown*slowdown)) + a.waits.most(now)
 	sum, from, below := 0.0, 0.0, 0.0
 	for i, b := range counted {
 		n := b.Count - before[i].Count - below

@@ -23,20 +23,20 @@ func TestLateFirstTokensAreAttributed(t *testing.T) {
 		countedIsNone bool
 		full          time.Duration // how long before a runner was full; 0: never
 	}{
-		{name: "no batch work", slowdown: 1, before: before, late: 15, want: 7.5},
-		{name: "a little slower", slowdown: 1.1, before: before, late: 3, want: 2},
+		{name: "no batch work", slowdown: 1, before: before, late: 15, want: 5.25},
+		{name: "a little slower", slowdown: 1.1, before: before, late: 8, want: 4.2},
 		{name: "a prompt of half a second", slowdown: 1, wait: 0.5, before: before, late: 8,
 			want: 5},
-		{name: "twice as slow", slowdown: 2, before: before, late: 20, want: 10 + 10./3},
+		{name: "half as slow again", slowdown: 1.5, before: before, late: 20, want: 15},
 		{name: "never more than late", slowdown: 2, before: before, late: 1, want: 1},
-		{name: "long ago", slowdown: 2, before: before, late: 15, want: 7.5, age: time.Minute},
+		{name: "long ago", slowdown: 2, before: before, late: 15, want: 5.25, age: time.Minute},
 		{name: "the first reading", slowdown: 1, late: 20, want: 20},
 		{name: "the counters have started again", slowdown: 1, late: 20, want: 20,
 			before: []flowcontrol.Bucket{{Upper: 1, Count: 900}, {Upper: 2, Count: 900},
 				{Upper: 3, Count: 900}, {Upper: math.Inf(1), Count: 900}}},
 		{name: "no histogram", slowdown: 1, late: 20, want: 20, countedIsNone: true},
 		{name: "full", slowdown: 1, before: before, late: 15, want: 15, full: 10 * time.Second},
-		{name: "full a minute ago", slowdown: 1, before: before, late: 15, want: 7.5,
+		{name: "full a minute ago", slowdown: 1, before: before, late: 15, want: 5.25,
 			full: time.Minute},
 	} {
 		a := newAttribution()
