@@ -13,8 +13,9 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 )
 
-// validateUpstreams reports upstreams that are listed twice. Each entry has an allowance of its
-// own, so an engine with two entries would get twice the batch work that it may have.
+// validateUpstreams reports upstreams that are listed twice, alone or as an engine of a gateway.
+// Each entry has an allowance of its own, so an engine with two entries would get twice the batch
+// work that it may have.
 func (c Config) validateUpstreams() error {
 	var faults []error
 	addresses, names := map[string]int{}, map[string]int{}
@@ -51,7 +52,32 @@ func (c Config) validateUpstreams() error {
 			names[name] = i
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(append(faults, c.listedEngines()...)...)
+}
+
+// listedEngines reports engines of gateways that are upstreams too, by their metrics pages.
+func (c Config) listedEngines() (faults []error) {
+	alone := map[string]int{}
+	for i, u := range c.Upstreams {
+		if page, err := pageAddress(u.MetricsURL()); err == nil {
+			alone[page] = i
+		}
+	}
+	for i, u := range c.Upstreams {
+		for k, engine := range u.Engines {
+			page, err := pageAddress(engine)
+			if err != nil {
+				continue // of which others report what is wrong
+			}
+			if single, listed := alone[page]; listed {
+				faults = append(faults, fmt.Errorf("upstreams[%d].engines[%d]: %s is the metrics "+
+					"page of upstreams[%d] too, so the engine would get the lines of two; remove "+
+					"upstreams[%d], or the engine from this list if the gateway doesn't lead to it",
+					i, k, withoutCredentials(engine), single, single))
+			}
+		}
+	}
+	return faults
 }
 
 // mayShareAddress reports whether two upstreams may have the same address: with names of their own,
@@ -70,9 +96,17 @@ func leadElsewhere(a, b dispatch.Upstream) bool {
 // addressOf returns host, port and path of an upstream, the same for every way to write its URL. It
 // resolves no name. The scheme only sets the default port, since a port has one protocol.
 func addressOf(u dispatch.Upstream) (string, error) {
-	base, err := url.Parse(u.Base())
+	return pageAddress(u.Base())
+}
+
+// pageAddress returns the same of any URL, and an error for what is no URL of a server.
+func pageAddress(page string) (string, error) {
+	base, err := url.Parse(page)
 	if err != nil {
 		return "", err
+	}
+	if base.Host == "" {
+		return "", errors.New("no host")
 	}
 	defaults := map[string]string{"http": "80", "https": "443"}
 	return net.JoinHostPort(strings.ToLower(base.Hostname()),
