@@ -282,6 +282,10 @@ func TestParseSignalsRefusesFaults(t *testing.T) {
 		x + "{running: [a]":     "2: did not find expected", // as the decoder counts
 		x + "{running: {b: c}}": "3: cannot unmarshal",
 		x + "{running: [a], kv_tokens: [{metric: a, times: 7}]}": "does not begin with",
+		x + "&a {running: [a], <<: *a}":                          "contains itself",
+		x + "&a {running: [a], <<: [*a, *a]}":                    "contains itself",
+		x + "&a {running: ['1a']}\n- engine: y\n  prefixes: [y_]\n  signals: {<<: [*a]}": "3: " +
+			"engine x, signal running: ",
 	} {
 		if _, err := parseSignals([]byte(text)); err == nil || !strings.Contains(err.Error(),
 			want) {

@@ -88,7 +88,7 @@ func (e *engine) UnmarshalYAML(node *yaml.Node) error {
 		switch key, value := node.Content[i], node.Content[i+1]; key.Value {
 		case "engine", "prefixes":
 		case "signals":
-			e.noteLines(value)
+			e.noteLines(value, map[*yaml.Node]bool{})
 		default:
 			return fmt.Errorf("line %d: %q is not one of engine, prefixes and signals", key.Line,
 				key.Value)
@@ -98,15 +98,26 @@ func (e *engine) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(e))
 }
 
-// noteLines notes the lines of signals, also of those that are merged from another engine.
-func (e *engine) noteLines(signals *yaml.Node) {
+// noteLines notes the lines of signals, also of those that are merged from other engines. A table
+// that is merged into itself, which the decoder refuses later, is noted once.
+func (e *engine) noteLines(signals *yaml.Node, noted map[*yaml.Node]bool) {
 	if signals.Kind == yaml.AliasNode {
 		signals = signals.Alias
+	}
+	if noted[signals] {
+		return
+	}
+	noted[signals] = true
+	if signals.Kind == yaml.SequenceNode { // <<: [*a, *b]
+		for _, merged := range signals.Content {
+			e.noteLines(merged, noted)
+		}
+		return
 	}
 	for i := 0; i+1 < len(signals.Content); i += 2 {
 		key := signals.Content[i]
 		if key.Value == "<<" {
-			e.noteLines(signals.Content[i+1])
+			e.noteLines(signals.Content[i+1], noted)
 			continue
 		}
 		e.lines[key.Value] = key.Line
