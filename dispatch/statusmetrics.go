@@ -212,6 +212,12 @@ func showPoolTerms(
 	return byRunner
 }
 
+// interactiveStates has the term of each state of interactive requests.
+var interactiveStates = map[string]string{
+	"running": flowcontrol.TermInteractiveRunning,
+	"waiting": flowcontrol.TermInteractiveWaiting,
+}
+
 func showRunner(
 	pool string, r *plan.RunnerStatus, terms map[string]float64, show showGauge,
 ) {
@@ -230,8 +236,11 @@ func showRunner(
 	show(breakerOpen, open, pool, r.ID)
 	showTerms(runnerTerms, terms, show, pool, r.ID)
 	if age, known := terms[flowcontrol.TermLoadAge]; known && !math.IsInf(age, 0) {
-		show(interactiveRequests, terms[flowcontrol.TermInteractiveRunning], pool, r.ID, "running")
-		show(interactiveRequests, terms[flowcontrol.TermInteractiveWaiting], pool, r.ID, "waiting")
+		for state, term := range interactiveStates {
+			if n := terms[term]; !math.IsNaN(n) {
+				show(interactiveRequests, n, pool, r.ID, state)
+			}
+		}
 	}
 }
 

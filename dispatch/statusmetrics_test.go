@@ -54,6 +54,7 @@ func TestStatusIsShownAsMetrics(t *testing.T) {
 		Runners: []plan.RunnerStatus{
 			{ID: "a", InFlight: 5, Limit: 6, Prefilling: 300, Granted: flowcontrol.ReasonLearning},
 			{ID: "b", InFlight: 2, Limit: 3, Open: true},
+			{ID: "c"},
 		},
 	}}
 	terms := [][]flowcontrol.Term{{
@@ -69,19 +70,28 @@ func TestStatusIsShownAsMetrics(t *testing.T) {
 		{Runner: "b", Name: flowcontrol.TermTokenTime, Value: 0},
 		{Runner: "b", Name: flowcontrol.TermInteractiveRunning, Value: 0},
 		{Runner: "b", Name: flowcontrol.TermLoadAge, Value: math.Inf(1)},
+		{Runner: "c", Name: flowcontrol.TermInteractiveRunning, Value: math.NaN()},
+		{Runner: "c", Name: flowcontrol.TermInteractiveWaiting, Value: 4},
+		{Runner: "c", Name: flowcontrol.TermLoadAge, Value: 0.5},
 	}}
 	m.setPools(pools, terms)
 	want := []string{
 		"pool_allowance_lines m,n 9", "pool_in_flight_lines m,n 7", "pool_limited m,n at_limit 1",
 		"pool_target_share_ratio m,n 0", "pool_token_time_objective_seconds m,n 0.05",
 		"runner_allowance_lines m,n a 6", "runner_allowance_lines m,n b 3",
+		"runner_allowance_lines m,n c 0",
 		"runner_breaker_open m,n a 0", "runner_breaker_open m,n b 1",
+		"runner_breaker_open m,n c 0",
 		"runner_in_flight_lines m,n a 5", "runner_in_flight_lines m,n b 2",
+		"runner_in_flight_lines m,n c 0",
 		"runner_interactive_requests m,n a running 12.5",
 		"runner_interactive_requests m,n a waiting 0",
+		"runner_interactive_requests m,n c waiting 4",
 		"runner_limited m,n learning a 1", "runner_limited m,n none b 1",
+		"runner_limited m,n none c 1",
 		"runner_token_time_seconds m,n a 0.031",
 		"runner_waiting_prompt_tokens m,n a 300", "runner_waiting_prompt_tokens m,n b 0",
+		"runner_waiting_prompt_tokens m,n c 0",
 	}
 	if diff := cmp.Diff(want, gathered(t, &m, "tidefill_")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

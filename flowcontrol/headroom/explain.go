@@ -86,10 +86,10 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		add("knowledge", float64(r.staleness.state), "state")
 		add("own context", r.own.context, "tokens")
 		add(flowcontrol.TermLoadAge, age(now, r.interactive.seenAt), "s")
-		add(flowcontrol.TermInteractiveRunning, r.interactive.running.mean, "requests")
+		add(flowcontrol.TermInteractiveRunning, r.interactive.shownRunning(), "requests")
 		add("interactive context", r.interactive.context.mean, "tokens")
 		add("interactive prompts", r.interactive.prompts(), "tokens/s")
-		add(flowcontrol.TermInteractiveWaiting, r.interactive.waiting, "requests")
+		add(flowcontrol.TermInteractiveWaiting, r.interactive.shownWaiting(), "requests")
 	}
 	return terms
 }

@@ -158,5 +158,22 @@ func (in *interactive) load() costmodel.Load {
 		PromptRate: in.prompts(), PromptMean: typicalContext}
 }
 
+// shownRunning returns how many requests run; not a number if the last metrics don't show it, which
+// control takes for what it was, and people must not take for none.
+func (in *interactive) shownRunning() float64 {
+	if !(in.counters.Running >= 0) {
+		return math.NaN()
+	}
+	return in.running.mean
+}
+
+// shownWaiting returns how many requests wait; not a number if the last metrics don't show it.
+func (in *interactive) shownWaiting() float64 {
+	if !(in.counters.Waiting >= 0) {
+		return math.NaN()
+	}
+	return in.waiting
+}
+
 // prompts returns how many prompt tokens are computed in a second.
 func (in *interactive) prompts() float64 { return max(0, in.promptRate.mean) }

@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -58,5 +59,26 @@ func TestCachedPromptsOfUsersAreComputedOnce(t *testing.T) {
 	if got, want := in.prompts(), each*(prompt-cached); got < 0.5*float64(want) ||
 		got > 2*float64(want) {
 		t.Errorf("users compute %.0f prompt tokens a second, want about %d", got, want)
+	}
+}
+
+// Control goes on with the load that it knew. People don't get shown a load that metrics dropped.
+func TestAbsentLoadIsUnknown(t *testing.T) {
+	own, in, now := ownLoad{}, interactive{}, noon
+	reading := flowcontrol.NoReading(flowcontrol.Metrics, now)
+	reading.Running, reading.Waiting = 3, 1
+	in.read(now, &reading, &own, 0, 0)
+	if running, waiting := in.shownRunning(), in.shownWaiting(); running != 3 || waiting != 1 {
+		t.Errorf("shown as %v running and %v waiting, want 3 and 1", running, waiting)
+	}
+	reading.Sampled = now.Add(time.Second)
+	reading.Running, reading.Waiting = math.NaN(), math.NaN()
+	in.read(now, &reading, &own, 0, 0)
+	if running, waiting := in.shownRunning(), in.shownWaiting(); !math.IsNaN(running) ||
+		!math.IsNaN(waiting) {
+		t.Errorf("shown as %v running and %v waiting, want them unknown", running, waiting)
+	}
+	if running := in.load().Running; running != 3 {
+		t.Errorf("control takes %v for running, want 3", running)
 	}
 }
