@@ -58,11 +58,16 @@ func (c *Controller) updateAlone(now time.Time) {
 	c.alone.iteration.add(now, c.alone.now)
 }
 
-// timeAlone returns how long iterations of a runner would take without batch lines.
+// timeAlone returns how long iterations of a runner would take without batch lines: no longer than
+// they take with these, which shows a fast engine before its cost model is fitted.
 func (c *Controller) timeAlone(r *runner) float64 {
 	base := r.iterations.atBase(&c.fit) -
 		portable.Rounded(float64(r.own.lines)*c.fit.perSequence())
-	return max(base, c.fit.perIteration(), 1)
+	alone := max(base, c.fit.perIteration(), 1)
+	if measured := r.iterations.all.mean(); measured > 0 {
+		alone = min(alone, measured)
+	}
+	return alone
 }
 
 // addedTime returns what batch work adds to the mean iteration now.
