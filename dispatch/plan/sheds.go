@@ -6,7 +6,8 @@ import "time"
 // again and again is the cause, or whether the runner has no free slot for any line.
 type tally struct {
 	answered uint32 // with a result, good or bad
-	shed     uint32 // sheds of lines without a counted shed
+	refused  uint32 // sheds of lines that are not suspected
+	shed     uint32 // sheds of lines that had not been shed before while others were answered
 }
 
 // modelTally holds the tallies of a model by runner. It exists while there are jobs of the model.
@@ -30,8 +31,9 @@ type shedRecord struct {
 	seen []shedOn // by runner that has shed the line
 	// half counts half sheds: two for a shed while most other lines were answered, one for a shed
 	// while no other line was in flight.
-	half uint16
-	at   int64 // time of the last counted shed, in Unix nanoseconds
+	half    uint16
+	counted bool  // a shed counted while most other lines were answered
+	at      int64 // time of the last counted shed, in Unix nanoseconds
 }
 
 // shedOn is a runner that has shed a line.
@@ -42,29 +44,37 @@ type shedOn struct {
 
 // count counts a shed of the line by a runner with the tally n, which had the value started when
 // the line started there. The shed counts if most other lines were answered by this runner since it
-// last shed the line, or since the line started until a shed was counted. It does not count in an
-// outage, when other lines are shed too. The last line of a model has no others to compare with.
-// Its shed counts half if others were answered before, and only after the usual pause, whatever
-// Retry-After says. So an outage at the end of a batch may last some minutes.
+// last shed the line, or since the line first started there. It does not count while others are
+// shed too, as in an outage. Many lines that are at fault don't excuse each other: those that were
+// counted half as often as they may are suspected, and their sheds say nothing.
+//
+// The last line of a model has no others to compare with. Its shed counts half if one has counted
+// before, and only after the usual pause, whatever Retry-After says. So an outage at the end of a
+// batch may last some minutes.
 func (s *shedRecord) count(now time.Time, n *tally, started tally, cfg RetryConfig) {
 	last := s.on(n, started)
-	if s.half == 0 {
-		*last = started
+	answered := n.answered - last.answered
+	refused, shed := n.refused-last.refused, n.shed-last.shed
+	if !s.counted { // others can't know yet that the line is at fault
+		n.shed++
 	}
-	answered, shed := n.answered-last.answered, n.shed-last.shed
 	switch {
-	case answered > shed:
-		s.half += 2
+	case answered > refused:
+		s.half, s.counted = s.half+2, true
 		s.at = now.UnixNano()
-	case s.half == 0:
-		n.shed++ // for other lines this shows that there is no free slot
-	case answered+shed > 0:
+	case answered+shed > 0 || !s.counted:
 	case now.UnixNano()-s.at >= int64(cfg.backoff(int(s.half))):
 		s.half++
 		s.at = now.UnixNano()
 	}
+	if !s.suspected(cfg) {
+		n.refused++
+	}
 	*last = *n
 }
+
+// suspected reports whether the line has been shed half as often as it may be.
+func (s *shedRecord) suspected(cfg RetryConfig) bool { return int(s.half) >= cfg.Sheds }
 
 // on returns the value of a tally at its runner's last shed of the line; started if there is none.
 func (s *shedRecord) on(n *tally, started tally) *tally {

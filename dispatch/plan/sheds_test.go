@@ -17,14 +17,15 @@ var (
 )
 
 // shedding runs lines on two runners in virtual time until none is left, or a day has passed.
-// sheds decides which lines are turned away, and how says with what answer; the others take a
-// second. It returns how many lines were answered and how many were given up.
+// sheds decides which lines are turned away, and how says with what answer; the others take half a
+// second to one and a half. It returns how many lines were answered and how many were given up.
 func shedding(
 	t *testing.T, lines int, how Finished, sheds func(slot int, runner string) bool,
 ) (answered, gaveUp int) {
 	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 8})
 	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: flow,
 		Random: rand.New(rand.NewPCG(1, 2))})
+	latency := rand.New(rand.NewPCG(5, 6))
 	type flight struct {
 		Finished
 		at time.Time
@@ -35,7 +36,8 @@ func shedding(
 		actions := p.Step(now, ev)
 		for _, s := range actions.Start {
 			f := flight{Finished{Start: s, Outcome: Succeeded, Status: 200,
-				Latency: time.Second, OutputTokens: 5}, now.Add(time.Second)}
+				Latency: time.Second, OutputTokens: 5},
+				now.Add(time.Second/2 + time.Duration(latency.Int64N(int64(time.Second))))}
 			if sheds(s.Slot, s.Runner) {
 				f.Outcome, f.Status = how.Outcome, how.Status
 				f.at = now.Add(5 * time.Millisecond)
@@ -81,6 +83,15 @@ func shedding(
 	return answered, gaveUp
 }
 
+// tries returns a function that turns all lines away from one try until another.
+func tries(from, until int) func(int, string) bool {
+	n := 0
+	return func(int, string) bool {
+		n++
+		return n > from && n <= until
+	}
+}
+
 func TestShedsAreBoundedForTheLineAtFaultOnly(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	type shedBy func(slot int, runner string) bool
@@ -93,6 +104,13 @@ func TestShedsAreBoundedForTheLineAtFaultOnly(t *testing.T) {
 	}{
 		"a line that all shed":         {500, byShedding, of(7), 1},
 		"the last line, that all shed": {500, byShedding, of(499), 1},
+		"three lines that all shed": {500, byShedding, func(slot int, _ string) bool {
+			return slot%200 == 7
+		}, 3},
+		"a line that all shed, between few others": {4, byShedding, of(2), 1},
+		"a pool that sheds four of five": {5000, byShedding, func(int, string) bool {
+			return random.IntN(5) < 4
+		}, 0},
 		"a runner that sheds all lines": {5000, byShedding, func(_ int, r string) bool {
 			return r == "r2"
 		}, 0},
@@ -107,6 +125,8 @@ func TestShedsAreBoundedForTheLineAtFaultOnly(t *testing.T) {
 		"gateways that have lost one of three engines": {5000, byGateway, func(int, string) bool {
 			return random.IntN(3) == 0
 		}, 0},
+		"an outage while many lines are left": {500, byShedding, tries(200, 2000), 0},
+		"an outage while eight are left":      {500, byShedding, tries(492, 1000), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answered, gaveUp := shedding(t, c.lines, c.how, c.sheds)
