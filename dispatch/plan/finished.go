@@ -151,8 +151,13 @@ func (p *Planner) jitter(pause time.Duration) time.Duration {
 	return pause + time.Duration(0.2*p.random.Float64()*float64(pause))
 }
 
-// requeue makes a line the next to start.
+// requeue makes a line the next to start. One on which a connection has broken comes after those
+// that are ready: it may be the cause, and would be each trial of a runner that it has broken.
 func (p *Planner) requeue(j *job, l line) {
-	j.ready.pushFront(l)
+	if l.deaths > 0 {
+		j.ready.push(l)
+	} else {
+		j.ready.pushFront(l)
+	}
 	p.countReady(j, int(l.prompt))
 }
