@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -21,6 +22,48 @@ type alone struct {
 	// usual is the median over the runners.
 	usual float64
 	times []float64
+	// seen is what was seen while no line ran.
+	seen aloneSeen
+}
+
+// aloneSeen is the mean time of iterations while no line ran, and the load of users then.
+type aloneSeen struct {
+	time, running, promptRate float64
+}
+
+const (
+	// afterLines is how long no line must have run for iterations to be those of users alone.
+	afterLines = 5 * time.Second
+	// seenWeight is the weight of a second in what was seen.
+	seenWeight = 1.0 / 30
+	// generousCost is how many times as much as the cost model says users may cost.
+	generousCost = 2
+)
+
+// add takes over a second without lines.
+func (a *aloneSeen) add(ms, running, promptRate float64) {
+	if a.time == 0 {
+		*a = aloneSeen{ms, running, promptRate}
+		return
+	}
+	a.time += portable.Rounded(seenWeight * (ms - a.time))
+	a.running += portable.Rounded(seenWeight * (running - a.running))
+	a.promptRate += portable.Rounded(seenWeight * (promptRate - a.promptRate))
+}
+
+// mostAloneNow returns how long iterations may take without lines by what was seen then, if users do
+// no more now than their growth explains. What a line costs is subtracted from what is measured
+// with lines, by the cost model. If lines cost more than that, iterations without lines would seem
+// to take longer, so that an objective that is relative to them would grow with each line.
+func (c *Controller) mostAloneNow() float64 {
+	a := &c.alone.seen
+	l, known := c.load()
+	if a.time == 0 || !known || !c.slo.Relative() {
+		return math.Inf(1)
+	}
+	more := portable.Rounded(c.fit.perSequence()*max(0, l.Running-a.running)) +
+		portable.Rounded(c.fit.perToken()*max(0, l.PromptRate-a.promptRate)*a.time/1000)
+	return a.time + generousCost*more
 }
 
 // updateAlone takes over what the pool's runners show now.
@@ -54,7 +97,10 @@ func (c *Controller) updateAlone(now time.Time) {
 	}
 	slices.Sort(times)
 	c.alone.usual = times[len(times)/2]
-	c.alone.now, c.alone.withLines = sum/n, with/n
+	c.alone.now, c.alone.withLines = min(sum/n, c.mostAloneNow()), with/n
+	if l, known := c.load(); known && now.Sub(c.carriedAt) > afterLines {
+		c.alone.seen.add(sum/n, l.Running, l.PromptRate)
+	}
 	c.alone.iteration.add(now, c.alone.now)
 }
 

@@ -19,6 +19,7 @@ type engine struct {
 	interactive, promptRate float64 // requests that run, prompt tokens a second
 	kvTokens                float64 // what the KV cache holds
 	objective               float64 // milliseconds a token above which requests are late
+	dearer                  float64 // milliseconds that a line costs beyond the cost model
 	noMetrics, silent       bool    // no metrics; nothing at all is observed
 
 	lines    []line
@@ -74,7 +75,7 @@ func (s *engine) step() {
 	ms := float64(moment / time.Millisecond)
 	token := testModel.PromptToken(0)
 	decoding := testModel.C0 + testModel.C1*(s.interactive+float64(len(s.lines))) +
-		testModel.KV*float64(len(s.lines)*600)
+		testModel.KV*float64(len(s.lines)*600) + s.dearer*float64(len(s.lines))
 	// Prompts of ours are computed in chunks, one an iteration; interactive ones all the time.
 	const chunk = 512
 	own := ms * (1 - s.promptRate/1000*token)

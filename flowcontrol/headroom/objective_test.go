@@ -45,6 +45,20 @@ func TestRelativeObjective(t *testing.T) {
 	}
 }
 
+// That holds for lines that cost several times what the assumed cost model says: what they cost must
+// not count as what iterations take without them.
+func TestRelativeObjectiveWithDearLines(t *testing.T) {
+	cfg := config()
+	cfg.SLO.TTFT, cfg.SLO.TPOT, cfg.Engine = 0, 0, flowcontrol.Engine{}
+	s := newEngine(t, cfg)
+	s.prompt, s.output, s.dearer = 20, 1000, 1
+	s.run(40 * time.Minute)
+	got, _ := s.average(t, 5*time.Minute)
+	if most := cfg.SLO.Slowdown * alone(t); got > 1.03*most || got < 1.03*alone(t) {
+		t.Errorf("iterations take %.1f ms, %.1f ms alone, want up to %.1f ms", got, alone(t), most)
+	}
+}
+
 // First tokens have an objective in milliseconds if one is configured, and else only a slowdown.
 func TestTheObjectiveOfFirstTokensIsExplained(t *testing.T) {
 	for ttft, want := range map[time.Duration]float64{0: 0, 3 * time.Second: 3000} {
