@@ -21,7 +21,7 @@ const minPromptShare = 1e-5
 // request that arrives within it waits for the rest of such a prompt.
 func (c *Controller) updatePromptShare() {
 	if c.slo.Relative() {
-		c.promptShare = min(c.slo.Slowdown-1, mostPromptShare)
+		c.promptShare = min(c.relativePromptShare(), mostPromptShare)
 		return
 	}
 	harm := c.promptHarm() * c.firstForecast.error()
@@ -35,12 +35,29 @@ func (c *Controller) updatePromptShare() {
 	c.promptShare = max(c.promptShare, minPromptShare) // 0 would mean that it is not known
 }
 
+// relativePromptShare returns which part of the time prompts may take so that neither iterations
+// nor first tokens take much longer on average. Of an interactive request that arrives while a
+// prompt is computed, the first token waits for half of it: for long prompts, that is several times
+// what it takes alone.
+func (c *Controller) relativePromptShare() float64 {
+	share := c.slo.Slowdown - 1
+	if waits := c.longPrompt() / 2; waits > 0 {
+		share *= min(1, c.poolFirstAlone()/waits)
+	}
+	return max(share, minPromptShare)
+}
+
+// longPrompt returns how long the prompts of batch lines are computed that a request meets, in
+// milliseconds: long ones are met more often, and so are those that are computed together.
+func (c *Controller) longPrompt() float64 {
+	return max(portable.Rounded(c.sizes.longPrompts()*c.promptCost()), c.promptsAtOnce.mean)
+}
+
 // promptHarm returns which share of the interactive requests that arrive while a prompt of a batch
 // line is computed is expected to have a late first token because of it. What is left of the prompt
 // then is anything between nothing and all of it.
 func (c *Controller) promptHarm() float64 {
-	prompt := max(portable.Rounded(c.sizes.longPrompts()*c.promptCost()), c.promptsAtOnce.mean)
-	all := prompt / milliseconds(c.firstObjective())
+	all := c.longPrompt() / milliseconds(c.firstObjective())
 	return (c.first.endangered(all/6) + c.first.endangered(all/2) + c.first.endangered(all*5/6)) / 3
 }
 

@@ -180,3 +180,33 @@ func TestPromptsAreLimitedMostWhereTheyHarmMost(t *testing.T) {
 		t.Errorf("limited: %v, to %v of the time", c.limitsPrompts(), c.promptShare)
 	}
 }
+
+// Without objectives, long prompts take less of the time: a user who arrives while one is computed
+// waits for half of it, which may be several times what a first token takes.
+func TestLongPromptsTakeLessTimeWithoutObjectives(t *testing.T) {
+	share := func(prompt int) float64 {
+		c, _ := newPool(t, func(cfg *flowcontrol.Config) {
+			cfg.SLO.TTFT, cfg.SLO.TPOT = 0, 0
+		}, "r")
+		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
+			InFlight: 1, Prefilling: prompt, PromptTokens: prompt})
+		c.updatePromptShare()
+		if prompt > 1000 {
+			// A prompt's half, met in this part of the time, is how much longer they take.
+			if longer := c.promptShare * c.longPrompt() / 2 / c.poolFirstAlone(); !near(longer,
+				c.slo.Slowdown-1) {
+				t.Errorf("first tokens take %.3f times longer, want %.3f", longer,
+					c.slo.Slowdown-1)
+			}
+		}
+		return c.promptShare
+	}
+	short, long := share(200), share(20_000)
+	if !near(short, 0.15) {
+		t.Errorf("short prompts take %.3f of the time, want 0.15", short)
+	}
+	if long > short/4 {
+		t.Errorf("prompts a hundred times as long take %.3f of the time, short ones %.3f", long,
+			short)
+	}
+}

@@ -27,10 +27,29 @@ func (c *Controller) slowdown(in *interactive, alone, lines, waiting float64) fl
 	running, token := in.running.mean, c.fit.perToken()
 	prompt := portable.Rounded(c.first.prompts.mean() * token)
 	with := alone + portable.Rounded(lines*c.fit.perSequence())
-	before := portable.Rounded((0.5+c.passes(running))*alone) + prompt
+	before := c.firstAlone(in, alone)
 	after := portable.Rounded((0.5+c.passes(running+lines))*with) + prompt +
 		portable.Rounded(waiting*token)
 	return after / before
+}
+
+// firstAlone estimates how long a first token takes without batch work, in milliseconds.
+func (c *Controller) firstAlone(in *interactive, alone float64) float64 {
+	prompt := portable.Rounded(c.first.prompts.mean() * c.fit.perToken())
+	return portable.Rounded((0.5+c.passes(in.running.mean))*alone) + prompt
+}
+
+// poolFirstAlone returns the mean of it over the pool's runners; 0: there are none.
+func (c *Controller) poolFirstAlone() float64 {
+	sum, n := 0.0, 0.0
+	for _, m := range c.roster.Members {
+		if r := m.State; r.packed == 0 {
+			weight := max(r.interactive.running.mean, 0.01)
+			sum += portable.Rounded(weight * c.firstAlone(&r.interactive, c.timeAlone(r)))
+			n += weight
+		}
+	}
+	return sum / max(n, 0.01)
 }
 
 // poolSlowdown returns the mean slowdown of first tokens on the pool's runners, with the prompts of
