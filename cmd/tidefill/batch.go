@@ -148,9 +148,9 @@ func describe(w io.Writer, b client.Batch) {
 	if b.Tidefill.Paused {
 		status += ", paused"
 	}
-	fmt.Fprintf(w, "%s  %s\n", b.ID, status)
+	printf(w, "%s  %s\n", b.ID, status)
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+		printf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	c := b.Counts
 	row("lines", "%s, %s completed, %s failed", humanize.Thousands(int64(c.Total)),

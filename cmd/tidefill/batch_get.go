@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -83,7 +82,7 @@ func deleteCommand() *cobra.Command {
 		if r.json {
 			return printJSON(out, answer)
 		}
-		_, err = fmt.Fprintf(out, "%s  deleted\n", args[0])
+		_, err = printf(out, "%s  deleted\n", args[0])
 		return err
 	})
 }

@@ -107,7 +107,7 @@ func list(ctx context.Context, c *client.Client, r *remote, f *batchFilter, out 
 			}
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", b.ID, statusText(b),
+		printf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", b.ID, statusText(b),
 			b.Counts.Total, b.Counts.Completed, b.Counts.Failed, humanize.Instant(b.CreatedAt),
 			humanize.Instant(b.ExpiresAt), verdictColumn(b), modelText(b))
 		if rows++; rows%alignedRows == 0 {

@@ -32,7 +32,7 @@ func (s *submission) preview(
 // describePreview prints a preview for people.
 func describePreview(w io.Writer, p client.Preview) {
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
+		printf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case len(p.Errors.Data) > 0:

@@ -57,7 +57,7 @@ With --out, the output and error files are written into a directory.`,
 			return printJSON(out, files)
 		}
 		for _, f := range files {
-			fmt.Fprintln(out, f)
+			printf(out, "%s\n", f)
 		}
 		return nil
 	})

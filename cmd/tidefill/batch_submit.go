@@ -97,7 +97,7 @@ func (s *submission) run(
 		}
 		return ending(b)
 	}
-	fmt.Fprintf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(bytes))
+	printf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(bytes))
 	if b, err = c.Watch(ctx, b.ID, newBatchProgress(s.progress).show); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (s *submission) run(
 			return err
 		}
 		for _, f := range files {
-			fmt.Fprintf(s.progress, "wrote %s\n", f)
+			printf(s.progress, "wrote %s\n", f)
 		}
 	}
 	if err := show(out, r, b); err != nil {

@@ -88,7 +88,7 @@ func (c *check) configuration(name string) (valid bool, err error) {
 	cfg, err := config.Check(name, app.CheckFiles, settings...)
 	if err != nil {
 		for _, err := range config.Faults(err) {
-			fmt.Fprintln(c.out, err)
+			printError(c.out, "", err)
 		}
 		return false, nil
 	}
@@ -100,7 +100,8 @@ func (c *check) configuration(name string) (valid bool, err error) {
 	if len(cfg.Upstreams) == 0 && len(cfg.Pools) == 0 { // flags may add them
 		note = "# It lists no upstreams and no pools: serve needs --upstream URL beside it.\n"
 	}
-	_, err = fmt.Fprintf(c.out, "# %s is valid. Effective values:\n%s%s", name, note, effective)
+	printf(c.out, "# %s is valid. Effective values:\n", name)
+	_, err = io.WriteString(c.out, note+string(effective))
 	return true, err
 }
 
@@ -141,23 +142,23 @@ func (c *check) print(name string, s batchfile.Summary) error {
 	w := bufio.NewWriter(c.out)
 	for _, fault := range s.Faults {
 		if fault.Line > 0 {
-			fmt.Fprintf(w, "%s:%d: %s (%s)\n", name, fault.Line, fault.Message, fault.Code)
+			printf(w, "%s:%d: %s (%s)\n", name, fault.Line, fault.Message, fault.Code)
 		} else {
-			fmt.Fprintf(w, "%s: %s (%s)\n", name, fault.Message, fault.Code)
+			printf(w, "%s: %s (%s)\n", name, fault.Message, fault.Code)
 		}
 	}
 	if more := s.FaultCount - len(s.Faults); more > 0 {
-		fmt.Fprintf(w, "%s: %d more errors\n", name, more)
+		printf(w, "%s: %d more errors\n", name, more)
 	}
-	fmt.Fprintf(w, "%s: %s, %s, %s\n", name, humanize.Count(s.Lines, "line"),
+	printf(w, "%s: %s, %s, %s\n", name, humanize.Count(s.Lines, "line"),
 		humanize.Bytes(s.Bytes),
 		humanize.Count(s.FaultCount, "error"))
 	for _, m := range s.Models {
-		fmt.Fprintf(w, "  model %s: %s\n", cmp.Or(m.Name, "left to the endpoint"),
+		printf(w, "  model %s: %s\n", cmp.Or(m.Name, "left to the endpoint"),
 			humanize.Count(m.Lines, "line"))
 	}
 	for _, u := range s.URLs {
-		fmt.Fprintf(w, "  url %s: %s\n", u.URL, humanize.Count(u.Lines, "line"))
+		printf(w, "  url %s: %s\n", u.URL, humanize.Count(u.Lines, "line"))
 	}
 	return w.Flush()
 }

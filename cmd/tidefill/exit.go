@@ -58,10 +58,10 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 	if errs := config.Faults(err); len(errs) > 1 {
 		fmt.Fprintf(stderr, "tidefill: %d errors:\n", len(errs))
 		for _, err := range errs {
-			fmt.Fprintf(stderr, "  %v\n", err)
+			printError(stderr, "  ", err)
 		}
 		return status
 	}
-	fmt.Fprintf(stderr, "tidefill: %v\n", err)
+	printError(stderr, "tidefill: ", err)
 	return status
 }

@@ -11,15 +11,18 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/client"
 )
 
-// explainEvery is the time between two explanations of --watch.
-const explainEvery = 2 * time.Second
+const (
+	// explainEvery is the time between two explanations of --watch.
+	explainEvery = 2 * time.Second
+	// longestSince is how long a daemon keeps decisions.
+	longestSince = time.Hour
+)
 
 func explainCommand() *cobra.Command {
 	var watch bool
@@ -29,7 +32,10 @@ func explainCommand() *cobra.Command {
 		Use:   "explain [POOL]",
 		Short: "Say why batch lines start or wait",
 		Long: `Say, for each pool or for one, what is protected, what was read and how old it is, how many lines each runner carries and may carry,
-and what keeps them from being more. A pool is named by its models, separated by commas.
+and what keeps them from being more. POOL is the name of a pool as it is printed: that in the configuration or, without one, the
+models, separated by commas.
+
+With --watch, wait while the daemon is unreachable, such as during a restart.
 
 --admin or TIDEFILL_ADMIN is the URL of the daemon's admin address (admin_listen). The same is shown in a browser, with charts, at
 /console of that address.`,
@@ -50,6 +56,9 @@ and what keeps them from being more. A pool is named by its models, separated by
 		switch {
 		case since < 0 || cmd.Flags().Changed("since") && since == 0:
 			return usageErrorf("--since is %v; give a time above 0, such as 10m", since)
+		case since > longestSince:
+			return usageErrorf("--since is %v; a daemon keeps decisions for %v, so give at most 1h",
+				since, longestSince)
 		case watch && since > 0:
 			return usageErrorf("--watch and --since exclude each other")
 		}
@@ -58,7 +67,8 @@ and what keeps them from being more. A pool is named by its models, separated by
 			return err
 		}
 		defer c.Close()
-		e := &explainer{client: c, json: r.json, out: cmd.OutOrStdout(), now: time.Now}
+		e := &explainer{client: c, json: r.json, out: cmd.OutOrStdout(),
+			errors: cmd.ErrOrStderr(), every: explainEvery, now: time.Now}
 		if len(args) > 0 {
 			e.pool = args[0]
 		}
@@ -86,6 +96,8 @@ type explainer struct {
 	pool   string // empty: all
 	json   bool
 	out    io.Writer
+	errors io.Writer
+	every  time.Duration // between two explanations, if they are repeated
 	now    func() time.Time
 }
 
@@ -93,16 +105,33 @@ func (e *explainer) run(ctx context.Context, watch bool, since time.Duration) er
 	if since > 0 {
 		return e.history(ctx, since)
 	}
-	for {
-		if err := e.present(ctx, watch); err != nil || !watch {
-			return err
-		}
+	if err := e.present(ctx, watch); err != nil || !watch {
+		return err
+	}
+	for waits := false; ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(explainEvery):
+		case <-time.After(e.every):
+		}
+		err := e.present(ctx, watch)
+		switch {
+		case err == nil:
+			waits = false
+		case ctx.Err() != nil || !passes(err):
+			return err
+		case !waits:
+			waits = true
+			printError(e.errors, "tidefill: waiting for the daemon: ", err)
 		}
 	}
+}
+
+// passes reports whether what was explained before may be explained again later. A daemon that has
+// just started knows no pools yet.
+func passes(err error) bool {
+	refused := (*client.Error)(nil)
+	return client.Temporary(err) || errors.As(err, &refused) && refused.Code == "pool_not_found"
 }
 
 // present prints the present decisions.
@@ -131,7 +160,8 @@ func (e *explainer) present(ctx context.Context, watch bool) error {
 	if watch {
 		io.WriteString(e.out, "\x1b[H\x1b[2J") // the terminal's first row, and an empty screen
 	}
-	return e.print(&text)
+	_, err = io.WriteString(e.out, text.String())
+	return err
 }
 
 // scaling returns what was decided about replicas; nothing, if one pool of runners was asked for.
@@ -151,10 +181,8 @@ func (e *explainer) printList(list client.PoolList) error {
 	if err := json.Unmarshal(list.Raw, &raw); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
-	for i := range list.Data {
-		if list.Data[i].Name == e.pool {
-			return printJSON(e.out, raw.Data[i])
-		}
+	if i := findPool(list.Data, e.pool); i >= 0 {
+		return printJSON(e.out, raw.Data[i])
 	}
 	return nil // chosen has returned an error
 }
@@ -165,10 +193,8 @@ func (e *explainer) chosen(ctx context.Context, list client.PoolList) ([]client.
 	if e.pool == "" {
 		return list.Data, nil
 	}
-	for i := range list.Data {
-		if list.Data[i].Name == e.pool {
-			return list.Data[i : i+1], nil
-		}
+	if i := findPool(list.Data, e.pool); i >= 0 {
+		return list.Data[i : i+1], nil
 	}
 	if _, err := e.client.Decisions(ctx, e.pool, client.DecisionQuery{Limit: 1}); err != nil {
 		return nil, err
@@ -179,12 +205,14 @@ func (e *explainer) chosen(ctx context.Context, list client.PoolList) ([]client.
 
 // history prints a table of decisions.
 func (e *explainer) history(ctx context.Context, since time.Duration) error {
-	names := []string{e.pool}
-	if e.pool == "" {
-		list, err := e.client.Pools(ctx)
-		if err != nil {
-			return err
-		}
+	list, err := e.client.Pools(ctx)
+	if err != nil {
+		return err
+	}
+	names := []string{e.pool} // one that does not exist any more has decisions, too
+	if i := findPool(list.Data, e.pool); i >= 0 {
+		names[0] = list.Data[i].Name
+	} else if e.pool == "" {
 		names = nil
 		for _, p := range list.Data {
 			names = append(names, p.Name)
@@ -203,23 +231,11 @@ func (e *explainer) history(ctx context.Context, since time.Duration) error {
 		} else {
 			var text strings.Builder
 			historyTable(&text, name, page.Data)
-			err = e.print(&text)
+			_, err = io.WriteString(e.out, text.String())
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// print prints a text without control characters, which a terminal would obey: names of models
-// are what upstreams say.
-func (e *explainer) print(text *strings.Builder) error {
-	_, err := io.WriteString(e.out, strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) && c != '\n' {
-			return unicode.ReplacementChar
-		}
-		return c
-	}, text.String()))
-	return err
 }

@@ -11,7 +11,7 @@ import (
 // explained returns what explain prints of a pool with this decision.
 func explained(t *testing.T, decision string) string {
 	t.Helper()
-	p := client.Pool{Models: []string{"m"}}
+	p := client.Pool{Name: "m", Models: []string{"m"}}
 	if err := json.Unmarshal([]byte(decision), &p.Decision); err != nil {
 		t.Fatal(err)
 	}

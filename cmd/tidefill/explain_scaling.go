@@ -13,14 +13,14 @@ import (
 // pools gets no row.
 func explainScaling(w io.Writer, list client.ScalingList) {
 	if list.Unknown != nil {
-		fmt.Fprintf(w, "Scaling: %s.\n\n", *list.Unknown)
+		printf(w, "Scaling: %s.\n\n", *list.Unknown)
 		return
 	}
 	for i := range list.Data {
 		p := &list.Data[i]
-		fmt.Fprintf(w, "Replicas of %s\n", p.Name)
+		printf(w, "Replicas of %s\n", p.Name)
 		row := func(name, format string, args ...any) {
-			fmt.Fprintf(w, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+			printf(w, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 		}
 		row("wanted", "%d of %d to %d. %s", p.Wanted, p.Min, p.Max, p.Sentence)
 		row("exist", "%d ready, %d starting, %d draining", p.Ready, p.Starting, p.Draining)

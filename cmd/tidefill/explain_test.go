@@ -105,6 +105,7 @@ func TestExplainMistakes(t *testing.T) {
 		{exitError, []string{"--admin", a.URL()}, "not that of the API"},
 		{exitUsage, []string{"--admin", "nonsense"}, "is not a URL"},
 		{exitUsage, []string{"--since", "-1m"}, "give a time above 0"},
+		{exitUsage, []string{"--since", "2h"}, "at most 1h"},
 		{exitUsage, []string{"--since", "1m", "--watch"}, "exclude each other"},
 		{exitUsage, []string{"a", "b"}, "at most 1"},
 	} {

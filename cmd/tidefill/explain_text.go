@@ -17,7 +17,7 @@ import (
 // scaled is the number of pools whose runners come and go.
 func explainDaemon(w io.Writer, list client.PoolList, scaled int) {
 	for _, why := range list.Waiting {
-		fmt.Fprintf(w, "Not ready: %s.\n", why)
+		printf(w, "Not ready: %s.\n", why)
 	}
 	switch {
 	case list.StandsBy && len(list.Data) == 0:
@@ -31,7 +31,7 @@ func explainDaemon(w io.Writer, list client.PoolList, scaled int) {
 	}
 	for _, d := range list.Degraded {
 		since := time.Duration((list.Time - d.Since) * float64(time.Second))
-		fmt.Fprintf(w, "Degraded: %s of %s is %s for %s. %s\n", d.Source, d.Target, d.State,
+		printf(w, "Degraded: %s of %s is %s for %s. %s\n", d.Source, d.Target, d.State,
 			humanize.Duration(since), d.Meaning)
 	}
 }
@@ -39,10 +39,13 @@ func explainDaemon(w io.Writer, list client.PoolList, scaled int) {
 // explainPool prints why a pool starts or starts no lines.
 func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 	d := &p.Decision
-	fmt.Fprintf(w, "%s  policy %s, %s\n", strings.Join(p.Models, ", "), p.Policy,
+	printf(w, "%s  policy %s, %s\n", poolArgument(p.Name), p.Policy,
 		humanize.Count(len(d.Runners), "runner"))
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+		printf(w, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	if p.Name != strings.Join(p.Models, ",") {
+		row("models", "%s", strings.Join(p.Models, ", "))
 	}
 	if p.Age > 0 {
 		row("led by", "%s, which published this %s", p.Node, ago(&p.Age))
@@ -134,7 +137,7 @@ func runnerTable(w io.Writer, d *client.Decision) {
 			"LIMITED BY")
 	for i := range d.Runners {
 		r := &d.Runners[i]
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.InFlight,
+		printf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.InFlight,
 			r.Allowance, orUnknown(r.TokenTime, "%.1f ms"), firstTokenTime(r.FirstTokens),
 			interactive(r), prompts(r), readingText(r), limit(r))
 	}
@@ -152,8 +155,11 @@ func limit(r *client.RunnerDecision) string {
 }
 
 func interactive(r *client.RunnerDecision) string {
-	if r.Running == nil || r.Waiting == nil {
+	switch {
+	case r.Running == nil:
 		return "unknown"
+	case r.Waiting == nil:
+		return fmt.Sprintf("%.0f, waiting unknown", *r.Running)
 	}
 	return fmt.Sprintf("%.0f + %.0f waiting", *r.Running, *r.Waiting)
 }
@@ -184,7 +190,7 @@ func explainRunnerReasons(
 		}
 		if reason != d.Reason && reason != "none" && !slices.Contains(said, reason) {
 			said = append(said, reason)
-			fmt.Fprintf(w, "  %s\n", reasonText(reason, reasons))
+			printf(w, "  %s\n", reasonText(reason, reasons))
 		}
 	}
 }
@@ -201,7 +207,7 @@ func reasonText(reason string, reasons map[string]client.Explanation) string {
 
 // historyTable prints decisions, one a row.
 func historyTable(w io.Writer, pool string, decisions []client.Decision) {
-	fmt.Fprintf(w, "%s\n", pool)
+	printf(w, "%s\n", poolArgument(pool))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table,
 		"  TIME\tLINES\tALLOWED\tPER TOKEN\tOBJECTIVE\tFIRST TOKENS\tINTERACTIVE\tEVICTED\t"+
@@ -214,7 +220,7 @@ func historyTable(w io.Writer, pool string, decisions []client.Decision) {
 		d := &decisions[i]
 		seconds, fraction := math.Modf(d.Time)
 		at := time.Unix(int64(seconds), int64(fraction*1e9))
-		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%.0f\t%s\n",
+		printf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%.0f\t%s\n",
 			at.Format(time.TimeOnly), d.InFlight, d.Allowance, tokenTimes(d),
 			orUnknown(d.Objective, "%.1f ms"), firstTokenTime(d.FirstTokens), allInteractive(d),
 			max(0, d.Evicted-evicted), d.Reason)

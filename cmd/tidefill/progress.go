@@ -40,7 +40,7 @@ func (p *batchProgress) show(b client.Batch) {
 	}
 	p.shown, p.status, p.next = figures, status, now.Add(progressInterval)
 	p.verdict = b.Tidefill.Verdict
-	fmt.Fprintf(p.out, "%s  %s  %s\n", b.ID, status, figures)
+	printf(p.out, "%s  %s  %s\n", b.ID, status, figures)
 }
 
 // progressText returns the figures of a batch: 120/300 (40%), 31.5 lines/s, ETA 6s, 1 failed, 2

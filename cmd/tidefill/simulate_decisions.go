@@ -72,7 +72,7 @@ func (t *decisionTable) add(step observed.Step, d autoscale.Decision) {
 			continue
 		}
 		t.last[was.Pool] = numbers
-		fmt.Fprintf(t.rows, "%s\t%s\t%d\t%s\t%d\t%s\n", step.At.Format(time.RFC3339), was.Pool,
+		printf(t.rows, "%s\t%s\t%d\t%s\t%d\t%s\n", step.At.Format(time.RFC3339), was.Pool,
 			was.Replicas, scalingReason(was.Reason), is.Replicas, scalingReason(is.Reason))
 	}
 }
@@ -88,7 +88,7 @@ func (t *decisionTable) end() error {
 	if err := t.rows.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(t.rows, "\n%d decisions, %d with another number of replicas\n", t.decided,
+	_, err := printf(t.rows, "\n%d decisions, %d with another number of replicas\n", t.decided,
 		t.differs)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -44,10 +43,10 @@ Exit status 1 means that this is not so; the lines are named.`,
 
 func printVerification(out io.Writer, v client.Verification) error {
 	w := bufio.NewWriter(out)
-	fmt.Fprintf(w, "%s  %s\n", v.Batch, v.Status)
-	fmt.Fprintf(w, "  input   %s\n", humanize.Count(v.InputLines, "line"))
-	fmt.Fprintf(w, "  output  %s\n", humanize.Count(v.OutputLines, "line"))
-	fmt.Fprintf(w, "  errors  %s\n", humanize.Count(v.ErrorLines, "line"))
+	printf(w, "%s  %s\n", v.Batch, v.Status)
+	printf(w, "  input   %s\n", humanize.Count(v.InputLines, "line"))
+	printf(w, "  output  %s\n", humanize.Count(v.OutputLines, "line"))
+	printf(w, "  errors  %s\n", humanize.Count(v.ErrorLines, "line"))
 	for _, o := range []struct {
 		what string
 		client.Offenders
@@ -59,19 +58,19 @@ func printVerification(out io.Writer, v client.Verification) error {
 		if o.Count == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "  %s: %s\n", o.what, humanize.Thousands(int64(o.Count)))
+		printf(w, "  %s: %s\n", o.what, humanize.Thousands(int64(o.Count)))
 		for _, name := range o.First {
-			fmt.Fprintf(w, "    %s\n", name)
+			printf(w, "    %s\n", name)
 		}
 		if more := o.Count - len(o.First); more > 0 {
-			fmt.Fprintf(w, "    and %s more\n", humanize.Thousands(int64(more)))
+			printf(w, "    and %s more\n", humanize.Thousands(int64(more)))
 		}
 	}
 	for _, fault := range v.Faults {
-		fmt.Fprintf(w, "  %s\n", fault)
+		printf(w, "  %s\n", fault)
 	}
 	if v.OK {
-		fmt.Fprintf(w, "proven: every line of the input is in the results, once\n")
+		printf(w, "proven: every line of the input is in the results, once\n")
 	}
 	return w.Flush()
 }

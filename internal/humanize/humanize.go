@@ -1,4 +1,5 @@
-// Package humanize writes numbers, sizes and durations for people.
+// Package humanize writes numbers, sizes and durations for people, and texts of others for their
+// terminals.
 package humanize
 
 import (
