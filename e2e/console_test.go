@@ -10,10 +10,14 @@ import (
 // markup is a name of a model that becomes markup where it is not shown as text.
 const markup = `<img src=x onerror="document.title='owned'">/"&amp;'`
 
+// reversed is a name of a model that reverses the text after it, where it is not isolated.
+const reversed = "a\u202edesrever"
+
 // The console shows a pool, why it starts no more lines, and a batch until its end, in a browser.
 // It shows names as they are, asks no other server, and reports a daemon that is gone.
 func TestConsole(t *testing.T) {
-	runner := startRunner(t, freeAddress(t), "--model", markup, "--profile", "llama-70b-a100",
+	runner := startRunner(t, freeAddress(t), "--model", markup, "--model", reversed, "--profile",
+		"llama-70b-a100",
 		"--speedup", "20", "--output-median", "40")
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{Admin: admin, Upstreams: []string{runner}, Set: with(
@@ -75,6 +79,18 @@ func TestConsole(t *testing.T) {
 		}
 		if got := b.Evaluate(t, expression); got != want {
 			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	// Names stand from left to right in the order of the list, whatever is in them.
+	if got := b.Evaluate(t, "(() => { const [first, second] = ["+
+		"...document.querySelectorAll('.pool h2 bdi')].map((name) => "+
+		"name.getBoundingClientRect()); return first.right < second.left; })()"); got != "true" {
+		t.Errorf("the models stand in another order than in the list: %s", got)
+	}
+	for _, names := range []string{"#batch-rows th bdi", ".runners th bdi"} {
+		if got := b.Evaluate(t, fmt.Sprintf("document.querySelectorAll('%s').length > 0",
+			names)); got != "true" {
+			t.Errorf("no names at %s are isolated", names)
 		}
 	}
 	b.Resize(t, 360, 780)

@@ -1,6 +1,6 @@
 // A batch, as a row.
 
-import { h, set, setText } from './dom.js';
+import { h, name, names, set, setParts, setText } from './dom.js';
 import { count, date, duration, relative } from './format.js';
 
 const bad = new Set(['failed', 'expired', 'cancelled']);
@@ -33,7 +33,7 @@ export class BatchView {
 
   update({ batch, now }) {
     const c = batch.request_counts, ended = batch.ended_at !== null;
-    setText(this.owner, `${batch.tenant} · ${batch.models.join(', ') || 'no model'}`);
+    setParts(this.owner, name(batch.tenant), ' · ', ...(batch.models.length ? names(batch.models) : ['no model']));
     setText(this.status, batch.paused && !ended ? 'paused' : batch.status);
     set(this.status, 'data-kind', batch.status === 'completed' ? 'flow' : bad.has(batch.status) ? 'fault' : batch.paused ? 'idle' : 'users');
     const share = (n) => (c.total ? 100 * n / c.total : 0);

@@ -1,6 +1,6 @@
 // The console: asks the daemon every two seconds, and shows what it answers.
 
-import { Keyed, set, setText } from './dom.js';
+import { Keyed, name, set, setParts, setText } from './dom.js';
 import { BatchView } from './batch.js';
 import { clock, duration } from './format.js';
 import { Notice, PoolView } from './pool.js';
@@ -10,7 +10,7 @@ import { ScalingView } from './scaling.js';
 const interval = 2000, patience = 8000; // milliseconds
 const byId = (id) => document.getElementById(id);
 
-const pools = new Keyed(byId('pools'), (pool) => new PoolView(pool));
+const pools = new Keyed(byId('pools'), () => new PoolView());
 const scaling = new Keyed(byId('scaling-rows'), (item) => new ScalingView(item));
 const batches = new Keyed(byId('batch-rows'), ({ batch }) => new BatchView(batch));
 const notices = new Keyed(byId('notices'), (notice) => new Notice(notice.kind));
@@ -43,7 +43,7 @@ async function refresh() {
   const shown = work.data.filter((batch) => batch.ended_at === null).length;
   setText(byId('batch-total'), `${work.total.toLocaleString('en')} not ended` +
     (work.total > shown ? `, the ${shown} with the earliest deadlines are shown` : ''));
-  setText(byId('node'), `${state.node} · ${state.version}`);
+  setParts(byId('node'), name(state.node), ` · ${state.version}`);
   setText(byId('clock'), clock(state.time, true));
   showState(state.waiting.length ? 'not ready' : 'live', state.waiting.length ? 'careful' : 'flow');
   notices.update(noticesOf(state, scaled.data.length > 0), (notice) => notice.key);
@@ -64,7 +64,7 @@ function noticesOf(state, scaled) {
   }
   for (const d of state.degraded) {
     all.push({ key: `degraded ${d.target} ${d.source}`, kind: 'warn',
-      text: `${d.source} of ${d.target}: ${d.state} for ${duration(state.time - d.since)}. ${d.meaning}` });
+      parts: [`${d.source} of `, name(d.target), `: ${d.state} for ${duration(state.time - d.since)}. ${d.meaning}`] });
   }
   return all;
 }

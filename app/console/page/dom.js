@@ -23,6 +23,22 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+// name returns a name from outside as an element of its own: characters in it that change the direction of text, such as
+// U+202E, must not reverse what stands beside it.
+export function name(text) {
+  return h('bdi', {}, text);
+}
+
+// names returns names from outside, with commas between them.
+export function names(list) {
+  return list.flatMap((one, i) => (i ? [', ', name(one)] : [name(one)]));
+}
+
+// setParts is setText for a text that has names in it.
+export function setParts(element, ...parts) {
+  if (element.textContent !== parts.map((part) => part.textContent ?? part).join('')) element.replaceChildren(...parts);
+}
+
 // set changes an attribute only if it differs. null removes it.
 export function set(element, name, value) {
   if (value === null) element.removeAttribute(name);

@@ -1,6 +1,6 @@
 // A pool: what limits it now, what its interactive users feel, and the last hour.
 
-import { h, set, setText, Keyed } from './dom.js';
+import { h, name, names, set, setParts, setText, Keyed } from './dom.js';
 import { Band, Chart, spanOf } from './chart.js';
 import { age, count, dash, milliseconds, percent, times } from './format.js';
 import { History } from './history.js';
@@ -9,9 +9,9 @@ import { kind, meaning, remedy } from './reasons.js';
 import { RunnerView } from './runner.js';
 
 export class PoolView {
-  constructor(pool) {
+  constructor() {
     this.history = new History();
-    this.title = h('h2', {}, pool.name);
+    this.title = h('h2');
     this.policy = h('span', { class: 'tag' });
     this.reason = h('span', { class: 'reason' });
     this.sentence = h('p', { class: 'sentence' });
@@ -46,8 +46,8 @@ export class PoolView {
 
   update(pool) {
     const d = pool.decision;
-    setText(this.title, pool.models.join(', '));
-    setText(this.policy, pool.age_s > 0 ? `${pool.policy} · as ${pool.node} published it ${age(pool.age_s)}` : pool.policy);
+    setParts(this.title, ...names(pool.models));
+    setParts(this.policy, pool.policy, ...(pool.age_s > 0 ? [' · as ', name(pool.node), ` published it ${age(pool.age_s)}`] : []));
     setText(this.reason, d.reason);
     set(this.reason, 'data-kind', kind(d.reason));
     setText(this.sentence, [meaning(d.reason), remedy(d.reason)].filter(Boolean).join(' '));
@@ -66,7 +66,7 @@ export class PoolView {
     put('lines', `${count(d.in_flight)} / ${count(d.allowance)}`, 'in flight / allowed');
     const running = sum(known(d.runners.map((r) => r.interactive_running)));
     const waiting = sum(known(d.runners.map((r) => r.interactive_waiting)));
-    put('users', running === null ? 'unknown' : `${count(running)} + ${count(waiting)}`,
+    put('users', running === null ? 'unknown' : `${count(running)} + ${waiting === null ? 'unknown' : count(waiting)}`,
       running === null ? 'no metrics show them' : 'running + waiting');
     const mean = tokenTime.pool(d);
     put('token', mean === null ? 'unknown' : milliseconds(mean), d.objective_ms === null ? 'no objective is known'
@@ -101,13 +101,13 @@ export class PoolView {
   }
 }
 
-// Notice is a sentence of something that is wrong.
+// Notice is a sentence of something that is wrong: a text or, if names are in it, parts.
 export class Notice {
   constructor(className) {
     this.element = h('li', { class: 'notice ' + className });
   }
 
   update(notice) {
-    setText(this.element, notice.text);
+    setParts(this.element, ...(notice.parts ?? [notice.text]));
   }
 }

@@ -1,6 +1,6 @@
 // A runner of a pool, as a row.
 
-import { h, set, setText } from './dom.js';
+import { h, name, set, setText } from './dom.js';
 import { Band, Spark } from './chart.js';
 import { age, count, milliseconds } from './format.js';
 import { firstToken, isOver, tokenTime } from './latency.js';
@@ -18,7 +18,7 @@ export class RunnerView {
       return h('td', { 'data-label': label }, h('div', { class: 'cell' }, this.cells[key], ...children));
     };
     this.element = h('tr', {},
-      h('th', { scope: 'row' }, runner.name),
+      h('th', { scope: 'row' }, name(runner.name)),
       h('td', { 'data-label': 'Limited by' }, h('div', { class: 'cell stacked' }, this.reason, this.band.element)),
       ...this.latencies.map(({ measure, spark }) => cell(measure.key, measure.label, spark.element)), cell('lines', 'Lines', this.lines.element),
       cell('users', 'Interactive'), cell('prompt', 'Prompt tokens'), cell('reading', 'Last reading'));
@@ -37,7 +37,7 @@ export class RunnerView {
     }
     setText(this.cells.lines, `${count(runner.in_flight)} / ${count(runner.allowance)}`);
     setText(this.cells.users, runner.interactive_running === null ? 'unknown'
-      : `${count(runner.interactive_running)} + ${count(runner.interactive_waiting)}`);
+      : `${count(runner.interactive_running)} + ${runner.interactive_waiting === null ? 'unknown' : count(runner.interactive_waiting)}`);
     setText(this.cells.prompt, count(runner.prompt_tokens) +
       (runner.prompt_tokens_allowed === null ? '' : ' / ' + count(runner.prompt_tokens_allowed)));
     setText(this.cells.reading, runner.reading ? `${runner.reading.source}, ${age(runner.reading.age_s)}` : 'never');

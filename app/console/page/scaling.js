@@ -1,12 +1,12 @@
 // How many replicas a pool should have, as a row.
 
-import { h, setText } from './dom.js';
+import { h, name, setText } from './dom.js';
 import { count, duration, relative } from './format.js';
 
 export class ScalingView {
   constructor({ pool }) {
     this.cells = {};
-    this.element = h('tr', {}, h('th', { scope: 'row' }, pool.name));
+    this.element = h('tr', {}, h('th', { scope: 'row' }, name(pool.name)));
     for (const [key, label] of [['wanted', 'Wanted'], ['exist', 'Exist'], ['reason', 'Why'], ['lines', 'Lines left'], ['start', 'Start']]) {
       this.cells[key] = h('span', key === 'reason' ? {} : { class: 'number' });
       this.element.append(h('td', { 'data-label': label }, this.cells[key]));

@@ -1,0 +1,72 @@
+package console
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// leastContrast is what WCAG 2 (1.4.3, AA) requires of small text.
+const leastContrast = 4.5
+
+// Words in a color of the page are readable on cards, in light and in dark.
+func TestColorsOfWordsHaveContrast(t *testing.T) {
+	text, err := files.ReadFile("page/console.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	css := string(text)
+	words := map[string]bool{"ink": true, "muted": true}
+	used := regexp.MustCompile(`(?:--tone|[{; ]color): var\(--(\w+)\)`)
+	for _, use := range used.FindAllStringSubmatch(css, -1) {
+		words[use[1]] = true
+	}
+	delete(words, "tone")
+	roots := regexp.MustCompile(`:root \{([^}]*)\}`).FindAllStringSubmatch(css, -1)
+	if len(roots) != 2 || len(words) < 8 {
+		t.Fatalf("%d themes, words in the colors %v", len(roots), words)
+	}
+	for i, theme := range []string{"light", "dark"} {
+		colors := map[string]string{}
+		color := regexp.MustCompile(`--(\w+): (#\w+);`)
+		for _, c := range color.FindAllStringSubmatch(roots[i][1], -1) {
+			colors[c[1]] = c[2]
+		}
+		for word := range words {
+			got := contrast(luminance(t, colors[word]), luminance(t, colors["card"]))
+			if got < leastContrast {
+				t.Errorf("%s: --%s, %s, has a contrast of %.2f on a card, want %.1f", theme, word,
+					colors[word], got, leastContrast)
+			}
+		}
+	}
+}
+
+func contrast(a, b float64) float64 { return (max(a, b) + 0.05) / (min(a, b) + 0.05) }
+
+// luminance returns the relative luminance of a color, as WCAG 2 defines it.
+func luminance(t *testing.T, color string) (sum float64) {
+	t.Helper()
+	digits := strings.TrimPrefix(color, "#")
+	if len(digits) == 3 {
+		digits = digits[:1] + digits[:1] + digits[1:2] + digits[1:2] + digits[2:] + digits[2:]
+	}
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		if len(digits) != 6 {
+			t.Fatalf("%q is no color", color)
+		}
+		n, err := strconv.ParseUint(digits[2*i:2*i+2], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		share := float64(n) / 255
+		if share <= 0.04045 {
+			sum += weight * share / 12.92
+		} else {
+			sum += weight * math.Pow((share+0.055)/1.055, 2.4)
+		}
+	}
+	return sum
+}
