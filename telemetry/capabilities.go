@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -96,8 +97,8 @@ func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
 	r := flowcontrol.NoReading(flowcontrol.Capabilities, taken)
 	c.use(&r.Waiting, "waiting", got.Queue.Depth)
 	c.use(&r.KVUsed, "kv_used", got.Resources.KVCacheUtilization)
-	state := State{Unhealthy: got.Health == string(runner.Unhealthy), Queue: r.Waiting,
-		KVUsed: r.KVUsed, NotLoaded: got.notLoaded()}
+	state := State{Unhealthy: strings.EqualFold(got.Health, string(runner.Unhealthy)),
+		Queue: r.Waiting, KVUsed: r.KVUsed, NotLoaded: got.notLoaded()}
 	c.use(&state.MaxQueue, "max_queue", got.Queue.MaxDepth)
 	return []Sample{{Runner: c.runner.Name, Reading: &r, State: &state}}, nil
 }

@@ -49,6 +49,7 @@ func TestStatesOfRunners(t *testing.T) {
 		{`{"health":"unhealthy","queue":{"depth":-1,"maxDepth":"x"}}`, State{}},
 		{`{"health":"unhealthy","queue":{"depth":-1}}`,
 			State{Unhealthy: true, Queue: nan, KVUsed: nan}},
+		{`{"health":"Unhealthy"}`, State{Unhealthy: true, Queue: nan, KVUsed: nan}},
 		{`{"models":{"loaded":[{"id":"a"}],"loading":[{"id":"c"},{"id":"c"}],
 			"available":["b","a",""]}}`,
 			State{Queue: nan, KVUsed: nan, NotLoaded: []string{"b", "c"}}},

@@ -51,10 +51,10 @@ func (a *aloneSeen) add(ms, running, promptRate float64) {
 	a.promptRate += portable.Rounded(seenWeight * (promptRate - a.promptRate))
 }
 
-// mostAloneNow returns how long iterations may take without lines by what was seen then, if users do
-// no more now than their growth explains. What a line costs is subtracted from what is measured
-// with lines, by the cost model. If lines cost more than that, iterations without lines would seem
-// to take longer, so that an objective that is relative to them would grow with each line.
+// mostAloneNow returns how long iterations take without lines at most, by what was seen while none
+// ran and by how much more users do now. What lines cost by the cost model is subtracted from what
+// is measured with them. If they cost more, iterations without lines would seem to take longer, so
+// that an objective that is relative to them would grow with each line.
 func (c *Controller) mostAloneNow() float64 {
 	a := &c.alone.seen
 	l, known := c.load()

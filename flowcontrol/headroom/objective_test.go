@@ -45,8 +45,8 @@ func TestRelativeObjective(t *testing.T) {
 	}
 }
 
-// That holds for lines that cost several times what the assumed cost model says: what they cost must
-// not count as what iterations take without them.
+// That holds for lines that cost several times what the assumed cost model says: what they cost
+// must not count as what iterations take without them.
 func TestRelativeObjectiveWithDearLines(t *testing.T) {
 	cfg := config()
 	cfg.SLO.TTFT, cfg.SLO.TPOT, cfg.Engine = 0, 0, flowcontrol.Engine{}
