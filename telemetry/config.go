@@ -173,6 +173,24 @@ func (c Config) Validate() error {
 		refuse("tuning.jitter: is %v, must be from 0 to 1", c.Jitter)
 	}
 	p := c.Prometheus
+	for _, list := range []struct {
+		key       string
+		selectors []string
+	}{
+		{"ttft", p.TTFT}, {"tpot", p.TPOT}, {"prompt_lengths", p.PromptLengths},
+		{"answer_lengths", p.AnswerLengths},
+	} {
+		for i, text := range list.selectors {
+			if _, err := parseSelector(text); err != nil {
+				refuse("prometheus.%s[%d]: %w", list.key, i, err)
+			}
+		}
+	}
+	for _, label := range p.ModelLabel {
+		if !isName(label) {
+			refuse("prometheus.model_label: %q is no label's name", label)
+		}
+	}
 	if p.URL == "" {
 		return errors.Join(faults...)
 	}
@@ -195,24 +213,6 @@ func (c Config) Validate() error {
 	}
 	if p.Runners.Label == "" && len(p.Runners.Values) > 0 {
 		refuse("prometheus.runners.values: are given without a label; set runners.label")
-	}
-	for _, list := range []struct {
-		key       string
-		selectors []string
-	}{
-		{"ttft", p.TTFT}, {"tpot", p.TPOT}, {"prompt_lengths", p.PromptLengths},
-		{"answer_lengths", p.AnswerLengths},
-	} {
-		for i, text := range list.selectors {
-			if _, err := parseSelector(text); err != nil {
-				refuse("prometheus.%s[%d]: %w", list.key, i, err)
-			}
-		}
-	}
-	for _, label := range p.ModelLabel {
-		if !isName(label) {
-			refuse("prometheus.model_label: %q is no label's name", label)
-		}
 	}
 	return errors.Join(faults...)
 }

@@ -279,7 +279,7 @@ func TestParseSignalsRefusesFaults(t *testing.T) {
 		x + "{running: ['1a']}":                    "does not begin with the name of a metric",
 		x + "{running: [{metric: a, label: [b]}]}": `3: "label" is not one of metric`,
 		"- engine: x\n  prefixes: [x_]\n  signal: {running: [a]}": `3: "signal" is not one of`,
-		x + "{running: [a]":     "2: did not find expected", // as the decoder counts
+		x + "{running: [a]":     "3: did not find expected ',' or '}'",
 		x + "{running: {b: c}}": "3: cannot unmarshal",
 		x + "{running: [a], kv_tokens: [{metric: a, times: 7}]}": "does not begin with",
 		x + "&a {running: [a], <<: *a}":                          "contains itself",
@@ -844,6 +844,9 @@ func TestValidateNamesTheKey(t *testing.T) {
 		},
 		"prometheus.tpot[0]": func(c *Config) {
 			c.Prometheus.URL, c.Prometheus.TPOT = "http://p", []string{""}
+		},
+		"prometheus.tpot[1]": func(c *Config) { // also while nothing is read from it
+			c.Prometheus.TPOT = []string{"a", "9a"}
 		},
 		"prometheus.prompt_lengths[0]": func(c *Config) {
 			c.Prometheus.URL, c.Prometheus.PromptLengths = "http://p", []string{"a{"}
