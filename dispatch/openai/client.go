@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -236,7 +237,8 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if len(h["Retry-After"]) == 0 && len(h["Retry-After-Ms"]) == 0 {
 		return 0 // as nearly always
 	}
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 &&
+		!math.IsInf(ms, 1) {
 		return clampWait(ms * float64(time.Millisecond))
 	}
 	value := h.Get("Retry-After")
@@ -252,9 +254,9 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// clampWait limits a server's wish to a day. NaN and negative numbers are 0.
+// clampWait limits a server's wish to a day. NaN, infinite and negative numbers are 0.
 func clampWait(ns float64) time.Duration {
-	if !(ns > 0) {
+	if !(ns > 0) || math.IsInf(ns, 1) {
 		return 0
 	}
 	return time.Duration(min(ns, float64(24*time.Hour)))
