@@ -25,3 +25,22 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// Names of models are long, and users leave parts of them out.
+func TestNearestLongerName(t *testing.T) {
+	known := []string{"large-v2", "meta-llama/Llama-3-70B-Instruct", "small-v1", "small-v2"}
+	for name, want := range map[string]string{
+		"large":                 "large-v2",
+		"Llama-3-70B-Instruct":  "meta-llama/Llama-3-70B-Instruct",
+		"llama-3":               "meta-llama/Llama-3-70B-Instruct",
+		"meta-llama/llama":      "meta-llama/Llama-3-70B-Instruct",
+		"small":                 "", // either
+		"la":                    "",
+		"instruct":              "",
+		"llama-3-70b-instruct2": "",
+	} {
+		if got := suggest.Nearest(name, known); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
