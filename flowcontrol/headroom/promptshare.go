@@ -36,13 +36,14 @@ func (c *Controller) updatePromptShare() {
 }
 
 // relativePromptShare returns which part of the time prompts may take so that neither iterations
-// nor first tokens take much longer on average. Of an interactive request that arrives while a
-// prompt is computed, the first token waits for half of it: for long prompts, that is several times
-// what it takes alone.
+// nor first tokens take much longer on average. Lines that decode delay all first tokens a little.
+// That of an interactive request that arrives while a prompt is computed waits for half of it: for
+// long prompts, that is several times what it takes alone.
 func (c *Controller) relativePromptShare() float64 {
 	share := c.slo.Slowdown - 1
 	if waits := c.longPrompt() / 2; waits > 0 {
-		share *= min(1, c.poolFirstAlone()/waits)
+		_, byLines := c.poolSlowdown()
+		share = min(share, max(0, c.slo.Slowdown-byLines)*c.poolFirstAlone()/waits)
 	}
 	return max(share, minPromptShare)
 }
