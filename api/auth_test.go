@@ -80,7 +80,17 @@ func TestKeysRefused(t *testing.T) {
 		"keys: [{hash: " + hash + ", rolle: user}]":          "rolle",
 		"keys: [{hash: " + hash + "}, {hash: " + hash + "}]": "keys[1]: the same key",
 		"keys: [{hash: x}, {hash: " + hash + ", role: x}]":   "keys[1]: role",
-		"keys: {": "",
+		"keys: {": "1: did not find expected node content",
+		"keys:\n- tenant: t\n  sha256: x\n": "3: keys[0]: unknown key sha256; an entry " +
+			"has the keys hash, tenant and role",
+		"key: []":                         "1: the file: unknown key key; it has the key keys",
+		"# x\n- a":                        "2: the file is not a section",
+		"keys: x":                         "1: keys is not a list",
+		"keys:\n- x":                      "2: keys[0] is not a section",
+		"keys:\n- hash: [a]":              "2: keys[0].hash is not a text",
+		"keys:\n- {hash: a}\n- {hash: b}": "3: keys[1]: hash is not",
+		"keys:\n- {hash: a, hash: b}":     "2: keys[0] has hash twice",
+		"keys:\nb: [1\nc: 2":              "2: did not find expected ','",
 	} {
 		if _, err := parseKeysFile([]byte(text)); err == nil || !strings.Contains(err.Error(),
 			want) {

@@ -1,19 +1,14 @@
 package api
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // KeysVariable names the environment variable that holds keys in clear text, for ParseKeys.
@@ -136,80 +131,6 @@ const hashPrefix = "sha256:"
 func HashKey(key string) string {
 	hash := sha256.Sum256([]byte(key))
 	return hashPrefix + hex.EncodeToString(hash[:])
-}
-
-// LoadKeys reads a keys file:
-//
-//	keys:
-//	  - hash: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-//	    tenant: research   # default: "default"
-//	    role: user         # viewer, user (the default) or admin
-func LoadKeys(path string) (*Keyring, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read keys file: %w", err)
-	}
-	ring, err := parseKeysFile(text)
-	if err != nil {
-		return nil, fmt.Errorf("keys file %s: %w", path, err)
-	}
-	return ring, nil
-}
-
-func parseKeysFile(text []byte) (*Keyring, error) {
-	var file struct {
-		Keys []struct {
-			Hash   string `yaml:"hash"`
-			Tenant string `yaml:"tenant"`
-			Role   role   `yaml:"role"`
-		} `yaml:"keys"`
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil && err != io.EOF {
-		return nil, err
-	}
-	ring := &Keyring{}
-	var faults []error
-	for i, entry := range file.Keys {
-		owner := principal{Tenant: entry.Tenant, Role: entry.Role}
-		if owner.Tenant == "" {
-			owner.Tenant = DefaultTenant
-		}
-		if owner.Role == "" {
-			owner.Role = roleUser
-		}
-		hash, err := parseHash(entry.Hash)
-		if err == nil {
-			err = checkTenant(owner.Tenant)
-		}
-		if err == nil && !slices.Contains([]role{roleViewer, roleUser, roleAdmin}, owner.Role) {
-			err = fmt.Errorf("role %q is unknown; use viewer, user or admin", owner.Role)
-		}
-		if err == nil {
-			err = ring.add(keyEntry{hash: hash, owner: owner})
-		}
-		if err != nil {
-			faults = append(faults, fmt.Errorf("keys[%d]: %w", i, err))
-		}
-	}
-	if len(file.Keys) == 0 {
-		faults = append(faults, errors.New("the file has no keys; list them under keys"))
-	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
-	}
-	return ring, nil
-}
-
-func parseHash(text string) (hash [sha256.Size]byte, err error) {
-	digits, ok := strings.CutPrefix(text, hashPrefix)
-	raw, err := hex.DecodeString(digits)
-	if !ok || err != nil || len(raw) != len(hash) {
-		return hash, errors.New(
-			`hash is not sha256: and 64 hex digits; make one with: printf %s "$KEY" | sha256sum`)
-	}
-	return [sha256.Size]byte(raw), nil
 }
 
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

@@ -68,7 +68,7 @@ func TestFilesOfAConfigurationAreChecked(t *testing.T) {
 		{"sound files", prometheus + "token_file: {dir}/secret, tls: {ca_file: {dir}/cert.pem, " +
 			"cert_file: {dir}/cert.pem, key_file: {dir}/key.pem}}}\n", nil},
 		{"keys", upstream + "auth: {keys_file: {dir}/keys.yaml}\n",
-			[]string{"f.yaml:2: auth.keys_file: keys file {dir}/keys.yaml: "}},
+			[]string{"f.yaml:2: auth.keys_file: keys file {dir}/keys.yaml:1: "}},
 		{"certificates", upstream + "tls: {cert_file: {dir}/cert.pem, key_file: {dir}/secret}\n",
 			[]string{"f.yaml:2: tls: load certificate {dir}/cert.pem with key {dir}/secret: "}},
 		{"authorities of clients", upstream + "tls: {cert_file: {dir}/cert.pem, " +

@@ -38,22 +38,18 @@ type Changes struct {
 
 // Compare returns what changes from one configuration to another, in the order of the keys. Both
 // must be valid.
-func Compare(from, to Config) (Changes, error) {
-	old, err := encode(reflect.ValueOf(from))
-	if err != nil {
-		return Changes{}, fmt.Errorf("compare configurations: %w", err)
-	}
-	next, err := encode(reflect.ValueOf(to))
-	if err != nil {
-		return Changes{}, fmt.Errorf("compare configurations: %w", err)
-	}
-	var changes Changes
-	compare("", old, next, func(c Change) {
-		if runtime, _ := atRunTime(c.Path); runtime {
-			changes.Applied = append(changes.Applied, c)
-		} else {
-			changes.Restart = append(changes.Restart, c)
+func Compare(from, to Config) (changes Changes, err error) {
+	var encoded [3]*yaml.Node
+	for i, c := range []Config{from, from.Running(to), to} {
+		if encoded[i], err = encode(reflect.ValueOf(c)); err != nil {
+			return Changes{}, fmt.Errorf("compare configurations: %w", err)
 		}
+	}
+	compare("", encoded[0], encoded[1], func(c Change) {
+		changes.Applied = append(changes.Applied, c)
+	})
+	compare("", encoded[1], encoded[2], func(c Change) {
+		changes.Restart = append(changes.Restart, c)
 	})
 	return changes, nil
 }
@@ -146,44 +142,6 @@ func shownValue(path string, n *yaml.Node) string {
 		return err.Error()
 	}
 	return strings.Join(strings.Fields(string(out)), " ")
-}
-
-// Running returns the configuration of a daemon that runs with c and has been given next: that of
-// next, except for the keys that need a restart, which have the values of c.
-func (c Config) Running(next Config) Config {
-	keep(reflect.ValueOf(&next).Elem(), reflect.ValueOf(c), "")
-	return next
-}
-
-// keep gives the keys of a section that need a restart the values that they have in running.
-func keep(section, running reflect.Value, path string) {
-	for f := range fields(section) {
-		key := join(path, f.key)
-		applied, mixed := atRunTime(key)
-		switch {
-		case key == "pools":
-			f.change(section, func(v reflect.Value) { keepPools(v, f.of(running)) })
-		case mixed:
-			f.change(section, func(v reflect.Value) { keep(v, f.of(running), key) })
-		case !applied:
-			f.change(section, func(v reflect.Value) { v.Set(f.of(running)) })
-		}
-	}
-}
-
-// keepPools gives the running pools what applies at run time of the next ones of the same names. No
-// pool is added or removed.
-func keepPools(next, running reflect.Value) {
-	pools := slices.Clone(running.Interface().([]Pool))
-	for i, p := range pools {
-		for _, changed := range next.Interface().([]Pool) {
-			if changed.Name == p.Name {
-				keep(reflect.ValueOf(&changed).Elem(), reflect.ValueOf(p), "pools[]")
-				pools[i] = changed
-			}
-		}
-	}
-	next.Set(reflect.ValueOf(pools))
 }
 
 // runTimeKeys lists the keys, and the sections of which all keys, that a running daemon applies. A

@@ -61,3 +61,52 @@ pools.c: added`, text(changes.Restart)); diff != "" {
 		t.Error("a configuration was changed in place")
 	}
 }
+
+// What belongs to a pool that only a restart adds waits for it, and the rest applies.
+func TestAddedPoolsKeepTheirUpstreamsWaiting(t *testing.T) {
+	old, err := parse("upstreams:\n- {name: a, url: http://a, models: [m]}\n" +
+		"- {name: b, url: http://b, models: [m]}\n- {name: c, url: http://c, models: [m]}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := parse("node: x\nupstreams:\n- {name: a, url: http://a, models: [m, k]}\n" +
+		"- {name: b, url: http://b2, models: [n], pool: p}\n" +
+		"- {name: d, url: http://d, models: [n], pool: p}\n" +
+		"pools: [{name: p, models: [n], max: 1}]\n" +
+		"flowcontrol: {pools: {p: {policy: fixed}, k: {policy: aimd}}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := config.Compare(old, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := func(all []config.Change) (paths []string) {
+		for _, c := range all {
+			paths = append(paths, c.Path)
+		}
+		return paths
+	}
+	if diff := cmp.Diff([]string{"upstreams.a.models", "upstreams.c", "flowcontrol.pools.k"},
+		paths(changes.Applied)); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"node", "upstreams.b.url", "upstreams.b.models",
+		"upstreams.b.pool", "upstreams.d", "pools.p", "flowcontrol.pools.p"},
+		paths(changes.Restart)); diff != "" {
+		t.Errorf("restart (-want +got):\n%s", diff)
+	}
+	running := old.Running(next)
+	if err := running.Validate(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(next.Upstreams[:1], running.Upstreams[:1]); diff != "" {
+		t.Errorf("the first upstream (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(old.Upstreams[1:2], running.Upstreams[1:]); diff != "" {
+		t.Errorf("the others (-want +got):\n%s", diff)
+	}
+	if len(next.Upstreams) != 3 || len(next.FlowControl.Pools) != 2 {
+		t.Error("a configuration was changed in place")
+	}
+}

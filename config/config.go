@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -170,28 +169,7 @@ func (c Config) Validate() error {
 	if c.Shutdown.Drain < 0 {
 		fault("shutdown.drain is %s; set it to 0 or more", c.Shutdown.Drain)
 	}
-	for i, u := range c.Upstreams {
-		if parsed, err := url.Parse(u.Metrics); u.Metrics != "" && u.Metrics != "none" &&
-			(err != nil || parsed.Host == "") {
-			fault("upstreams[%d].metrics is %s, not a URL; "+
-				"write http://host:port/metrics, or none", i, quotedURL(u.Metrics))
-		}
-		faults = append(faults, section(fmt.Sprintf("upstreams[%d]", i), u.Validate()))
-		for k, engine := range u.Engines {
-			if name, err := dispatch.EngineName(engine); err == nil && name == "" &&
-				(c.Telemetry.Prometheus.URL == "" || c.Telemetry.Prometheus.Runners.Label == "") {
-				fault("upstreams[%d].engines[%d]: %s is no URL, and a label's value is looked up "+
-					"in Prometheus; write http://host:port/metrics, or set "+
-					"telemetry.prometheus.url and telemetry.prometheus.runners.label", i, k,
-					quotedURL(engine))
-			}
-		}
-		if parsed, err := url.Parse(u.URL); err != nil || parsed.Host == "" ||
-			parsed.Scheme != "http" && parsed.Scheme != "https" {
-			fault("upstreams[%d].url is %s, not a URL; write http://host:port", i,
-				quotedURL(u.URL))
-		}
-	}
+	faults = append(faults, c.validateEachUpstream())
 	for _, name := range slices.Sorted(maps.Keys(c.FlowControl.Pools)) {
 		if listed, complete := c.servedModels(); complete && !slices.Contains(listed, name) &&
 			!c.hasPool(name) {

@@ -95,7 +95,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			want: []string{
 				"tidefill.yaml:1: the file is a list, not a section with keys of its own"}},
 		{name: "two documents", file: "node: a\n---\nnode: b\n",
-			want: []string{"tidefill.yaml contains a second YAML document; remove one"}},
+			want: []string{"tidefill.yaml:2: a second YAML document begins here; remove one"}},
 		{name: "headers", file: "upstreams:\n  - url: http://a:1\n    tenant_header: X Tenant\n",
 			want: []string{
 				`tidefill.yaml:3: upstreams[0].tenant_header "X Tenant" is no valid header name: use letters, digits and '-'`,

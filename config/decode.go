@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -11,9 +12,11 @@ import (
 
 // decoder decodes YAML into a configuration. It collects all faults, and the origin of each value.
 type decoder struct {
+	name     string            // of the file; empty: there is none
 	origin   string            // name of the file or flag that is being decoded
 	root     reflect.Value     // the complete configuration
 	places   map[string]string // origin of each path, as file:line
+	written  map[string]string // the same without the sections around settings
 	faults   []error
 	overlays []func() // decode overlays, after all that they are based on
 	final    bool     // overlays are being decoded
@@ -26,7 +29,7 @@ func (d *decoder) fault(n *yaml.Node, format string, args ...any) {
 }
 
 func (d *decoder) place(n *yaml.Node) string {
-	if n.Line == 0 {
+	if n.Line <= 0 {
 		return d.origin
 	}
 	return fmt.Sprintf("%s:%d", d.origin, n.Line)
@@ -38,6 +41,9 @@ func (d *decoder) decode(n *yaml.Node, path string, v reflect.Value) {
 		n = n.Alias
 	}
 	d.places[path] = d.place(n)
+	if n.Line != around {
+		d.written[path] = d.place(n)
+	}
 	if n.Tag == "!!null" {
 		return
 	}
@@ -91,6 +97,11 @@ func (d *decoder) list(n *yaml.Node, path string, v reflect.Value) {
 		d.fault(n, "%s is %s, not a list; write [a, b], or a row with a dash for each element",
 			path, shown(n))
 		return
+	}
+	for _, places := range []map[string]string{d.places, d.written} {
+		maps.DeleteFunc(places, func(earlier, _ string) bool {
+			return strings.HasPrefix(earlier, path+"[") // of the list that this one replaces
+		})
 	}
 	list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
 	for i, element := range n.Content {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tidefill/tidefill/internal/yamlfault"
 )
 
 // Setting is one value that is set outside the file.
@@ -31,14 +33,7 @@ func ParseSetting(s string) (Setting, error) {
 // Load returns the defaults, changed by the file, if path is not empty, and then by the settings in
 // their order. It validates the result. The error joins all faults.
 func Load(path string, settings ...Setting) (Config, error) {
-	var file []byte
-	if path != "" {
-		var err error
-		if file, err = os.ReadFile(path); err != nil {
-			return Config{}, fmt.Errorf("read configuration: %w", err)
-		}
-	}
-	return Parse(path, file, settings...)
+	return (&File{Path: path, Settings: settings}).Load()
 }
 
 // Check is Load that also checks what the configuration names, by a function whose faults start
@@ -49,8 +44,8 @@ func Check(path string, check func(Config) error, settings ...Setting) (Config, 
 		return Config{}, fmt.Errorf("read configuration: %w", err)
 	}
 	cfg := Default()
-	err = read(path, file, &cfg, func() error { return errors.Join(cfg.Validate(), check(cfg)) },
-		settings...)
+	d := newDecoder(path, &cfg)
+	err = d.read(file, func() error { return errors.Join(cfg.Validate(), check(cfg)) }, settings)
 	if err != nil {
 		return Config{}, err
 	}
@@ -58,21 +53,10 @@ func Check(path string, check func(Config) error, settings ...Setting) (Config, 
 }
 
 // Reload is Load for the file of a running daemon. It refuses a file without any key: that is more
-// probably a file that is being written than the wish for all defaults.
+// probably a file that is being written than the wish for all defaults. It also refuses what is no
+// regular file.
 func Reload(path string, settings ...Setting) (Config, error) {
-	if path != "" {
-		file, err := os.ReadFile(path)
-		if err != nil {
-			return Config{}, fmt.Errorf("read configuration: %w", err)
-		}
-		var keys map[string]any
-		if yaml.Unmarshal(file, &keys) == nil && len(keys) == 0 {
-			return Config{}, fmt.Errorf("%s has no key; to run with all defaults, restart the "+
-				"daemon", path)
-		}
-		return Parse(path, file, settings...)
-	}
-	return Load(path, settings...)
+	return (&File{Path: path, Settings: settings}).Reload()
 }
 
 // Parse is Load for the content of a file; name is its name in messages.
@@ -89,17 +73,20 @@ func Parse(name string, file []byte, settings ...Setting) (Config, error) {
 // starts with its place in the file. Those of Validate must start with the path of a key.
 func Read[T interface{ Validate() error }](name string, file []byte, v *T,
 	settings ...Setting) error {
-	return read(name, file, v, func() error { return (*v).Validate() }, settings...)
+	return newDecoder(name, v).read(file, func() error { return (*v).Validate() }, settings)
+}
+
+// newDecoder returns a decoder that changes v by a file of this name.
+func newDecoder[T any](name string, v *T) *decoder {
+	return &decoder{name: name, origin: name, root: reflect.ValueOf(v).Elem(),
+		places: map[string]string{}, written: map[string]string{}, inherits: map[string]string{}}
 }
 
 // read is Read with a function that validates the result.
-func read[T any](name string, file []byte, v *T, validate func() error, settings ...Setting) error {
-	root := reflect.ValueOf(v).Elem()
-	d := &decoder{origin: name, root: root, places: make(map[string]string),
-		inherits: map[string]string{}}
-	d.file(file, root)
+func (d *decoder) read(file []byte, validate func() error, settings []Setting) error {
+	d.file(file, d.root)
 	for _, s := range settings {
-		d.setting(s, root)
+		d.setting(s, d.root)
 	}
 	d.final = true
 	for _, decode := range d.overlays {
@@ -117,88 +104,55 @@ func (d *decoder) file(file []byte, root reflect.Value) {
 	case errors.Is(err, io.EOF):
 		return
 	case err != nil:
-		d.faults = append(d.faults, fmt.Errorf("%s:%s", d.origin, syntaxFault(err)))
+		d.syntaxFault(err, file)
 		return
 	}
 	d.decode(document.Content[0], "", root)
-	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
-		d.faults = append(d.faults, fmt.Errorf("%s contains a second YAML document; remove one",
-			d.origin))
+	switch err := documents.Decode(&second); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		d.syntaxFault(err, file)
+	default:
+		d.fault(&second, "a second YAML document begins here; remove one")
 	}
 }
+
+func (d *decoder) syntaxFault(err error, file []byte) {
+	line, what := yamlfault.Of(err, file)
+	d.faults = append(d.faults, fmt.Errorf("%s:%d: %s", d.origin, line, what))
+}
+
+// around is the line of a section that nobody wrote: it is around a setting.
+const around = -1
 
 // setting decodes a.b=v as the file {a: {b: v}}, so that the same rules apply.
 func (d *decoder) setting(s Setting, root reflect.Value) {
 	d.origin = s.Origin
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(s.Value), &document); err != nil {
-		d.faults = append(d.faults, fmt.Errorf("%s: value %q:%s", s.Origin, s.Value,
-			syntaxFault(err)))
+		_, what := yamlfault.Of(err, []byte(s.Value))
+		d.faults = append(d.faults, fmt.Errorf("%s: value %q: %s", s.Origin, s.Value, what))
 		return
 	}
 	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str"} // an empty value is an empty string
 	if len(document.Content) > 0 {
 		value = document.Content[0]
 	}
-	withoutLines(value)
+	setLines(value, 0)
 	keys := strings.Split(s.Path, ".")
 	for i := len(keys) - 1; i >= 0; i-- {
 		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: keys[i]}
-		value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{key, value}}
+		value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: around,
+			Content: []*yaml.Node{key, value}}
 	}
 	d.decode(value, "", root)
 }
 
-// syntaxFault turns "yaml: line 3: what" into "3: what", to follow the file's name and a colon.
-func syntaxFault(err error) string {
-	what := strings.TrimPrefix(err.Error(), "yaml:")
-	return strings.TrimPrefix(what, " line ")
-}
-
-func withoutLines(n *yaml.Node) {
-	n.Line = 0
+func setLines(n *yaml.Node, line int) {
+	n.Line = line
 	for _, child := range n.Content {
-		withoutLines(child)
+		setLines(child, line)
 	}
-}
-
-// locate puts the origin of the value in front of each fault, found by the path with which the
-// fault starts. A fault of a value that an entry inherits is left out, because it is reported where
-// the value was written. One that an entry alone has, such as what its policy lacks, gets the place
-// of the entry.
-func (d *decoder) locate(err error) error {
-	all := Faults(err)
-	reported := map[string]bool{}
-	for _, fault := range all {
-		reported[fault.Error()] = true
-	}
-	var located []error
-	for _, fault := range all {
-		path, _, _ := strings.Cut(fault.Error(), " ")
-		place := d.places[strings.TrimSuffix(path, ":")]
-		if entry, inherited := d.inheritedBy(fault.Error()); place == "" && entry != "" {
-			if reported[inherited] {
-				continue
-			}
-			place = d.places[entry]
-		}
-		if place != "" {
-			fault = fmt.Errorf("%s: %w", place, fault)
-		}
-		located = append(located, fault)
-	}
-	return errors.Join(located...)
-}
-
-// inheritedBy returns the entry of an overlay that a fault is about, and the text of the same fault
-// in the section from which the entry inherits; empty: it is about none.
-func (d *decoder) inheritedBy(fault string) (entry, inherited string) {
-	for path, from := range d.inherits {
-		if rest, is := strings.CutPrefix(fault, path+"."); is && len(path) > len(entry) {
-			entry, inherited = path, join(from, rest)
-		}
-	}
-	return entry, inherited
 }
 
 // Faults returns the errors of a joined error, such as Load's. If the joined error was wrapped, the

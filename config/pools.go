@@ -63,6 +63,7 @@ func (c Config) validatePools() error {
 	for i, pool := range c.Pools {
 		path := fmt.Sprintf("pools[%d]", i)
 		faults = append(faults, section(path, pool.PoolConfig.Validate()),
+			emptyModels(path, pool.Models),
 			section(path+".kubernetes", pool.Kubernetes.Validate()),
 			section(path+".runners", pool.Upstream("", "").Validate()))
 		if first, twice := listed[pool.Name]; twice {
@@ -80,8 +81,12 @@ func (c Config) validatePools() error {
 	}
 	for i, u := range c.Upstreams {
 		if _, known := listed[u.Pool]; u.Pool != "" && !known {
-			faults = append(faults, fmt.Errorf("upstreams[%d].pool: there is no pool %q; pools "+
-				"has %s", i, u.Pool, strings.Join(names, ", ")))
+			has := "pools has " + strings.Join(names, ", ")
+			if len(names) == 0 {
+				has = "list it in pools"
+			}
+			faults = append(faults, fmt.Errorf("upstreams[%d].pool: there is no pool %q; %s", i,
+				u.Pool, has))
 		}
 	}
 	if c.Scaler.Listen != "" && len(c.Pools) == 0 {

@@ -31,7 +31,7 @@ upstreams:
 	want := []string{
 		`f.yaml:4: pools[1].name: pools[0] is named "chat" too; give each pool a name of its own`,
 		`f.yaml:5: pools[2].name: is "Night", must be 1 to 63 lower-case letters, digits and dashes`,
-		`pools[3].models: is empty; list the models that the pool serves, since a pool ` +
+		`f.yaml:6: pools[3].models: is empty; list the models that the pool serves, since a pool ` +
 			`without replicas can't be asked`,
 		`f.yaml:6: pools[3].role: is "cheap", must be shared or batch`,
 		`f.yaml:7: pools[4].max: is 2 and min 3; max must be at least 1, and min from 0 to max`,

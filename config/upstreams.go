@@ -13,6 +13,54 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 )
 
+// validateEachUpstream reports what is wrong with single upstreams.
+func (c Config) validateEachUpstream() error {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf(format, args...))
+	}
+	for i, u := range c.Upstreams {
+		if u.Metrics != "" && u.Metrics != "none" && !isServer(u.Metrics) {
+			fault("upstreams[%d].metrics is %s, not a URL; "+
+				"write http://host:port/metrics, or none", i, quotedURL(u.Metrics))
+		}
+		faults = append(faults, section(fmt.Sprintf("upstreams[%d]", i), u.Validate()))
+		for k, engine := range u.Engines {
+			if name, err := dispatch.EngineName(engine); err == nil && name == "" &&
+				(c.Telemetry.Prometheus.URL == "" || c.Telemetry.Prometheus.Runners.Label == "") {
+				fault("upstreams[%d].engines[%d]: %s is no URL, and a label's value is looked up "+
+					"in Prometheus; write http://host:port/metrics, or set "+
+					"telemetry.prometheus.url and telemetry.prometheus.runners.label", i, k,
+					quotedURL(engine))
+			}
+		}
+		faults = append(faults, emptyModels(fmt.Sprintf("upstreams[%d]", i), u.Models))
+		if !isServer(u.URL) {
+			fault("upstreams[%d].url is %s, not a URL; write http://host:port", i,
+				quotedURL(u.URL))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// isServer reports whether a text is the URL of a server that speaks HTTP.
+func isServer(text string) bool {
+	parsed, err := url.Parse(text)
+	return err == nil && parsed.Host != "" && (parsed.Scheme == "http" || parsed.Scheme == "https")
+}
+
+// emptyModels reports models without a name, which no line can ask for.
+func emptyModels(path string, models []string) error {
+	var faults []error
+	for i, model := range models {
+		if strings.TrimSpace(model) == "" {
+			faults = append(faults, fmt.Errorf("%s.models[%d]: is empty; name a model, or remove "+
+				"the entry", path, i))
+		}
+	}
+	return errors.Join(faults...)
+}
+
 // validateUpstreams reports upstreams that are listed twice, alone or as an engine of a gateway.
 // Each entry has an allowance of its own, so an engine with two entries would get twice the batch
 // work that it may have.

@@ -46,8 +46,8 @@ func TestFaultsOfUpstreams(t *testing.T) {
 				"upstreams[0]; remove one"}},
 		"an engine of a gateway": {[]string{"{url: http://h:1/v1}",
 			"{url: http://g:1, " + gateway + "['http://a/metrics', 'http://H:1/metrics']}"},
-			[]string{"f.yaml:3: upstreams[1].engines[1]: http://H:1/metrics is the metrics page of " +
-				"upstreams[0] too, so the engine would get the lines of two; remove " +
+			[]string{"f.yaml:3: upstreams[1].engines[1]: http://H:1/metrics is the metrics page " +
+				"of upstreams[0] too, so the engine would get the lines of two; remove " +
 				"upstreams[0], or the engine from this list if the gateway doesn't lead to it"}},
 		"an engine of a gateway by its page": {[]string{"{url: http://h:1, metrics: 'http://m/x'}",
 			"{url: http://g:1, " + gateway + "['http://h:1/metrics']}"}, nil},

@@ -26,7 +26,7 @@ webhooks:
 			`signature instead`,
 		`f.yaml:4: webhooks[1].name: endpoint 0 is named "ops" too; give each endpoint a name of ` +
 			`its own`,
-		`webhooks[2].secret_env: is empty; name the environment variable that holds the secret`,
+		`f.yaml:5: webhooks[2].secret_env: is empty; name the environment variable that holds the secret`,
 		`f.yaml:5: webhooks[2].events[0]: there is no event "batch.done"; there are ` +
 			`batch.completed, batch.failed, batch.expired, batch.cancelled, batch.at_risk, ` +
 			`batch.infeasible, batch.feasible.`,

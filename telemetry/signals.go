@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/yamlfault"
 )
 
 //go:embed signals.yaml
@@ -182,7 +183,7 @@ func parseSignals(text []byte) (signalMap, error) {
 		return nil, errors.New("1: it lists no engine; start from a copy of " +
 			"telemetry/signals.yaml")
 	case err != nil:
-		return nil, withLine(err)
+		return nil, withLine(err, text)
 	}
 	for _, e := range m {
 		if e.Engine == "" || len(e.Prefixes) == 0 || len(e.Signals[runningSignal]) == 0 {
@@ -207,16 +208,12 @@ func parseSignals(text []byte) (signalMap, error) {
 }
 
 // withLine turns an error of the decoder, such as "yaml: line 3: what", into "3: what".
-func withLine(err error) error {
-	text := err.Error()
+func withLine(err error, text []byte) error {
 	if mismatch := new(yaml.TypeError); errors.As(err, &mismatch) {
-		text = strings.Join(mismatch.Errors, "; line ")
+		err = errors.New(strings.Join(mismatch.Errors, "; line "))
 	}
-	text = strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "line ")
-	if text == "" || text[0] < '0' || text[0] > '9' {
-		return fmt.Errorf("1: %s", text)
-	}
-	return errors.New(text)
+	line, what := yamlfault.Of(err, text)
+	return fmt.Errorf("%d: %s", line, what)
 }
 
 func (m *metric) parse() (err error) {
