@@ -136,6 +136,9 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	if a.recording, err = newRecording(a.cfg, a.log); err != nil {
 		return err
 	}
+	if err := checkKeys(a.cfg.Upstreams); err != nil {
+		return err
+	}
 	settings := dispatchSettings(a.cfg)
 	a.dispatcher, err = dispatch.New(settings.Config, dispatch.Deps{
 		Store: a.dispatchStore(),

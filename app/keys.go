@@ -16,7 +16,7 @@ func (a *App) loadKeys(auth config.Auth) (*api.Keyring, error) {
 	if file := auth.KeysFile; file != "" {
 		fromFile, err := api.LoadKeys(file)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("auth.keys_file: %w", err)
 		}
 		if keys, err = keys.Join(fromFile); err != nil {
 			return nil, err
@@ -39,19 +39,37 @@ func (a *App) apiAddress() string {
 	return a.cfg.Listen
 }
 
+// reloadedKeys is loadKeys for a running daemon, which reads no pipe: it would wait for its writer.
+func (a *App) reloadedKeys(auth config.Auth) (*api.Keyring, error) {
+	if auth.KeysFile != "" {
+		if err := config.CheckRegular(auth.KeysFile); err != nil {
+			return nil, fmt.Errorf("auth.keys_file: %w", err)
+		}
+	}
+	return a.loadKeys(auth)
+}
+
 // reloadKeys reads the keys file again if it has changed, or if forced.
 func (a *App) reloadKeys(ctx context.Context, forced bool) {
-	auth := a.running.Load().Auth
-	if auth.KeysFile == "" || !a.keysFile.Changed() && !forced {
+	auth, s := a.running.Load().Auth, &a.reloads.keys
+	if auth.KeysFile == "" {
+		a.reloads.accept(s)
 		return
 	}
-	keys, err := a.loadKeys(auth)
+	due, retried := a.due(ctx, s, auth.KeysFile, a.keysFile, forced)
+	if !due {
+		return
+	}
+	keys, err := blockable(ctx, a, auth.KeysFile, func() (*api.Keyring, error) {
+		return a.reloadedKeys(auth)
+	})
 	if err != nil {
-		a.log.ErrorContext(ctx, "keys file refused; the keys of its last version stay valid",
-			"error", err)
+		a.refuse(ctx, s, retried, "keys file refused; the keys of its last version stay valid",
+			auth.KeysFile, err.Error())
 		return
 	}
-	if added, revoked := a.api.SetKeys(keys); forced || added+revoked > 0 {
+	repaired := a.reloads.accept(s)
+	if added, revoked := a.api.SetKeys(keys); forced || repaired || added+revoked > 0 {
 		a.log.InfoContext(ctx, "keys file read again", "added", added, "revoked", revoked)
 	}
 }

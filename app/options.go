@@ -43,6 +43,9 @@ type Options struct {
 	// Load returns the configuration as it is now, valid as config.Load returns it. It is called
 	// when ConfigFile has changed, and for Reload. Nil: the configuration never changes.
 	Load func() (config.Config, error)
+	// Locate adds the place in the file to the faults of the configuration that Load returned last.
+	// Nil: they are logged with the paths of their keys only.
+	Locate func(error) error
 	// ConfigFile is the file whose changes make the App call Load. Empty: there is none.
 	ConfigFile string
 	// LogLevel is the level of Logger, which the App sets when log.level changes. Nil: such a

@@ -104,8 +104,10 @@ func (a *App) prepareReader(before, now config.Config) (func(context.Context), e
 	if err != nil {
 		return nil, err
 	}
+	file := watched(now)
 	return func(ctx context.Context) {
-		a.signalsFile = watched(now)
+		a.signalsFile = file
+		a.reloads.accept(&a.reloads.signals)
 		a.replaceReader(ctx, reader)
 	}, nil
 }

@@ -50,14 +50,14 @@ func startReloadingWith(t *testing.T, more string) *reloading {
 		level: new(slog.LevelVar)}
 	d.more = strings.ReplaceAll(more, "{dir}", dir)
 	d.write("")
-	load := func() (config.Config, error) { return config.Reload(d.file) }
-	cfg, err := load()
+	source := &config.File{Path: d.file}
+	cfg, err := source.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.App, _ = apptest.Start(t, cfg, app.Options{ConfigFile: d.file, Load: load, Reload: d.hangup,
-		LogLevel: d.level,
-		Logger:   slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), d.log), nil))})
+	d.App, _ = apptest.Start(t, cfg, app.Options{ConfigFile: d.file, Reload: d.hangup,
+		Load: source.Reload, Locate: source.Locate, LogLevel: d.level,
+		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), d.log), nil))})
 	return d
 }
 
@@ -189,14 +189,16 @@ func TestRefusedFileChangesNothing(t *testing.T) {
 		"a value out of range": {base + "api: {max_streams: 0}\n",
 			d.file + ":7: api.max_streams is 0; set it above 0"},
 		"an unknown key": {base + "api: {max_stream: 1}\n", d.file + ":7: unknown key"},
-		"no YAML":        {base + "api: {max_streams\n", d.file + ":6: did not find"},
+		"no YAML":        {base + "api: {max_streams\n", d.file + ":7: did not find"},
 		"several faults": {base + "api: {max_streams: 0, max_requests: 0}\n",
 			"set it above 0; " + d.file + ":7: api.max_streams"},
 		"an empty file": {"# nothing\n", d.file + " has no key"},
 		"a policy":      {base + "flow: x\n", "did you mean"},
 		"a key's variable": {base + "upstreams: [{url: 'http://a', api_key_env: TIDEFILL_NO}]\n",
-			"TIDEFILL_NO, named by api_key_env, is empty"},
-		"a keys file": {base + "auth: {keys_file: /nowhere}\n", "/nowhere"},
+			d.file + ":7: upstreams[0].api_key_env: upstream a: the environment variable " +
+				"TIDEFILL_NO, named by api_key_env, is empty"},
+		"a keys file": {base + "auth: {keys_file: /nowhere}\n",
+			d.file + ":7: auth.keys_file: stat /nowhere: "},
 	} {
 		d.write("")
 		d.hup()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/config"
@@ -16,32 +17,52 @@ import (
 // or if forced, and applies what can be applied at run time. A configuration that is refused
 // changes nothing.
 func (a *App) reloadConfig(ctx context.Context, forced bool) {
-	if a.options.Load == nil || !a.reloads.due(forced) {
+	file := a.options.ConfigFile
+	if a.options.Load == nil {
+		if forced {
+			a.log.InfoContext(ctx, "there is no configuration file to read again; the files of "+
+				"keys, certificates and signals are")
+		}
+		return
+	}
+	type turn struct{ due, retried bool }
+	next, err := blockable(ctx, a, file, func() (turn, error) {
+		due, retried := a.reloads.due(forced, time.Now())
+		return turn{due, retried}, nil
+	})
+	if err != nil || !next.due {
 		return
 	}
 	changes, err := a.applyConfig(ctx)
 	if err != nil {
-		a.reloads.failed()
-		var faults []string
-		for _, fault := range config.Faults(err) {
-			faults = append(faults, fault.Error())
-		}
-		a.log.ErrorContext(ctx, "configuration refused; the last good one stays in use",
-			"file", a.options.ConfigFile, "error", strings.Join(faults, "; "))
+		a.refuse(ctx, &a.reloads.config, next.retried,
+			"configuration refused; the last good one stays in use", file, inOneRow(err))
 		return
 	}
-	a.reloads.succeeded(changes)
-	if forced || len(changes.Applied) > 0 {
-		a.log.InfoContext(ctx, "configuration read again", "file", a.options.ConfigFile,
+	repaired := a.reloads.succeeded(changes)
+	switch {
+	case forced || len(changes.Applied) > 0:
+		a.log.InfoContext(ctx, "configuration read again", "file", file,
 			"applied", rows(changes.Applied))
+	case repaired:
+		a.log.InfoContext(ctx, "the configuration that was refused can be used now; nothing of "+
+			"it had to be applied", "file", file)
 	}
 	if len(changes.Restart) > 0 {
 		a.log.WarnContext(ctx, "some changes of the configuration need a restart: restart to apply",
-			"file", a.options.ConfigFile, "not_applied", rows(changes.Restart))
+			"file", file, "not_applied", rows(changes.Restart))
 	}
 	if len(changes.Applied) > 0 {
 		a.logProtection(ctx, *a.running.Load())
 	}
+}
+
+func inOneRow(err error) string {
+	var faults []string
+	for _, fault := range config.Faults(err) {
+		faults = append(faults, fault.Error())
+	}
+	return strings.Join(faults, "; ")
 }
 
 func rows(changes []config.Change) []string {
@@ -52,27 +73,42 @@ func rows(changes []config.Change) []string {
 	return rows
 }
 
-// applyConfig loads the configuration and applies its changes, all or none.
+// applyConfig loads the configuration and applies its changes, all or nothing.
 func (a *App) applyConfig(ctx context.Context) (config.Changes, error) {
-	next, err := a.options.Load()
+	next, err := blockable(ctx, a, a.options.ConfigFile, a.options.Load)
 	if err != nil {
 		return config.Changes{}, err
 	}
-	before := *a.running.Load()
-	changes, err := config.Compare(before, next)
+	changes, err := a.apply(ctx, next)
+	if err != nil && a.options.Locate != nil {
+		err = a.options.Locate(err)
+	}
+	return changes, err
+}
+
+// apply applies what another configuration changes, all or nothing.
+func (a *App) apply(ctx context.Context, next config.Config) (config.Changes, error) {
+	running := *a.running.Load()
+	changes, err := config.Compare(running, next)
 	if err != nil || len(changes.Applied) == 0 {
 		return changes, err
 	}
-	now := before.Running(next)
-	if err := now.Validate(); err != nil {
-		return changes, fmt.Errorf("together with the values that need a restart: %w", err)
+	now := running.Running(next)
+	if err := validTogether(now, next, changes.Restart); err != nil {
+		return changes, err
 	}
-	useKeys, err := a.prepareKeys(now)
+	if err := checkKeys(now.Upstreams); err != nil {
+		return changes, err
+	}
+	useKeys, err := blockable(ctx, a, now.Auth.KeysFile, func() (func(), error) {
+		return a.prepareKeys(now)
+	})
 	if err != nil {
 		return changes, err
 	}
-	effective := a.kubernetes.withFound(now)
-	apply, err := a.prepare(a.effective, effective)
+	before, effective := a.effective, a.kubernetes.withFound(now)
+	apply, err := blockable(ctx, a, a.options.ConfigFile,
+		func() (func(context.Context), error) { return a.prepare(before, effective) })
 	if err != nil {
 		return changes, err
 	}
@@ -83,10 +119,32 @@ func (a *App) applyConfig(ctx context.Context) (config.Changes, error) {
 	return changes, nil
 }
 
+// validTogether reports what makes the changes that are applied useless without those that need a
+// restart. The daemon then runs on as it is.
+func validTogether(now, next config.Config, restart []config.Change) error {
+	err := now.Validate()
+	if len(now.Upstreams) == 0 && len(next.Upstreams) > 0 {
+		err = errors.Join(err, errors.New("upstreams: each names a pool that is added"))
+	}
+	if err == nil {
+		return nil
+	}
+	var names []string
+	for _, c := range restart {
+		names = append(names, c.Path)
+	}
+	var faults []error
+	for _, fault := range config.Faults(err) {
+		faults = append(faults, fmt.Errorf("%w; the file is valid only together with what needs a "+
+			"restart (%s): restart to apply it", fault, strings.Join(names, ", ")))
+	}
+	return errors.Join(faults...)
+}
+
 // prepareKeys loads the keys of a changed configuration, and returns the function that replaces
 // those in use.
 func (a *App) prepareKeys(now config.Config) (use func(), err error) {
-	keys, err := a.loadKeys(now.Auth)
+	keys, err := a.reloadedKeys(now.Auth)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +179,17 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 		a.scaling.configure(now)
 		read(ctx)
 	}, nil
+}
+
+// checkKeys reports upstreams whose keys can't be read, with the path of the setting.
+func checkKeys(upstreams []dispatch.Upstream) error {
+	var faults []error
+	for i, u := range upstreams {
+		if _, err := u.AskHeader(); err != nil {
+			faults = append(faults, fmt.Errorf("upstreams[%d].api_key_env: %w", i, err))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // dispatchSettings returns the dispatcher's part of a configuration.

@@ -4,17 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/internal/hangup"
 )
 
 func serveCommand() *cobra.Command {
@@ -87,21 +87,43 @@ again; they are also read when they change.`,
 			}
 			settings = append(settings, setting("upstream", "upstreams", list))
 		}
-		hangup := make(chan os.Signal, 1)
-		signal.Notify(hangup, syscall.SIGHUP) // before the first address is served
-		defer signal.Stop(hangup)
-		cfg, err := withUpstreams(config.Load(file, settings...))
+		source := &config.File{Path: file, Settings: settings}
+		cfg, again, err := loadUntil(cmd.Context(), source)
 		if err != nil {
 			return err
 		}
-		return runDaemon(cmd.Context(), cfg, cmd.ErrOrStderr(), app.Options{
-			Reload: hangup, ConfigFile: file,
-			Load: func() (config.Config, error) {
-				return withUpstreams(config.Reload(file, settings...))
-			},
-		})
+		options := app.Options{Reload: hangup.Signals(), Locate: source.Locate}
+		if again {
+			options.ConfigFile = file
+			options.Load = func() (config.Config, error) { return withUpstreams(source.Reload()) }
+		}
+		return runDaemon(cmd.Context(), cfg, cmd.ErrOrStderr(), options)
 	}
 	return cmd
+}
+
+// loadUntil loads the configuration, and reports whether it has a file that can be read again,
+// which a pipe cannot. If ctx ends before, it leaves the read alone: nothing can interrupt one of a
+// pipe that nobody writes, or of a file system that does not answer.
+func loadUntil(
+	ctx context.Context, source *config.File,
+) (cfg config.Config, again bool, err error) {
+	done := make(chan struct{})
+	var loaded config.Config
+	var regular bool
+	var fault error
+	go func() {
+		defer close(done)
+		regular = source.Path != "" && config.CheckRegular(source.Path) == nil
+		loaded, fault = withUpstreams(source.Load())
+	}()
+	select {
+	case <-done:
+		return loaded, regular, fault
+	case <-ctx.Done():
+		return cfg, false, fmt.Errorf("read configuration %s: stopped before it could be read",
+			source.Path)
+	}
 }
 
 // setting returns the setting of a flag. Its value is JSON, which is valid YAML.
@@ -138,6 +160,9 @@ func runDaemon(
 	options.Stop = ctx.Done()
 	daemon, err := app.New(cfg, options)
 	if err != nil {
+		if options.Locate != nil {
+			err = options.Locate(err)
+		}
 		return err
 	}
 	return daemon.Run(ctx)
