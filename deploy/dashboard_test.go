@@ -86,6 +86,18 @@ func TestDashboardIsComplete(t *testing.T) {
 	}
 }
 
+// What the pages offer to look at is on the dashboard.
+func TestDashboardShowsTheShadow(t *testing.T) {
+	for _, p := range loadDashboard(t).Panels {
+		for _, target := range p.Targets {
+			if strings.Contains(target.Expr, "tidefill_shadow_difference_lines") {
+				return
+			}
+		}
+	}
+	t.Error("no panel has tidefill_shadow_difference_lines")
+}
+
 func TestPanelsDoNotOverlap(t *testing.T) {
 	panels := loadDashboard(t).Panels
 	for i, a := range panels {
