@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 const (
@@ -72,11 +73,27 @@ func (a *App) readiness(ctx context.Context) readiness {
 	if away := a.sharing.degraded(); away != "" {
 		r.Degraded = append(r.Degraded, away)
 	}
+	r.Degraded = append(r.Degraded, a.sourcesAway()...)
 	if free, err := a.store.FreeBytes(); err == nil {
 		r.FreeBytes = &free
 	}
 	r.Ready = len(r.Waiting) == 0
 	return r
+}
+
+// mostSources is how many sources of readings that give none are named.
+const mostSources = 20
+
+// sourcesAway names the sources of readings that give none.
+func (a *App) sourcesAway() (names []string) {
+	all := a.degraded()
+	for _, d := range all[:min(len(all), mostSources)] {
+		names = append(names, fmt.Sprintf("%s of %s: %s", d.Source, d.Target, d.State))
+	}
+	if more := len(all) - mostSources; more > 0 {
+		names = append(names, humanize.Count(more, "more source"))
+	}
+	return names
 }
 
 // pingStore returns why the records can't be used now, and why the bucket can't; empty: they can.

@@ -17,8 +17,10 @@ func TestConsoleFollowsReloads(t *testing.T) {
 	d.hup()
 	d.await("/admin/pools", "77ms")
 	d.await("/admin/pools", `"state":"away"`)
+	d.await("/readyz", `"degraded":["metrics of `)
 	d.write("")
 	d.hup()
 	d.await("/admin/pools", "the policy fixed keeps to no latency")
 	d.await("/admin/pools", `"degraded":[]`)
+	d.await("/readyz", `"degraded":[]`)
 }
