@@ -23,6 +23,7 @@ type interactive struct {
 	demand     float64             // requests that run or wait
 	kvTokens   float64             // what the KV cache holds; 0: metrics do not say
 	gauged     bool                // metrics have shown the number of requests or the KV usage
+	uncounted  uncounted
 }
 
 // fewGaps is the part of the token gaps that those of users must have. Otherwise those of lines
@@ -116,12 +117,10 @@ func (in *interactive) read(
 		s.period = m.Sampled.Sub(at)
 		s.iteration = took / gaps
 		s.iterations = min(gaps, milliseconds(s.period)/s.iteration)
-	} else if produced := m.OutputTokens - before.OutputTokens; !at.IsZero() && produced > 0 &&
-		m.Running > 0 {
-		// Each running request gets one token of an iteration.
-		s.period = m.Sampled.Sub(at)
-		s.iteration = milliseconds(s.period) * m.Running / produced
-		s.iterations = milliseconds(s.period) / s.iteration
+		in.uncounted = uncounted{}
+	} else if !at.IsZero() {
+		s.period, s.iteration, s.iterations = in.uncounted.read(m.Sampled.Sub(at), m.Running,
+			m.OutputTokens-before.OutputTokens)
 	}
 	if s.kvShown = m.KVUsed >= 0 && in.capacity(configured) > 0; s.kvShown {
 		s.kvHeld = max(0, portable.Rounded(m.KVUsed*in.capacity(configured))-then.context)

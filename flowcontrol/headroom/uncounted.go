@@ -1,0 +1,38 @@
+package headroom
+
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/internal/portable"
+)
+
+// uncounted is the time in which requests ran and whose tokens were not counted yet. Some engines
+// count those of an answer when it ends, all at once.
+type uncounted struct {
+	period   time.Duration
+	requests float64 // milliseconds, of all requests that ran
+}
+
+// longestUncounted is how long tokens may take to be counted. After that none are expected.
+const longestUncounted = 5 * time.Minute
+
+// read takes over a period in which so many requests ran, and how many tokens were counted in it.
+// Each running request gets one token of an iteration, so it returns how long one took, in
+// milliseconds, how many there were, and in what period; 0: it is not known yet.
+func (u *uncounted) read(
+	period time.Duration, running, produced float64,
+) (of time.Duration, iteration, iterations float64) {
+	if running > 0 {
+		u.period += period
+		u.requests += portable.Rounded(milliseconds(period) * running)
+	}
+	if u.period > longestUncounted {
+		*u = uncounted{}
+	}
+	if !(produced > 0) || u.requests <= 0 {
+		return 0, 0, 0
+	}
+	of, iteration = u.period, u.requests/produced
+	*u = uncounted{}
+	return of, iteration, milliseconds(of) / iteration
+}
