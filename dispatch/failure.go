@@ -53,11 +53,24 @@ func describe(answers *share, outcome plan.Outcome, a openai.Answer, err error) 
 	case code == "":
 		code = "not_sent"
 	}
-	if err == nil && len(a.Body) > 0 {
+	if by := compression(a.Body); err == nil && by != "" {
+		message = fmt.Sprintf("the upstream's answer is compressed (%s), which nothing asked for; "+
+			"have the server, or the proxy before it, answer without compression", by)
+	} else if err == nil && len(a.Body) > 0 {
 		message = fmt.Sprintf("%s; it was %d bytes with status %d, beginning %q", message,
 			len(a.Body), a.Status, a.Body[:min(len(a.Body), 200)])
 	}
 	return failure{code: code, message: message}
+}
+
+// compression returns how a body is compressed, by its first bytes; empty: not, or not known.
+func compression(body []byte) string {
+	for by, first := range map[string]string{"gzip": "\x1f\x8b", "zstd": "\x28\xb5\x2f\xfd"} {
+		if bytes.HasPrefix(body, []byte(first)) {
+			return by
+		}
+	}
+	return ""
 }
 
 // codeDamaged is for input that changed on the disk after its upload.
