@@ -139,7 +139,7 @@ func (c *Client) readStream(
 	memory := &streamMemory{limit: c.maxAnswer(r.Path), memory: scratch.Memory}
 	defer memory.close()
 	to := newAssembly(r.Path, memory)
-	err := assemble(response.Body, memory, to, r.Watch)
+	err := assemble(limitStream(response.Body, memory.limit), memory, to, r.Watch)
 	if reported := (*reportedError)(nil); errors.As(err, &reported) {
 		a.Status, a.Body = reported.status, reported.body
 		return nil
