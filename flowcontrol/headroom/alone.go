@@ -29,12 +29,13 @@ type alone struct {
 // aloneSeen is the mean time of iterations while no line ran, and the load of users then.
 type aloneSeen struct {
 	time, running, promptRate float64
+	seconds                   float64
 }
 
 const (
 	// afterLines is how long no line must have run for iterations to be those of users alone.
 	afterLines = 5 * time.Second
-	// seenWeight is the weight of a second in what was seen.
+	// seenWeight is the weight of a second in what was seen, once there are as many.
 	seenWeight = 1.0 / 30
 	// generousCost is how many times as much as the cost model says users may cost.
 	generousCost = 2
@@ -42,13 +43,11 @@ const (
 
 // add takes over a second without lines.
 func (a *aloneSeen) add(ms, running, promptRate float64) {
-	if a.time == 0 {
-		*a = aloneSeen{ms, running, promptRate}
-		return
-	}
-	a.time += portable.Rounded(seenWeight * (ms - a.time))
-	a.running += portable.Rounded(seenWeight * (running - a.running))
-	a.promptRate += portable.Rounded(seenWeight * (promptRate - a.promptRate))
+	a.seconds++
+	weight := max(seenWeight, 1/a.seconds)
+	a.time += portable.Rounded(weight * (ms - a.time))
+	a.running += portable.Rounded(weight * (running - a.running))
+	a.promptRate += portable.Rounded(weight * (promptRate - a.promptRate))
 }
 
 // mostAloneNow returns how long iterations take without lines at most, by what was seen while none
