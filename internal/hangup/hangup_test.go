@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 
 // The daemon catches the signal before its main function begins; other commands end.
 func TestCaughtFromTheStartOn(t *testing.T) {
+	Signals() // so that the processes below do not inherit that it is ignored, as under nohup
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
