@@ -72,19 +72,27 @@ func testReactions(t *testing.T, set ...string) {
 		"last line after pause":    100 * time.Millisecond,
 		"first line after resume":  150 * time.Millisecond,
 		"event of pause elsewhere": 300 * time.Millisecond,
-		// PostgreSQL gets progress once per second, and events look every 0.3 s.
-		"event of a new line elsewhere": 1500 * time.Millisecond,
+		newLine:                    2500 * time.Millisecond,
 	} {
 		all := took[what]
 		slices.Sort(all)
-		median := all[len(all)/2]
+		median, longest := all[len(all)/2], all[len(all)-1]
 		t.Logf("%s: median %v, most %v", what, median.Round(time.Millisecond),
-			all[len(all)-1].Round(time.Millisecond))
-		if median > most {
-			t.Errorf("%s: median %v, want at most %v", what, median, most)
+			longest.Round(time.Millisecond))
+		judged, by := median, "median"
+		if what == newLine {
+			judged, by = longest, "longest"
+		}
+		if judged > most {
+			t.Errorf("%s: %s %v, want at most %v", what, by, judged, most)
 		}
 	}
 }
+
+// newLine waits for a timer: PostgreSQL gets progress every two seconds, and events look every
+// 0.3 s. Where in these a line ends is chance, which the median of a few does not show, but none
+// takes longer than both.
+const newLine = "event of a new line elsewhere"
 
 // react creates, pauses, resumes and cancels a batch at different replicas.
 func (r *replicas) react(t *testing.T, round int, took reactions) {
@@ -121,7 +129,7 @@ func (r *replicas) react(t *testing.T, round int, took reactions) {
 		}
 		return e.Name == "progress" && json.Unmarshal(e.Data, &p) == nil && p.InFlight > 0
 	})
-	took.add("event of a new line elsewhere", shown.At.Sub(sent))
+	took.add(newLine, shown.At.Sub(sent))
 
 	began = act(here, b.ID, "cancel")
 	await(t, 10*time.Second, "that no line is in flight", func() bool {
