@@ -80,6 +80,24 @@ func TestConfigurationFromAPipe(t *testing.T) {
 	}
 }
 
+// awaitReader waits until a process reads a pipe, which it lets it do without an end.
+func awaitReader(t *testing.T, pipe string) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		// Without a reader this fails, instead of waiting for one.
+		writer, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			t.Cleanup(func() { writer.Close() })
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nobody reads the pipe: %v", err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // A process whose configuration can't be read, as nobody writes the pipe, ends nevertheless.
 func TestStopWhileTheConfigurationIsRead(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "tidefill.yaml")
@@ -87,7 +105,7 @@ func TestStopWhileTheConfigurationIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startLogged(t, "serve", "--config", pipe)
-	time.Sleep(500 * time.Millisecond) // until it reads, or else the signal ends it as well
+	awaitReader(t, pipe) // before, the signal ends any process
 	p.Process.Signal(syscall.SIGTERM)
 	p.await("stopped before it could be read")
 }
