@@ -57,7 +57,7 @@ func TestBodiesStayUnchanged(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(
 			`{"body" : %s , "custom_id":"id \u0061\"%d", "url":"/v1/chat/completions","method":"POST"}`, body, i))
 	}
-	answer := "{ \"b\":12345678901234567890,\r\n \"a\":\"\\u00e9 é\"}"
+	answer := "{ \"b\":12345678901234567890,\"choices\":[],\r\n \"a\":\"\\u00e9 é\"}"
 	w := newWorld(t)
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer) }, "m")
 	w.dispatcher("a", nil, up.URL)
@@ -155,7 +155,8 @@ func TestFailuresAreClassified(t *testing.T) {
 		t.Errorf("refused: %+v", r)
 	}
 	if r := byID["failing"].Response; r == nil || r.StatusCode != 500 ||
-		string(r.Body) != `"boom, not JSON\n"` || tries.Load() != 3 {
+		string(r.Body) != `"boom, not JSON\n"` || tries.Load() < 3 || tries.Load() > 4 {
+		// The first failure is charged only if another line was answered before.
 		t.Errorf("failing after %d tries: %+v", tries.Load(), r)
 	}
 	if r := byID["garbage"]; r.Response != nil || r.Error == nil ||
@@ -187,7 +188,7 @@ func TestOutageCountsNoAttempts(t *testing.T) {
 // An engine may report numbers of tokens of which two overflow their sum.
 func TestImplausibleUsageIsNotCounted(t *testing.T) {
 	up := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, `{"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":3}}`)
+		io.WriteString(w, `{"choices":[],"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":3}}`)
 	}, "m")
 	w := newWorld(t)
 	w.dispatcher("a", nil, up.URL)

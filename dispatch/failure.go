@@ -42,6 +42,9 @@ func describe(answers *share, outcome plan.Outcome, a openai.Answer, err error) 
 		return f
 	}
 	message := "the upstream's answer is not a JSON object"
+	if a.Object {
+		message = "the upstream's answer is none of its endpoint"
+	}
 	if err != nil {
 		message = err.Error()
 	}
@@ -77,8 +80,9 @@ func compression(body []byte) string {
 const codeDamaged = "input_damaged"
 
 var failureCodes = map[plan.Outcome]string{
-	plan.Garbled: "invalid_upstream_answer", plan.TimedOut: "upstream_timeout",
-	plan.Died: "upstream_connection_lost", plan.Unreachable: "upstream_unreachable",
+	plan.Garbled: "invalid_upstream_answer", plan.TooLong: "invalid_upstream_answer",
+	plan.TimedOut: "upstream_timeout",
+	plan.Died:     "upstream_connection_lost", plan.Unreachable: "upstream_unreachable",
 }
 
 // shedTooOften is the failure of a line that the planner gave up because its runners shed it again

@@ -23,7 +23,7 @@ func short(c *dispatch.Config, _ *dispatch.Deps) { c.Memory = 3 << 20 }
 func TestLargeAnswersAreUnchangedInTheOutput(t *testing.T) {
 	answers := map[string]string{}
 	for i, size := range []int{100, 20_000, 200_000, 2_000_000, 5_000_000} {
-		answers[fmt.Sprintf("say line-%d\"", i)] = "{\n\t\"text\": \"" + strings.Repeat("é",
+		answers[fmt.Sprintf("say line-%d\"", i)] = "{\n\t\"choices\":[], \"text\": \"" + strings.Repeat("é",
 			size/2) + "\",\r\n \"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n"
 	}
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func TestAnswersOverTheLimitFail(t *testing.T) {
 		if raw, _ := io.ReadAll(r.Body); strings.Contains(string(raw), "say error") {
 			w.WriteHeader(400)
 		}
-		fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("x", 300_000))
+		fmt.Fprintf(w, `{"choices":[],"data":[],"text":%q}`, strings.Repeat("x", 300_000))
 	}, "m")
 	w := newWorld(t)
 	w.dispatcher("a", func(c *dispatch.Config, _ *dispatch.Deps) {
@@ -170,7 +170,7 @@ func TestNoLineStartsWhileResultsFillTheirMemory(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			up := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(status)
-				fmt.Fprintf(w, `{"text":%q}`, bytes.Repeat([]byte("x"), 21_000))
+				fmt.Fprintf(w, `{"choices":[],"text":%q}`, bytes.Repeat([]byte("x"), 21_000))
 			}, "m")
 			w := newWorld(t)
 			held := &heldJournals{Journals: w.disk.Journals()}

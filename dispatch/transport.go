@@ -163,6 +163,7 @@ func (t *transport) post(
 		line.requests++
 	}
 	f.Outcome = openai.Classify(ctx, a, err)
+	f.Foreign = f.Outcome == plan.Refused && openai.IsForeign(a)
 	if u.IsGateway() && a.Status == http.StatusBadGateway && time.Since(begun) < refusedWithin {
 		f.Outcome = plan.Unreachable
 	}

@@ -414,7 +414,7 @@ func (u *upstream) requests() int {
 	return n
 }
 
-const okBody = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"}}],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}`
+const okBody = `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"}}],"data":[],"results":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}`
 
 type jsonRaw = json.RawMessage
 

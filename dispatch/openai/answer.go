@@ -26,8 +26,11 @@ type Answer struct {
 	Body  []byte
 	Large *Large
 
-	// Object reports that a good answer is one whole JSON object.
-	Object bool
+	// Object reports that a good answer is one whole JSON object, and Listed that it has the list
+	// that answers of its endpoint have. Without both it is of another server, or broken.
+	Object, Listed bool
+	// Foreign reports that the body of an error is not one of an API, as with a page in HTML.
+	Foreign bool
 	// Usage is what the answer reports; zero: nothing.
 	Usage batchfile.Usage
 	// Texts is the number of texts that the usage of a streamed answer counts; zero: it was not
@@ -42,6 +45,7 @@ var (
 	errNotKept = errors.New("the answer can't be kept")
 
 	errNoObject = errors.New("the upstream's answer is not a JSON object")
+	errNoList   = errors.New("the upstream's answer is none of its endpoint")
 )
 
 const (
@@ -66,8 +70,10 @@ func readError(response *http.Response, scratch *Scratch) ([]byte, error) {
 // readAnswer reads the body of a good answer: into the scratch or, if it is large or memory is
 // short, into a file.
 func (c *Client) readAnswer(
-	ctx context.Context, response *http.Response, scratch *Scratch, limit int64, a *Answer,
+	ctx context.Context, path string, response *http.Response, scratch *Scratch, a *Answer,
 ) error {
+	limit := c.maxAnswer(path)
+	endpoint, _ := batchfile.LookupEndpoint(path)
 	if response.ContentLength > limit {
 		return fmt.Errorf("%w: %d bytes, the limit is %d", errTooLarge, response.ContentLength,
 			limit)
@@ -80,7 +86,7 @@ func (c *Client) readAnswer(
 		return tooLarge(limit)
 	case complete:
 		a.Body = body
-		a.Usage, _, a.Object = batchfile.ReadAnswer(body)
+		a.Usage, _, a.Object, a.Listed = batchfile.ReadAnswer(body, endpoint.Lists...)
 		return nil
 	}
 	file, err := c.cfg.Spool(ctx)
@@ -88,10 +94,10 @@ func (c *Client) readAnswer(
 		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
 	large := &Large{File: file}
-	if a.Usage, err = large.fill(response, scratch, limit); err != nil {
+	if a.Usage, err = large.fill(response, scratch, limit, endpoint.Lists); err != nil {
 		return errors.Join(err, file.Close())
 	}
-	a.Large, a.Object = large, true
+	a.Large, a.Object, a.Listed = large, true, true
 	return nil
 }
 

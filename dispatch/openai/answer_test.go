@@ -72,7 +72,7 @@ func (f *memoryFile) Close() error {
 }
 
 func embedding(size int) string {
-	head := `{"data":"`
+	head := `{"choices":[],"data":[],"results":[],"text":"`
 	tail := `","usage":{"prompt_tokens":9,"total_tokens":9}}`
 	return head + strings.Repeat("\u00e9x", (size-len(head)-len(tail))/3) + tail
 }
@@ -82,8 +82,9 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 		"small":     embedding(3000),
 		"middling":  embedding(300 << 10),
 		"large":     embedding(2 << 20),
-		"pretty":    "{\r\n \"a\": [\n" + strings.Repeat("1,\n", 400_000) + "2]}\n",
+		"pretty":    "{\r\n \"choices\": [\n" + strings.Repeat("1,\n", 400_000) + "2]}\n",
 		"no object": "{" + strings.Repeat("x", 2<<20),
+		"no list":   `{"choices":"` + strings.Repeat("x", 2<<20) + `"}`,
 		"cut JSON":  embedding(2 << 20)[:1<<20+5000],
 		"too large": embedding(3 << 20),
 		"error":     embedding(1 << 20),
@@ -109,9 +110,13 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 					a, err := c.Send(t.Context(), lineOf(name), &scratch)
 					outcome := Classify(t.Context(), a, err)
 					switch name {
-					case "no object", "cut JSON", "too large":
+					case "no object", "no list", "cut JSON":
 						if outcome != plan.Garbled {
 							t.Errorf("got %v (%v), want garbled", outcome, err)
+						}
+					case "too large":
+						if outcome != plan.TooLong {
+							t.Errorf("got %v (%v), want too long", outcome, err)
 						}
 					case "error":
 						if outcome != plan.Failed || len(a.Body) < 10<<10 || len(
@@ -180,7 +185,7 @@ func TestMaxAnswerOfAnEndpoint(t *testing.T) {
 	c := newClient(t, Config{URL: s.URL, MaxAnswer: 1000, MaxAnswerOf: map[string]int64{
 		"/v1/embeddings": 6000}})
 	for path, want := range map[string]plan.Outcome{"/v1/embeddings": plan.Succeeded,
-		"/v1/rerank": plan.Garbled} {
+		"/v1/rerank": plan.TooLong} {
 		line := lineOf("x")
 		line.Path = path
 		a, err := c.Send(t.Context(), line, &Scratch{})
@@ -243,3 +248,71 @@ func TestStreamsThatTakeTooMuchMemoryFail(t *testing.T) {
 }
 
 func sseChunk(choice string) string { return "data: " + chatChunk(choice) + "\n\n" }
+
+// An answer is judged by what its endpoint answers, and not by its status alone.
+func TestAnswersOfAnotherShape(t *testing.T) {
+	good := map[string][]string{
+		"/v1/chat/completions": {`{"id":"x","choices":[{"index":0}],"usage":null}`, `{"choices":[]}`},
+		"/v1/completions":      {`{"choices":[{"text":""}]}`},
+		"/v1/responses":        {`{"object":"response","output":[]}`},
+		"/v1/embeddings":       {`{"data":[{"embedding":[1]}]}`},
+		"/v1/moderations":      {`{"results":[{}]}`},
+		"/v1/rerank":           {`{"results":[]}`, `{"data":[]}`},
+		"/v1/score":            {`{"data":[]}`, `{"scores":[[0.5]]}`},
+	}
+	bad := []string{"", " ", "null", "[]", "<!doctype html><title>Sign in</title>", `{"status":"ok"}`,
+		`{}`, `{"choices":null}`, `{"choices":{},"data":0,"output":"","results":true}`,
+		`{"error":{"message":"overloaded"}}`, `{"nested":{"choices":[],"data":[]}}`,
+		`{"choices":[]`, `{"choices":[]}}`}
+	var body string
+	s, _ := start(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, body) })
+	c := newClient(t, Config{URL: s.URL, MaxAnswer: 1000})
+	check := func(path string, want plan.Outcome) {
+		line := lineOf("x")
+		line.Path = path
+		a, err := c.Send(t.Context(), line, &Scratch{})
+		if got := Classify(t.Context(), a, err); got != want {
+			t.Errorf("%s: %q is %v (%v), want %v", path, body, got, err, want)
+		}
+	}
+	for path, bodies := range good {
+		for _, body = range bodies {
+			check(path, plan.Succeeded)
+		}
+		for _, body = range bad {
+			check(path, plan.Garbled)
+		}
+	}
+}
+
+// Who is at fault shows in the status and, where that is no use, in the body.
+func TestErrorsOfOtherServers(t *testing.T) {
+	const api, page = `{"error":{"message":"no"}}`, "404 page not found"
+	for _, test := range []struct {
+		status  int
+		body    string
+		want    plan.Outcome
+		foreign bool
+	}{
+		{400, api, plan.Refused, false}, {400, page, plan.Refused, false},
+		{413, page, plan.Refused, false}, {422, `{"detail":[]}`, plan.Refused, false},
+		{404, api, plan.Refused, false}, {404, `{"object":"error","message":"no"}`, plan.Refused,
+			false},
+		{404, page, plan.Refused, true}, {404, `{"detail":"Not Found"}`, plan.Refused, true},
+		{405, "", plan.Refused, true},
+		{401, api, plan.Denied, false}, {403, page, plan.Denied, true},
+		{407, "", plan.Denied, true}, {302, "", plan.Denied, true}, {511, page, plan.Denied, true},
+		{500, page, plan.Failed, true}, {503, page, plan.Shed, true}, {502, page, plan.Died, true},
+	} {
+		s, _ := start(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(test.status)
+			io.WriteString(w, test.body)
+		})
+		c := newClient(t, Config{URL: s.URL, MaxAnswer: 1000})
+		a, err := c.Send(t.Context(), lineOf("x"), &Scratch{})
+		if got := Classify(t.Context(), a, err); got != test.want || IsForeign(a) != test.foreign {
+			t.Errorf("%d %q: %v, foreign %v; want %v, %v", test.status, test.body, got,
+				IsForeign(a), test.want, test.foreign)
+		}
+	}
+}

@@ -171,11 +171,12 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 	switch {
 	case response.StatusCode/100 != 2:
 		answer.Body, err = readError(response, scratch)
+		answer.Foreign = !isError(answer.Body)
 	case r.Watch != nil && isStream(response.Header):
 		err = c.readStream(r, response, scratch, &answer)
 		answer.Report.readTrailer(response.Trailer)
 	default:
-		err = c.readAnswer(ctx, response, scratch, c.maxAnswer(r.Path), &answer)
+		err = c.readAnswer(ctx, r.Path, response, scratch, &answer)
 	}
 	return answer, err
 }

@@ -25,10 +25,10 @@ type File interface {
 // It parses each byte once, on the way. While a slow server sends the rest, only a small buffer is
 // in use.
 func (l *Large) fill(
-	response *http.Response, scratch *Scratch, limit int64,
+	response *http.Response, scratch *Scratch, limit int64, lists []string,
 ) (batchfile.Usage, error) {
 	c := largeCopy{status: response.StatusCode, limit: limit,
-		checked:   batchfile.NewObjectScanner("usage"),
+		checked:   batchfile.NewObjectScanner("usage", lists...),
 		kept:      batchfile.NewBodyWriter(l.File),
 		beginning: append([]byte(nil), scratch.answer[:min(len(scratch.answer), 200)]...)}
 	for held := scratch.answer; len(held) > 0; {
@@ -54,7 +54,10 @@ func (l *Large) fill(
 		}
 	}
 	if !c.checked.Complete() {
-		return batchfile.Usage{}, c.noObject()
+		return batchfile.Usage{}, c.wrong(errNoObject)
+	}
+	if !c.checked.Listed() {
+		return batchfile.Usage{}, c.wrong(errNoList)
 	}
 	if err := c.kept.Close(); err != nil {
 		return batchfile.Usage{}, fmt.Errorf("%w: %w", errNotKept, err)
@@ -79,7 +82,7 @@ func (c *largeCopy) add(piece []byte) error {
 		return tooLarge(c.limit)
 	}
 	if _, err := c.checked.Write(piece); err != nil {
-		return c.noObject()
+		return c.wrong(errNoObject)
 	}
 	if _, err := c.kept.Write(piece); err != nil {
 		return fmt.Errorf("%w: %w", errNotKept, err)
@@ -87,7 +90,7 @@ func (c *largeCopy) add(piece []byte) error {
 	return nil
 }
 
-func (c *largeCopy) noObject() error {
-	return fmt.Errorf("%w; it was at least %d bytes with status %d, beginning %q", errNoObject,
+func (c *largeCopy) wrong(why error) error {
+	return fmt.Errorf("%w; it was at least %d bytes with status %d, beginning %q", why,
 		c.total, c.status, c.beginning)
 }

@@ -94,7 +94,7 @@ func parseResponseEvent(event []byte) (e responseEvent, ok bool) {
 			e.delta = c.Skip()
 		case "response":
 			if e.object = nil; c.Kind() == '{' {
-				e.usage, e.hasUsage = c.Answer()
+				e.usage, e.hasUsage, _ = c.Answer()
 				e.object = c.From(start)
 			}
 		case "error":

@@ -154,7 +154,8 @@ func (c *Client) readStream(
 	if err != nil {
 		return fmt.Errorf("read stream: %w", err)
 	}
-	a.Body, a.Object, a.Usage, a.Texts = answer.body, true, answer.usage, answer.texts
+	a.Body, a.Usage, a.Texts = answer.body, answer.usage, answer.texts
+	a.Object, a.Listed = true, true
 	return nil
 }
 

@@ -228,10 +228,10 @@ func TestWireReportsOutcomes(t *testing.T) {
 		"too long a body": {func(c net.Conn, in *bufio.Reader) {
 			readRequest(in)
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n{}")
-		}, plan.Garbled},
+		}, plan.TooLong},
 		"until it closes": {func(c net.Conn, in *bufio.Reader) {
 			readRequest(in)
-			io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\n{}")
+			io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\n{\"choices\":[]}")
 		}, plan.Succeeded},
 		"refused before it was read": {func(c net.Conn, in *bufio.Reader) {
 			http.ReadRequest(in)

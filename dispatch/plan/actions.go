@@ -66,6 +66,8 @@ const (
 	NothingReady   Reason = "nothing_ready"    // no line waits
 	AtLimit        Reason = "at_limit"         // the allowance is used up
 	RunnersDown    Reason = "runners_down"     // no runner can be reached; the breaker retries
+	RunnersFailing Reason = "runners_failing"  // every runner answers with errors; see health.go
+	Failing        Reason = "failing"          // this runner does
 	NoRunner       Reason = "no_runner"        // no runner serves the model
 	WaitingToRetry Reason = "waiting_to_retry" // all lines left wait for their next attempt
 	Paused         Reason = "paused"

@@ -81,7 +81,7 @@ func TestBreaker(t *testing.T) {
 							until, b.admits(until))
 					}
 				case "succeed":
-					b.succeed()
+					b.succeed(s.trial)
 				case "pass":
 					b.pass(s.trial)
 				case "start":

@@ -1,15 +1,17 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/shadow"
@@ -58,6 +60,10 @@ type testDriver struct {
 	// the next job is known
 	fifo     bool
 	recorded int
+	oks      int             // good answers
+	okOn     map[*job]string // runner of a job's last good answer
+	okOf     map[*job]int    // good answers of a job
+	offered  map[*job]bool   // had a line to start
 	// cached is how many of the 100 prompt tokens of each answer are cached.
 	cached   int
 	answered map[JobKey]int
@@ -94,11 +100,18 @@ type fakeRunner struct {
 	// Expected state of the breaker.
 	failures, openings int
 	open               bool
+	why                opening
 	until              time.Time
 	trial              *request
 	heldUntil          time.Time // by Retry-After or by sheds without
 	askedUntil         time.Time // by Retry-After
 	sheds              int       // since the last answer
+
+	good   []bool        // whether its answers were, the last one last
+	lastOK uint64        // number of the last start that was answered well
+	failed map[*job]bool // jobs of which a line failed since
+	lines  map[lineID]bool
+	okAt   time.Time
 }
 
 type fakeLine struct {
@@ -107,6 +120,11 @@ type fakeLine struct {
 	tries     int
 	notBefore time.Time
 	prompt    int
+
+	on      map[string]bool // runners that have failed it, with their life
+	failed  uint64          // number of the start that failed last
+	blamed  int
+	charged time.Time
 }
 
 type request struct {
@@ -134,7 +152,8 @@ func newTestDriver(
 		twin:    newPlanner(t, cfg, deps(alone)),
 		batches: map[string]*fakeBatch{}, runners: map[string]*fakeRunner{},
 		lines: map[lineID]*fakeLine{}, answered: map[JobKey]int{}, warm: map[warmRunner]bool{},
-		metered: map[string]bool{},
+		metered: map[string]bool{}, okOn: map[*job]string{}, okOf: map[*job]int{},
+		offered: map[*job]bool{},
 	}
 }
 
@@ -170,7 +189,7 @@ func (w *testDriver) step(ev Event) Verdict {
 		twinEvent = ev
 	}
 	twin := w.twin.Step(w.now, twinEvent)
-	if diff := cmp.Diff(plain(got), plain(twin)); diff != "" {
+	if diff := diff.Diff(plain(got), plain(twin)); diff != "" {
 		w.t.Fatalf("the same events gave other actions (-planner +twin):\n%s", diff)
 	}
 	if f, ok := ev.(*Finished); ok && got.Verdict == Record {
@@ -335,14 +354,16 @@ func (w *testDriver) evicted(starts []Start) {
 // start.
 func (w *testDriver) started(starts, twins []Start) {
 	w.t.Helper()
-	ready := map[JobKey]int{}
+	ready := map[JobKey][]lineID{}
 	for _, j := range w.planner.jobs {
-		key := j.key
-		ready[key] = j.ready.len()
+		for _, l := range append(slices.Clone(j.ready.lines[j.ready.head:]), j.aside...) {
+			ready[j.key] = append(ready[j.key], lineID{j.key, int(l.chunk), int(l.slot)})
+		}
 	}
 	for _, s := range starts {
-		ready[s.Key]++
+		ready[s.Key] = append(ready[s.Key], lineID{s.Key, s.Chunk, s.Slot})
 	}
+	w.probe()
 	for i, s := range starts {
 		f := &request{Start: s, twin: twins[i]}
 		line := w.lines[f.id()]
@@ -381,20 +402,36 @@ func (w *testDriver) started(starts, twins []Start) {
 		}
 		for _, other := range w.poolOf(s.Runner) {
 			here, there := w.freeOnRunner(s.Runner), w.freeOnRunner(other)
+			if line.on[w.life(other)] && !line.on[w.life(s.Runner)] ||
+				w.runners[other].failing() || r.failing() {
+				continue
+			}
 			if there > here || there == here && other < s.Runner {
 				w.t.Fatalf("%v was started on %s, with %d free slots, instead of %s with %d",
 					f.id(),
 					s.Runner, here, other, there)
 			}
 		}
-		could := w.candidates(r.models, ready)
-		if !slices.Contains(could, s.Key) {
+		could := w.candidates(s.Runner, ready)
+		if !slices.Contains(could, s.Key) && len(line.on) == 0 {
 			w.t.Fatalf("%v was started, want one of %v", f.id(), could)
 		}
-		if w.fifo && could[0] != s.Key {
-			w.t.Fatalf("%v was started, want %v", f.id(), could[0])
+		if w.avoids(line, s.Runner, s.Key.Model) {
+			w.t.Fatalf("%v was started on %s, which has failed it, though others have not",
+				f.id(), s.Runner)
 		}
-		ready[s.Key]--
+		// Whether a line that a runner has failed may go elsewhere can change within a step.
+		fresh := w.candidates(s.Runner, w.fresh(ready, s.Runner))
+		if w.fifo && len(fresh) > 0 && fresh[0] != s.Key && !r.failing() && len(line.on) == 0 {
+			w.t.Fatalf("%v was started, want %v", f.id(), fresh[0])
+		}
+		if r.failing() && r.failed[w.planner.job(s.Key)] && slices.ContainsFunc(could,
+			func(key JobKey) bool { return !r.failed[w.planner.job(key)] }) {
+			w.t.Fatalf("%v tries a runner that has failed its job; others: %v", f.id(), could)
+		}
+		ready[s.Key] = slices.DeleteFunc(ready[s.Key], func(id lineID) bool {
+			return id == f.id()
+		})
 		line.inFlight = true
 		f.life, f.prompt = r.life, line.prompt
 		f.uncached = f.prompt - w.expectCached(f)
@@ -411,19 +448,71 @@ func (w *testDriver) started(starts, twins []Start) {
 		if r.models == nil || w.freeSlots(id) <= 0 {
 			continue
 		}
-		if could := w.candidates(r.models, ready); len(could) > 0 {
+		if could := w.candidates(id, w.fresh(ready, id)); len(could) > 0 {
 			w.t.Fatalf("%s has %d free slots and %v has lines ready, but none was started", id,
 				w.freeSlots(id), could)
 		}
 	}
 }
 
-// candidates returns the jobs that may start a line in a pool, in the order of creation.
-func (w *testDriver) candidates(models []string, ready map[JobKey]int) []JobKey {
+// probe lets failing runners be tried at once when a job has lines to start for the first time.
+func (w *testDriver) probe() {
+	for _, j := range w.planner.jobs {
+		if !j.offered || w.offered[j] {
+			continue
+		}
+		w.offered[j] = true
+		for _, r := range w.runners {
+			if slices.Contains(r.models, j.key.Model) && r.failing() && r.until.After(w.now) {
+				r.until = w.now
+			}
+		}
+	}
+}
+
+// life identifies a runner between its coming and its going.
+func (w *testDriver) life(runner string) string {
+	return fmt.Sprint(runner, w.runners[runner].life)
+}
+
+// avoids reports whether a line that a runner has failed may go to another one that has not.
+func (w *testDriver) avoids(line *fakeLine, runner, model string) bool {
+	if !line.on[w.life(runner)] {
+		return false
+	}
+	for id, r := range w.runners {
+		if slices.Contains(r.models, model) && !r.open && !line.on[w.life(id)] &&
+			w.planner.runners[id].granted.Lines > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fresh returns the lines that a runner has not failed.
+func (w *testDriver) fresh(ready map[JobKey][]lineID, runner string) map[JobKey][]lineID {
+	fresh := map[JobKey][]lineID{}
+	for key, lines := range ready {
+		fresh[key] = slices.DeleteFunc(slices.Clone(lines), func(line lineID) bool {
+			return w.lines[line] != nil && w.lines[line].on[w.life(runner)]
+		})
+	}
+	return fresh
+}
+
+func (r *fakeRunner) failing() bool { return r.open && r.why != unanswered }
+
+// candidates returns the jobs that may start a line on a runner, in the order of creation.
+func (w *testDriver) candidates(runner string, ready map[JobKey][]lineID) []JobKey {
 	var keys []JobKey
-	for key, n := range ready {
+	models := w.runners[runner].models
+	for key, lines := range ready {
 		b := w.batches[key.Batch]
-		if n > 0 && slices.Contains(models, key.Model) && !b.Paused && (b.MaxConcurrency == 0 ||
+		may := slices.ContainsFunc(lines, func(id lineID) bool {
+			line := w.lines[id]
+			return line == nil || !w.avoids(line, runner, key.Model)
+		})
+		if may && slices.Contains(models, key.Model) && !b.Paused && (b.MaxConcurrency == 0 ||
 			w.linesOf(b.ID) < b.MaxConcurrency) {
 			keys = append(keys, key)
 		}
@@ -536,10 +625,10 @@ func (w *testDriver) checkCounts() {
 				claimed++
 			}
 		}
-		if j.ready.len()+j.retrying != waiting || j.inFlight != inFlight {
+		if j.readyLines()+j.retrying != waiting || j.inFlight != inFlight {
 			w.t.Fatalf(
 				"%v: %d ready, %d retrying, %d in flight; %d loaded and not done, %d in flight",
-				key, j.ready.len(), j.retrying, j.inFlight, waiting, inFlight)
+				key, j.readyLines(), j.retrying, j.inFlight, waiting, inFlight)
 		}
 		if len(j.claims) != claimed || claimed > maxClaims {
 			w.t.Fatalf("%v: %d claims, want %d", key, len(j.claims), claimed)
@@ -570,7 +659,7 @@ func (w *testDriver) checkCounts() {
 				}
 			}
 			if serves {
-				prompt += j.ready.promptTokens()
+				prompt += j.readyTokens()
 			}
 		}
 		for _, r := range pool.runners {
@@ -751,22 +840,29 @@ func (w *testDriver) loadNone(i int, more bool, again time.Duration) {
 	w.step(Loaded{Key: key, More: more, Wait: again})
 }
 
-func (w *testDriver) finish(f *request, outcome Outcome, status int, retryAfter time.Duration) {
+func (w *testDriver) finish(
+	f *request, outcome Outcome, status int, retryAfter time.Duration, foreign ...bool,
+) {
 	line, r := w.lines[f.id()], w.runners[f.Runner]
+	ev := &Finished{
+		Start: f.Start, Outcome: outcome, Status: status, RetryAfter: retryAfter,
+		Foreign: slices.Contains(foreign, true),
+		Latency: time.Second, InputTokens: 100, CachedTokens: w.cached, OutputTokens: 50,
+	}
+	cause := none
 	if r.models != nil && r.life == f.life {
-		w.report(r, f, outcome, retryAfter)
+		cause = w.judge(r, f, line, ev)
+		w.report(r, f, outcome, retryAfter, cause)
 	}
 	if line != nil {
 		line.inFlight = false
 	}
 	// A recorded line stays recorded. One that is tried again may start in the same step.
+	final := false
 	if line != nil {
-		line.notBefore, line.tries = w.pauseOf(f, outcome, retryAfter, line.tries)
+		final = w.fail(line, f, ev, cause)
 	}
-	verdict := w.step(&Finished{
-		Start: f.Start, Outcome: outcome, Status: status, RetryAfter: retryAfter,
-		Latency: time.Second, InputTokens: 100, CachedTokens: w.cached, OutputTokens: 50,
-	})
+	verdict := w.step(ev)
 	switch {
 	case w.batches[f.Key.Batch].gone:
 		if verdict != Return {
@@ -779,47 +875,201 @@ func (w *testDriver) finish(f *request, outcome Outcome, status int, retryAfter 
 		case Shed, Unreachable, Evicted:
 			w.t.Fatalf("%v was given up because of %v", f.id(), outcome)
 		}
-	case outcome == Succeeded:
-		w.t.Fatalf("%v succeeded but is tried again", f.id())
+		if !final && outcome != Succeeded && outcome != Died {
+			w.t.Fatalf("%v was recorded after %v at %s (cause %d)", f.id(), outcome, f.Runner,
+				cause)
+		}
+	case outcome == Succeeded || final:
+		w.t.Fatalf("%v ended with %v but is tried again", f.id(), outcome)
 	}
 }
 
-func (w *testDriver) pauseOf(
-	f *request, outcome Outcome, retryAfter time.Duration, tries int,
-) (notBefore time.Time, charged int) {
-	switch outcome {
-	case Shed:
-		if retryAfter > 0 {
-			return w.now.Add(min(retryAfter, w.cfg.Retry.Base)), tries
-		}
-		return w.now.Add(w.cfg.Retry.Base), tries
-	case Died, Evicted:
-		return w.now.Add(w.cfg.Retry.Base), tries
-	case Failed, Refused, Garbled, TimedOut:
-		return w.now.Add(w.cfg.Retry.Base), tries + 1
+// judge finds the cause of an answer, as judge of the planner does, from all that has happened.
+func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finished) fault {
+	recent := r.good[max(0, len(r.good)-suspectAfter):]
+	working := slices.Contains(recent, true)
+	works := working
+	if line != nil && len(line.on) > 0 {
+		others := maps.Clone(r.lines)
+		delete(others, f.id())
+		works = r.lastOK > line.failed || working && len(others) < fewFailed-1 &&
+			w.now.Sub(r.okAt) <= recently
 	}
-	return time.Time{}, tries
+	of := f.job
+	cause := none
+	switch ev.Outcome {
+	case Succeeded:
+		w.okOn[of], r.lastOK = w.life(f.Runner), max(r.lastOK, f.number)
+		w.okOf[of]++
+		r.good, r.failed = append(r.good, true), nil
+		r.lines, r.okAt = nil, w.now
+		return none
+	case Refused:
+		elsewhere := w.okOn[of] != "" && !strings.HasPrefix(w.okOn[of], f.Runner)
+		switch {
+		case working:
+			cause = ofLine
+		case ev.Foreign:
+			cause = ofRunner
+		case elsewhere:
+			cause = doubtful
+		default:
+			cause = untested
+		}
+		if !ev.Foreign && !elsewhere {
+			return cause
+		}
+	case Failed:
+		if cause = ofLine; !works {
+			cause = doubtful
+		}
+	case Denied, Garbled:
+		cause = ofRunner
+	default:
+		return none
+	}
+	if ev.Outcome != Refused && cause == ofRunner && works && line != nil && len(line.on) > 0 &&
+		ev.Status != 401 {
+		line.blamed++
+	}
+	if r.trial == f || line == nil || !line.on[w.life(f.Runner)] {
+		r.good = append(r.good, false)
+	}
+	if r.failed == nil {
+		r.failed, r.lines = map[*job]bool{}, map[lineID]bool{}
+	}
+	r.lines[f.id()] = true
+	r.failed[of] = true
+	return cause
+}
+
+// fail notes what a line has met, and when it may start again. final: it is not tried again.
+func (w *testDriver) fail(line *fakeLine, f *request, ev *Finished, cause fault) (final bool) {
+	retry := w.cfg.Retry
+	line.notBefore = w.now
+	pause := retry.Base
+	switch ev.Outcome {
+	case Succeeded, Unreachable:
+		return false
+	case Shed:
+		if ev.RetryAfter > 0 {
+			pause = min(ev.RetryAfter, pause)
+		}
+		line.notBefore = w.now.Add(pause)
+		return false
+	case Evicted:
+		line.notBefore = w.now.Add(pause)
+		return false
+	}
+	first := len(line.on) == 0
+	if first {
+		line.charged = w.now
+	}
+	if overdue := w.overdue(line, f.job); overdue && cause == ofRunner && ev.Status != 401 {
+		line.blamed++
+		line.charged = w.now
+	}
+	charge := cause == none || cause == ofLine || cause == doubtful && ev.Outcome == Failed &&
+		w.overdue(line, f.job)
+	others := 0
+	for id, r := range w.runners {
+		if id != f.Runner && slices.Contains(r.models, f.Key.Model) && !r.open &&
+			!line.on[w.life(id)] && w.planner.runners[id].granted.Lines > 0 {
+			others++
+		}
+	}
+	switch {
+	case charge && ev.Outcome == Died:
+		line.notBefore = w.now.Add(pause)
+	case charge:
+		line.notBefore = w.now.Add(pause)
+		listed := ev.Outcome == TimedOut || ev.Outcome == TooLong || ev.Outcome == Garbled ||
+			ev.Outcome == Denied || slices.Contains(retry.On, ev.Status)
+		attempts := cmp.Or(w.batches[f.Key.Batch].RetryAttempts, retry.Attempts)
+		if !listed || line.tries+1 >= attempts {
+			return true
+		}
+		line.tries++
+		line.charged = w.now
+	case cause == ofRunner && line.blamed >= maxBlamed:
+		return true
+	case others > 0:
+	case ev.Outcome == Refused && cause != ofRunner:
+		return true
+	default:
+		line.notBefore = w.now.Add(pause)
+	}
+	if ev.Outcome != TooLong && (cause != none || ev.Outcome == Died || ev.Outcome == TimedOut) {
+		if first {
+			line.on = map[string]bool{}
+		}
+		line.on[fmt.Sprint(f.Runner, f.life)] = true
+		line.failed = f.number
+	}
+	return false
+}
+
+// overdue reports whether an attempt is charged though the runner may be at fault.
+func (w *testDriver) overdue(line *fakeLine, of *job) bool {
+	troubled := 0
+	for id, x := range w.lines {
+		if id.key == of.key && !x.recorded && (len(x.on) > 0 || x == line) {
+			troubled++
+		}
+	}
+	return w.okOf[of] >= troubled && w.now.Sub(line.charged) >= patience
 }
 
 // report updates the expected breaker and Retry-After of a runner.
-func (w *testDriver) report(r *fakeRunner, f *request, outcome Outcome, retryAfter time.Duration) {
+func (w *testDriver) report(
+	r *fakeRunner, f *request, outcome Outcome, retryAfter time.Duration, cause fault,
+) {
 	wasTrial := r.trial == f
 	if wasTrial {
 		r.trial = nil
 	}
-	switch outcome {
-	case Unreachable, Died:
+	trip := func(longest time.Duration) {
+		r.open, r.until = true, w.now.Add(min(w.cfg.Breaker.Base<<r.openings, longest))
+		r.openings++
+		r.trial = nil
+	}
+	closed := func() { r.failures, r.openings, r.open, r.trial = 0, 0, false, nil }
+	switch {
+	case outcome == Unreachable || outcome == Died:
 		r.failures++
 		if r.open && !wasTrial || !r.open && r.failures < w.cfg.Breaker.Failures {
 			return
 		}
-		r.open, r.until = true, w.now.Add(min(w.cfg.Breaker.Base<<r.openings, w.cfg.Breaker.Max))
-		r.openings++
-	case TimedOut, Evicted:
-	default:
-		r.failures, r.openings, r.open, r.trial = 0, 0, false, nil
+		r.why = unanswered
+		trip(w.cfg.Breaker.Max)
+	case outcome == TimedOut || outcome == Evicted:
+	case outcome == Succeeded:
+		if !r.open || r.why != suspicion || wasTrial {
+			closed()
+		}
+	case cause == doubtful || cause == ofRunner:
+		longest := longerProbes * w.cfg.Breaker.Max
+		switch {
+		case r.open && !wasTrial:
+		case cause == ofRunner:
+			r.why = certainty
+			trip(longest)
+		case r.open:
+			if r.why == unanswered {
+				r.why = suspicion
+			}
+			trip(longest)
+		case w.suspected(r, f):
+			r.why = suspicion
+			trip(longest)
+		default:
+			r.failures = 0
+		}
+	case !r.open || r.why == unanswered:
+		closed()
 	}
-	if outcome == Succeeded || outcome == Refused || outcome == Failed || outcome == Garbled {
+	if outcome == Succeeded || outcome == Refused || outcome == Failed || outcome == Garbled ||
+		outcome == Denied || outcome == TooLong {
 		r.sheds = 0
 	}
 	if outcome == Shed {
@@ -835,6 +1085,40 @@ func (w *testDriver) report(r *fakeRunner, f *request, outcome Outcome, retryAft
 			r.heldUntil = until
 		}
 	}
+}
+
+// suspected reports whether a runner's breaker opens because of its last answers.
+func (w *testDriver) suspected(r *fakeRunner, f *request) bool {
+	last := func(r *fakeRunner) (good, bad float64) {
+		for _, ok := range r.good[max(0, len(r.good)-judgedAnswers):] {
+			if ok {
+				good++
+			} else {
+				bad++
+			}
+		}
+		return good, bad
+	}
+	good, bad := last(r)
+	if good+bad < suspectAfter || bad/(good+bad) < failingShare {
+		return false
+	}
+	pool := w.poolOf(f.Runner)
+	othersGood, othersBad, suspects := 0.0, 0.0, 1
+	for _, id := range pool {
+		x := w.runners[id]
+		if id != f.Runner && !x.open {
+			g, b := last(x)
+			othersGood, othersBad = othersGood+g, othersBad+b
+		}
+		if id != f.Runner && x.open && x.why == suspicion {
+			suspects++
+		}
+	}
+	if othersGood > othersBad {
+		return float64(suspects)/float64(len(pool)) <= 0.5
+	}
+	return good == 0
 }
 
 // pass lets time pass, with a Tick at each Wake and no other.

@@ -108,6 +108,9 @@ type Finished struct {
 	Unsent bool
 	// Status of the HTTP answer. 0: there was none.
 	Status int
+	// Foreign says that the body of an error is not one of the API, such as a page in HTML: the
+	// request probably met another server. For Refused.
+	Foreign bool
 	// RetryAfter is the value of the header Retry-After. 0: none.
 	RetryAfter time.Duration
 	// Latency from sending to the last byte.

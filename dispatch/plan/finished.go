@@ -23,6 +23,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 		j.cached.add(f.InputTokens, f.CachedTokens)
 	}
 	r.lines.remove(s.number)
+	cause := p.judge(now, f)
 	switch {
 	case r.pool != nil:
 		r.pool.inFlight--
@@ -31,14 +32,14 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 		p.dropTallies(r)
 	}
 	if s.life == r.life && r.pool != nil {
-		p.report(now, f, r)
+		p.report(now, f, r, cause)
 	}
 	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
 		p.offerAll(now, j.batch)
 	}
 	var sheds shedRecord
 	switch f.Outcome {
-	case Succeeded, Refused, Failed, Garbled:
+	case Succeeded, Refused, Failed, Garbled, TooLong:
 		if !f.Unsent {
 			s.tally.answered++
 		}
@@ -50,7 +51,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	if j.gone {
 		return Return
 	}
-	d := decideRetry(p.cfg.Retry, &j.batch.Batch, l, sheds, f.Outcome, f.Status, f.RetryAfter)
+	d := p.decide(now, j, &l, f, cause, sheds)
 	if !d.again {
 		p.complete(now, j, l, f)
 		p.offer(now, j)
@@ -74,14 +75,50 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	return Retry
 }
 
+// decide returns whether a line is tried again. It notes the runner that has failed it.
+func (p *Planner) decide(
+	now time.Time, j *job, l *line, f *Finished, cause fault, sheds shedRecord,
+) retryDecision {
+	b, cfg := &j.batch.Batch, p.cfg.Retry
+	decided := func() retryDecision {
+		return decideRetry(cfg, b, *l, sheds, f.Outcome, f.Status, f.RetryAfter)
+	}
+	switch {
+	case f.Outcome == Shed && l.waits >= manySheds:
+		p.failedOn(now, &f.Start, l)
+		return decided()
+	case cause == none && f.Outcome != Died && f.Outcome != TimedOut:
+		return decided()
+	case cause == none || cause == ofLine:
+		d := decided()
+		if d.again {
+			p.failedOn(now, &f.Start, l).charged = now
+		}
+		return d
+	}
+	t := p.failedOn(now, &f.Start, l)
+	if t.overdue(now, j) {
+		switch {
+		case cause == doubtful && f.Outcome == Failed:
+			t.charged = now
+			return decided()
+		case cause == ofRunner && f.mayBeOfLine():
+			t.charged = now
+			t.blamed++
+		}
+	}
+	return decideElsewhere(cfg, *l, f, cause, p.elsewhere(l, j))
+}
+
 // turnedAway reports whether the line was answered, and by no engine: it was shed, or a gateway
 // found no engine for it.
 func (f *Finished) turnedAway() bool {
 	return f.Outcome == Shed || f.Outcome == Unreachable && f.Status > 0
 }
 
-// report reports the end of a line to the breaker and to flow control.
-func (p *Planner) report(now time.Time, f *Finished, r *runner) {
+// report reports the end of a line to the breaker and to flow control. cause is that of a bad
+// answer.
+func (p *Planner) report(now time.Time, f *Finished, r *runner, cause fault) {
 	o := r.observation(flowcontrol.Answered)
 	o.Latency, o.RetryAfter = f.Latency, f.RetryAfter
 	o.PromptTokens, o.OutputTokens, o.CachedTokens = f.InputTokens, f.OutputTokens, f.CachedTokens
@@ -104,12 +141,26 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner) {
 		}
 		o.Kind = flowcontrol.Broken
 	case Shed:
-		r.breaker.succeed()
+		r.breaker.answer(trial)
 		o.Kind = flowcontrol.Shed
 		r.hold(now, f.RetryAfter)
 		p.pauseGateway(now, r)
+	case Succeeded:
+		r.breaker.succeed(trial)
 	default:
-		r.breaker.succeed()
+		if cause != doubtful && cause != ofRunner {
+			r.breaker.answer(trial)
+			break
+		}
+		why := suspicion
+		if cause == ofRunner {
+			why = certainty
+		}
+		if until, opened := r.breaker.misanswer(now, p.cfg.Breaker, trial, why,
+			r.pool.suspected(r)); opened {
+			p.timers.set(timer{at: until, runner: r})
+		}
+		o.Kind = flowcontrol.Broken
 	}
 	r.pool.observe(now, o)
 }
@@ -118,6 +169,9 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner) {
 func (p *Planner) complete(now time.Time, j *job, l line, f *Finished) {
 	j.lines--
 	delete(j.sheds, lineAt{l.chunk, l.slot})
+	if l.trouble != nil {
+		j.troubled--
+	}
 	if f.Outcome == Succeeded && f.OutputTokens > 0 {
 		j.output.add(f.OutputTokens)
 		j.lengths.add(f.OutputTokens)

@@ -46,6 +46,7 @@ type line struct {
 	tries       uint16  // charged attempts
 	deaths      uint16  // of runners while it was in flight
 	waits       uint16  // pauses after which no attempt was charged
+	trouble     *trouble
 }
 
 // lineAt identifies a line of a job.
@@ -73,6 +74,7 @@ type job struct {
 	pools []*pool
 
 	ready    lineQueue
+	aside    []line // ready, but for a runner that has not failed them
 	inFlight int
 	retrying int
 	lines    int     // left, claimed or not
@@ -90,6 +92,11 @@ type job struct {
 	longest int                   // answer, in tokens
 	sheds   map[lineAt]shedRecord // of lines without a result
 	tally   *modelTally           // of the model by runner, shared with its other jobs
+
+	wells    int     // good answers
+	wellOn   *runner // of the last good answer
+	troubled int     // lines without a result that have a trouble
+	offered  bool    // a line of it was ready once
 
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim
@@ -114,7 +121,18 @@ func (j *job) queued(rate float64) scheduler.Job {
 	}
 }
 
-func (j *job) startable() bool { return j.ready.len() > 0 && j.batch.mayStart() }
+func (j *job) startable() bool { return j.readyLines() > 0 && j.batch.mayStart() }
+
+func (j *job) readyLines() int { return j.ready.len() + len(j.aside) }
+
+// readyTokens returns the prompt tokens of the ready lines.
+func (j *job) readyTokens() int {
+	sum := j.ready.promptTokens()
+	for _, l := range j.aside {
+		sum += int(l.prompt)
+	}
+	return sum
+}
 
 // claimable reports whether a chunk may be claimed: not once all lines left were loaded or are
 // being read. If the planner holds none, one more claim verifies that none is left.
@@ -125,7 +143,7 @@ func (j *job) claimable(now time.Time) bool {
 }
 
 // loaded counts the lines left that were loaded.
-func (j *job) loaded() int { return j.ready.len() + j.inFlight + j.retrying }
+func (j *job) loaded() int { return j.readyLines() + j.inFlight + j.retrying }
 
 // enough returns how many ready lines the job can use: the look-ahead of its pool, or the
 // concurrency limit of its batch.
@@ -192,6 +210,17 @@ func (q *lineQueue) pushFront(l line) {
 	}
 	q.head--
 	q.lines[q.head] = l
+}
+
+// at returns the line at a place, from the head.
+func (q *lineQueue) at(i int) line { return q.lines[q.head+i] }
+
+// take removes and returns the line at a place, from the head.
+func (q *lineQueue) take(i int) line {
+	l := q.at(i)
+	copy(q.lines[q.head+1:], q.lines[q.head:q.head+i])
+	q.lines[q.head] = l
+	return q.pop()
 }
 
 // remove removes and returns the lines of a chunk.

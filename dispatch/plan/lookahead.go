@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -15,7 +16,7 @@ func (p *Planner) claimAhead(now time.Time, pool *pool, slots int) {
 			return
 		}
 		j := p.jobs[id]
-		have := j.ready.len() + j.expecting
+		have := j.readyLines() + j.expecting
 		if !j.claimable(now) || have >= j.enough(p.lookAhead(pool)) {
 			return
 		}
@@ -86,10 +87,23 @@ func (p *Planner) unloaded(now time.Time, ev Unloaded) {
 	if j == nil {
 		return
 	}
-	for _, l := range j.ready.remove(int32(ev.Chunk)) {
+	removed := j.ready.remove(int32(ev.Chunk))
+	j.aside = slices.DeleteFunc(j.aside, func(l line) bool {
+		if l.chunk == int32(ev.Chunk) {
+			removed = append(removed, l)
+		}
+		return l.chunk == int32(ev.Chunk)
+	})
+	for _, l := range removed {
 		p.countReady(j, -int(l.prompt))
 	}
-	j.retrying -= p.timers.dropRetries(j, int32(ev.Chunk))
+	retries := p.timers.dropRetries(j, int32(ev.Chunk))
+	j.retrying -= len(retries)
+	for _, l := range append(removed, retries...) {
+		if l.trouble != nil {
+			j.troubled--
+		}
+	}
 	maps.DeleteFunc(j.sheds, func(at lineAt, _ shedRecord) bool {
 		return at.chunk == int32(ev.Chunk)
 	})

@@ -45,7 +45,8 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 		return
 	}
 	r.pool.remove(now, r)
-	r.life, r.breaker, r.since = r.life+1, breaker{}, time.Time{}
+	r.life, r.breaker, r.answers, r.since = r.life+1, breaker{}, lastAnswers{},
+		time.Time{}
 	r.lines.detach()
 	if r.inFlight == 0 {
 		delete(p.runners, id)
@@ -155,7 +156,7 @@ func (p *Planner) assign(now time.Time, j *job) {
 
 func (p *Planner) join(j *job, pool *pool) {
 	j.pools = append(j.pools, pool)
-	pool.promptTokens += j.ready.promptTokens()
+	pool.promptTokens += j.readyTokens()
 	pool.put(j)
 	setOffered(pool.starts, j.id, j.inStarts)
 	setOffered(pool.loads, j.id, j.inLoads)

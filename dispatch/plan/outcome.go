@@ -17,7 +17,7 @@ const (
 	Shed
 	// Failed: a 5xx answer; the request or the runner may be at fault.
 	Failed
-	// Garbled: a 2xx answer with an invalid body.
+	// Garbled: a 2xx answer with a body that is no answer of the endpoint.
 	Garbled
 	// TimedOut: no complete answer within the time limit of a request.
 	TimedOut
@@ -27,10 +27,14 @@ const (
 	Died
 	// Evicted: the dispatcher cancelled the request.
 	Evicted
+	// Denied: an answer for which the operator is at fault, such as 401 or a redirection.
+	Denied
+	// TooLong: a 2xx answer that is longer than permitted.
+	TooLong
 )
 
 var outcomeNames = [...]string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out",
-	"unreachable", "died", "evicted"}
+	"unreachable", "died", "evicted", "denied", "too_long"}
 
 // Outcomes is the number of outcomes.
 const Outcomes = len(outcomeNames)
@@ -45,8 +49,8 @@ type retryDecision struct {
 	pause        time.Duration
 }
 
-// decideRetry is the retry policy. l has the attempts of the line before this answer, sheds its
-// sheds with this one.
+// decideRetry is the retry policy for answers whose cause is not their runner. l has the attempts
+// of the line before this answer, sheds its sheds with this one.
 func decideRetry(
 	cfg RetryConfig, b *Batch, l line, sheds shedRecord, outcome Outcome, status int,
 	retryAfter time.Duration,
@@ -86,7 +90,22 @@ func decideRetry(
 		}
 		return retryDecision{again: tryAgain && slices.Contains(on, status), chargedTry: true,
 			pause: cfg.backoff(int(l.tries))}
-	default: // Garbled, TimedOut
+	default: // TimedOut, TooLong and, from a runner that is gone, Garbled and Denied
 		return retryDecision{again: tryAgain, chargedTry: true, pause: cfg.backoff(int(l.tries))}
 	}
+}
+
+// decideElsewhere is the retry policy for an answer whose cause is probably or certainly the
+// runner. other reports whether another runner may take the line.
+func decideElsewhere(cfg RetryConfig, l line, f *Finished, cause fault, other bool) retryDecision {
+	switch {
+	case cause == ofRunner && l.trouble.blamed >= maxBlamed:
+		return retryDecision{}
+	case other:
+		return retryDecision{again: true}
+	case f.Outcome == Refused && cause != ofRunner:
+		return retryDecision{}
+	}
+	return retryDecision{again: true,
+		pause: doubling(cfg.Base, longerPauses*cfg.Max, int(l.waits))}
 }

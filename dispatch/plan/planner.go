@@ -120,6 +120,13 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 	}
 	p.fire(now)
 	p.reportRequired(now)
+	if !p.draining {
+		// Get the allowances even while starts are held, because they may evict lines, and before
+		// any line starts, because a line may wait for a runner of another pool.
+		for _, pool := range p.pools {
+			pool.refresh(now, &p.out)
+		}
+	}
 	for _, pool := range p.pools {
 		p.fill(now, pool)
 	}
@@ -168,8 +175,6 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		pool.waitReason = Draining
 		return
 	}
-	// Get the allowance even while starts are held, because it may evict lines.
-	pool.refresh(now, &p.out)
 	if p.hold != Flowing {
 		pool.waitReason = p.hold
 		return
@@ -178,13 +183,14 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	r := pool.mostFree(now)
 	for r != nil {
 		slots++
-		id, ok := pool.starts.Next(now)
+		j, l, on, ok := p.next(now, pool, r)
 		if !ok {
 			break
 		}
-		p.start(now, pool, r, p.jobs[id])
+		p.start(now, pool, on, j, l)
 		r = pool.mostFree(now)
 	}
+	slots += p.try(now, pool)
 	p.claimAhead(now, pool, slots)
 	switch {
 	case r == nil:
@@ -196,9 +202,8 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	}
 }
 
-// start starts the next ready line of a job on a runner.
-func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job) {
-	l := j.ready.pop()
+// start starts a line of a job on a runner.
+func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job, l line) {
 	p.countReady(j, -int(l.prompt))
 	output := p.expectOutput(j, float64(l.max))
 	work := p.cfg.Cost.Work(float64(l.prompt), output)
@@ -267,7 +272,7 @@ func (p *Planner) begin(b *batchState) {
 func (p *Planner) offer(now time.Time, j *job) {
 	starts := !j.gone && j.startable()
 	loads := starts || !j.gone && j.claimable(now) &&
-		j.ready.len()+j.expecting < j.enough(p.cfg.LookAhead)
+		j.readyLines()+j.expecting < j.enough(p.cfg.LookAhead)
 	for _, pool := range j.pools {
 		if starts != j.inStarts {
 			setOffered(pool.starts, j.id, starts)
@@ -277,6 +282,10 @@ func (p *Planner) offer(now time.Time, j *job) {
 		}
 	}
 	j.inStarts, j.inLoads = starts, loads
+	if starts && !j.offered {
+		j.offered = true
+		p.probe(now, j)
+	}
 }
 
 // setOffered parks a job in a queue, or unparks it.
@@ -385,8 +394,8 @@ func (p *Planner) batchGone(id string) {
 	}
 	delete(p.batches, id)
 	for _, j := range state.jobs {
-		p.countReady(j, -j.ready.promptTokens())
-		j.ready = lineQueue{}
+		p.countReady(j, -j.readyTokens())
+		j.ready, j.aside = lineQueue{}, nil
 		j.gone = true
 		for _, pool := range j.pools {
 			pool.starts.Remove(j.id)

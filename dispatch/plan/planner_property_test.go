@@ -250,14 +250,16 @@ func (w *testDriver) drawFinish(t *rapid.T) {
 	}
 	f := rapid.SampledFrom(w.requests).Draw(t, "flight")
 	outcome := rapid.SampledFrom([]Outcome{Succeeded, Refused, Shed, Failed, Garbled, TimedOut,
-		Unreachable, Unreachable, Died, Died, Evicted}).Draw(t, "outcome")
-	status := map[Outcome]int{Succeeded: 200, Refused: 400, Shed: 429, Failed: 500}[outcome]
+		Unreachable, Unreachable, Died, Died, Evicted, Denied, TooLong}).Draw(t, "outcome")
+	status := map[Outcome]int{Succeeded: 200, Refused: 400, Shed: 429, Failed: 500,
+		Denied: rapid.SampledFrom([]int{401, 403}).Draw(t, "denied")}[outcome]
 	var retryAfter time.Duration
 	if outcome == Shed {
 		retryAfter = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 10 * time.Minute}).Draw(
 			t, "retry after")
 	}
-	w.finish(f, outcome, status, retryAfter)
+	foreign := outcome == Refused && rapid.IntRange(0, 3).Draw(t, "foreign") == 0
+	w.finish(f, outcome, status, retryAfter, foreign)
 }
 
 func (w *testDriver) drawFinishWell(t *rapid.T) {

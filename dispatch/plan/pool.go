@@ -107,7 +107,8 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 
 // mostFree returns the runner with the most free slots, the first by ID among equals; nil if none
 // has any. It scans, because pools have tens of runners and every change of an allowance would
-// change a heap. A runner with more lines than its limit takes no slots from the others.
+// change a heap. A runner with more lines than its limit takes no slots from the others. Failing
+// runners only get trials.
 func (p *pool) mostFree(now time.Time) *runner {
 	if p.closed || p.inFlight >= p.ceiling {
 		return nil
@@ -115,7 +116,7 @@ func (p *pool) mostFree(now time.Time) *runner {
 	var best *runner
 	most := 0
 	for _, r := range p.runners {
-		if free := r.free(now); free > most {
+		if free := r.free(now); free > most && !r.failing() {
 			best, most = r, free
 		}
 	}
@@ -133,6 +134,7 @@ func (p *pool) limitReason(now time.Time) Reason {
 	if stop := p.stopped(); stop != Flowing {
 		return stop
 	}
+	down := RunnersDown
 	for _, r := range p.runners {
 		if !r.breaker.open {
 			if p.reason != "" {
@@ -140,8 +142,11 @@ func (p *pool) limitReason(now time.Time) Reason {
 			}
 			return AtLimit
 		}
+		if r.failing() {
+			down = RunnersFailing
+		}
 	}
-	return RunnersDown
+	return down
 }
 
 // stopped returns why no runner that can be reached takes lines, as the first of them

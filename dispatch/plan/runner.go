@@ -21,6 +21,7 @@ type runner struct {
 	lines    inFlightLines
 	granted  flowcontrol.RunnerAllowance
 	breaker  breaker
+	answers  lastAnswers
 	failed   RunnerFailure
 	// stop is why no line may start until stopUntil, as the runner says. Flowing: none of that.
 	stop      Reason

@@ -69,7 +69,18 @@ func (r *runner) status() RunnerStatus {
 		Open: r.breaker.open, Failed: r.failed, Draining: r.draining,
 		Prefilling: r.lines.prefilling, Prompt: r.granted.Prompt,
 		Evict: r.granted.Evict, Granted: r.granted.Reason}
+	if bad, of := r.answers.counts(); bad > 0 {
+		s.Bad, s.Judged = bad, of
+	}
+	if s.Open {
+		s.Since, s.Trial, s.Failing = r.breaker.since, r.breaker.until, r.failing()
+	}
+	if s.Failing {
+		s.Failed = r.answers.last
+	}
 	switch {
+	case s.Failing:
+		s.Limit, s.Granted = 0, flowcontrol.Reason(Failing)
 	case r.draining:
 		s.Limit, s.Granted = 0, flowcontrol.Reason(Draining)
 	case r.stop != Flowing:

@@ -34,7 +34,7 @@ func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 	s := BatchStatus{InFlight: b.inFlight}
 	for _, j := range b.jobs {
 		s.Retrying += j.retrying
-		s.Ready += j.ready.len()
+		s.Ready += j.readyLines()
 		if len(j.pools) > 0 && s.Unranked == nil {
 			s.Unranked = j.pools[0].starts.Fault(j.id)
 		}
@@ -83,9 +83,12 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 	if !served {
 		return NoRunner
 	}
+	if j.failed() {
+		return RunnersFailing
+	}
 	// Lines in flight of its pools are those of other batches, if it has none itself.
 	queued := slices.ContainsFunc(j.pools, func(x *pool) bool { return x.inFlight > 0 })
-	if j.ready.len() == 0 {
+	if j.readyLines() == 0 {
 		switch {
 		case j.inFlight > 0:
 			return Flowing
@@ -156,9 +159,15 @@ type RunnerStatus struct {
 	ID              string
 	InFlight, Limit int
 	Open            bool // the breaker is open; only trials are sent
-	// Failed is how the last line ended that it did not answer.
-	Failed   RunnerFailure
-	Draining bool // it gets no new lines
+	// Failed is the last line that it did not answer or, while it is Failing, its last bad answer.
+	Failed RunnerFailure
+	// Failing says that it is open because its answers are bad. Bad of its last Judged answers
+	// were; both are 0 if none was.
+	Failing     bool
+	Bad, Judged int
+	// Since is when it opened, and Trial when the next line may be sent to try it.
+	Since, Trial time.Time
+	Draining     bool // it gets no new lines
 	// Prefilling is how many prompt tokens of lines wait to be computed, as far as is known. Prompt
 	// is how many may wait when another line starts.
 	Prefilling, Prompt int
@@ -168,8 +177,8 @@ type RunnerStatus struct {
 	Granted flowcontrol.Reason
 }
 
-// RunnerFailure is how a line ended that a runner did not answer: Unreachable or Died. Status is
-// what a gateway has answered instead; 0: nothing.
+// RunnerFailure is how a line ended that a runner did not answer well. Status is what the runner,
+// or a gateway, has answered; 0: nothing.
 type RunnerFailure struct {
 	Outcome Outcome
 	Status  int

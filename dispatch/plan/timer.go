@@ -45,14 +45,17 @@ func (t *timers) due(now time.Time) (timer, bool) {
 	return heap.Pop(&t.heap).(timer), true
 }
 
-// dropRetries removes the timers of a job's lines of a chunk and returns how many there were.
-func (t *timers) dropRetries(j *job, chunk int32) int {
-	before := len(t.heap)
+// dropRetries removes the timers of a job's lines of a chunk and returns these lines.
+func (t *timers) dropRetries(j *job, chunk int32) (dropped []line) {
 	t.heap = slices.DeleteFunc(t.heap, func(x timer) bool {
-		return x.retry && x.job == j && x.line.chunk == chunk
+		drop := x.retry && x.job == j && x.line.chunk == chunk
+		if drop {
+			dropped = append(dropped, x.line)
+		}
+		return drop
 	})
 	heap.Init(&t.heap)
-	return before - len(t.heap)
+	return dropped
 }
 
 type timerHeap []timer

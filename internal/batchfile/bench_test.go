@@ -149,7 +149,7 @@ func BenchmarkReadAnswer(b *testing.B) {
 	b.SetBytes(int64(len(answer)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok, _ := ReadAnswer(answer); !ok {
+		if _, ok, _, _ := ReadAnswer(answer, "choices"); !ok {
 			b.Fatal("no usage")
 		}
 	}

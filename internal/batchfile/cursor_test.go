@@ -58,7 +58,7 @@ func FuzzCursor(f *testing.F) {
 		if c.End() != IsObject(text) {
 			t.Fatalf("%q is an object: %v, want %v", text, c.End(), IsObject(text))
 		}
-		if _, _, object := ReadAnswer(text); object != IsObject(text) {
+		if _, _, object, _ := ReadAnswer(text); object != IsObject(text) {
 			t.Fatalf("ReadAnswer of %q: an object: %v, want %v", text, object, IsObject(text))
 		}
 		if !c.End() {

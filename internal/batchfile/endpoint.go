@@ -12,6 +12,9 @@ type Endpoint struct {
 	MaxTokens []string
 	// Streams reports whether an answer can be streamed token by token.
 	Streams bool
+	// Lists names the members of an answer of which one is a list, by which it is told from what
+	// another server would say. Servers differ for some endpoints.
+	Lists []string
 	// modelOptional reports whether a body may omit its model.
 	modelOptional bool
 
@@ -35,6 +38,7 @@ var endpoints = named([]Endpoint{
 	{
 		URL:       "/v1/chat/completions",
 		Streams:   true,
+		Lists:     []string{"choices"},
 		prompt:    []field{fieldTools, fieldMessages},
 		maxTokens: []field{fieldMaxCompletionTokens, fieldMaxTokens},
 		prefix:    true,
@@ -42,6 +46,7 @@ var endpoints = named([]Endpoint{
 	{
 		URL:       "/v1/completions",
 		Streams:   true,
+		Lists:     []string{"choices"},
 		prompt:    []field{fieldPrompt},
 		maxTokens: []field{fieldMaxTokens},
 		prefix:    true,
@@ -49,15 +54,18 @@ var endpoints = named([]Endpoint{
 	{
 		URL:       "/v1/responses",
 		Streams:   true,
+		Lists:     []string{"output"},
 		prompt:    []field{fieldTools, fieldInstructions, fieldInput},
 		maxTokens: []field{fieldMaxOutputTokens},
 		prefix:    true,
 	},
-	{URL: "/v1/embeddings", prompt: []field{fieldInput, fieldMessages}},
-	{URL: "/v1/moderations", prompt: []field{fieldInput}, modelOptional: true},
-	{URL: "/v1/rerank", prompt: []field{fieldQuery, fieldDocuments}, prefix: true},
-	{URL: "/v1/score", prompt: []field{fieldText1, fieldText2, fieldQueries, fieldDocuments},
-		prefix: true},
+	{URL: "/v1/embeddings", Lists: []string{"data"}, prompt: []field{fieldInput, fieldMessages}},
+	{URL: "/v1/moderations", Lists: []string{"results"}, prompt: []field{fieldInput},
+		modelOptional: true},
+	{URL: "/v1/rerank", Lists: []string{"results", "data"},
+		prompt: []field{fieldQuery, fieldDocuments}, prefix: true},
+	{URL: "/v1/score", Lists: []string{"data", "scores"}, // of vLLM, of SGLang
+		prompt: []field{fieldText1, fieldText2, fieldQueries, fieldDocuments}, prefix: true},
 })
 
 func named(table []Endpoint) []Endpoint {

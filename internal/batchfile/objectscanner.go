@@ -1,5 +1,7 @@
 package batchfile
 
+import "slices"
+
 // ObjectScanner checks that the bytes written to it, in pieces of any size, are one JSON object, as
 // IsObject does for bytes in memory. It holds at most MaxKept bytes of a key and of the value of
 // one member.
@@ -7,15 +9,18 @@ type ObjectScanner struct {
 	json   jsonStream
 	member string
 	found  bool
+	lists  []string
+	listed bool
 	value  excerpt
 }
 
 // maxKept bounds the bytes kept of a key or a value that arrives in pieces.
 const maxKept = 16 << 10
 
-// NewObjectScanner returns a scanner that keeps the value of a member of the object.
-func NewObjectScanner(member string) *ObjectScanner {
-	s := &ObjectScanner{member: member, value: excerpt{max: maxKept}}
+// NewObjectScanner returns a scanner that keeps the value of a member of the object, and notes
+// whether one of the members that lists names is a list.
+func NewObjectScanner(member string, lists ...string) *ObjectScanner {
+	s := &ObjectScanner{member: member, lists: lists, value: excerpt{max: maxKept}}
 	s.json = newJSONStream(s, answerDepth, maxKept)
 	s.json.wantObject = true
 	return s
@@ -41,8 +46,14 @@ func (s *ObjectScanner) Value() []byte {
 	return s.value.bytes
 }
 
+// Listed reports whether one of the members that are to be lists is one.
+func (s *ObjectScanner) Listed() bool { return s.listed }
+
 // begin implements streamEvents.
-func (s *ObjectScanner) begin(depth int, key []byte, _ byte, at int) {
+func (s *ObjectScanner) begin(depth int, key []byte, kind byte, at int) {
+	if depth == 1 && key != nil && kind == '[' && slices.Contains(s.lists, string(inside(key))) {
+		s.listed = true
+	}
 	if depth == 1 && key != nil && !s.found && string(inside(key)) == s.member {
 		s.found = true
 		s.value.begin(at - s.json.at)

@@ -129,17 +129,17 @@ func TestReadAnswer(t *testing.T) {
 		`{"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":1000000000,` +
 			`"total_tokens":1000000001,"prompt_tokens_details":{"cached_tokens":1e30}}}`: {0, 1e9, 1e9, 0, 0},
 	} {
-		if got, ok, _ := ReadAnswer([]byte(body)); !ok || got != want {
+		if got, ok, _, _ := ReadAnswer([]byte(body)); !ok || got != want {
 			t.Errorf("%s\ngot  %+v, %v\nwant %+v", body, got, ok, want)
 		}
 	}
 	for _, body := range []string{``, `null`, `[]`, `{}`, `{"usage":null}`,
 		`{"usage":{"prompt_tokens":5`, `{"x":"usage"}`, `{"x" "usage":{}}`} {
-		if got, ok, _ := ReadAnswer([]byte(body)); ok {
+		if got, ok, _, _ := ReadAnswer([]byte(body)); ok {
 			t.Errorf("%s has usage %+v", body, got)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { ReadAnswer(answer) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { ReadAnswer(answer, "choices") }); n != 0 {
 		t.Errorf("ReadAnswer allocates %v times", n)
 	}
 }

@@ -1,6 +1,9 @@
 package batchfile
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Usage is the number of tokens of an answer as the engine reports it, with the names of the
 // Responses API.
@@ -42,24 +45,29 @@ func tokens(number []byte) int64 {
 }
 
 // ReadAnswer reads the body of an engine's answer in one pass. object reports whether the body is
-// exactly one JSON object. hasUsage reports whether it has a member "usage" that is an object, up
-// to the first fault.
-func ReadAnswer(body []byte) (usage Usage, hasUsage, object bool) {
+// exactly one JSON object, and listed whether one of the members that lists names is a list.
+// hasUsage reports whether it has a member "usage" that is an object, up to the first fault.
+func ReadAnswer(body []byte, lists ...string) (usage Usage, hasUsage, object, listed bool) {
 	c := NewCursor(body)
-	usage, hasUsage = c.Answer()
-	return usage, hasUsage, c.End()
+	usage, hasUsage, listed = c.Answer(lists...)
+	return usage, hasUsage, c.End(), listed
 }
 
-// Answer moves past the next value, an engine's answer, and reads its usage.
-func (c *Cursor) Answer() (usage Usage, hasUsage bool) {
+// Answer moves past the next value, an engine's answer, and reads its usage. listed is as for
+// ReadAnswer.
+func (c *Cursor) Answer(lists ...string) (usage Usage, hasUsage, listed bool) {
 	seen := false
 	for o := c.Object(); o.Next(); {
-		if !seen && string(inside(o.key)) == "usage" {
+		key := inside(o.key)
+		switch {
+		case !seen && string(key) == "usage":
 			seen = true
 			usage, hasUsage = c.Usage()
+		case !listed && slices.Contains(lists, string(key)):
+			listed = c.Kind() == '['
 		}
 	}
-	return usage, hasUsage
+	return usage, hasUsage, listed
 }
 
 // ParseUsage reads the value of an answer's member "usage", as ReadAnswer does.
