@@ -165,6 +165,14 @@ type Reconfigure struct {
 // it.
 type Hold struct{ Reason Reason }
 
+// Room limits the lines of a job in flight to those whose answers can be kept, or ends the limit.
+type Room struct {
+	Key JobKey
+	// Reason is what keeps other answers from being kept. Flowing: there is no limit.
+	Reason Reason
+	Lines  int // in flight at most; 0: none may start
+}
+
 // Drain stops all starts for good.
 type Drain struct{}
 
@@ -188,5 +196,6 @@ func (TokenGaps) isEvent()   {}
 func (Reading) isEvent()     {}
 func (Reconfigure) isEvent() {}
 func (Hold) isEvent()        {}
+func (Room) isEvent()        {}
 func (Drain) isEvent()       {}
 func (Tick) isEvent()        {}

@@ -37,6 +37,9 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	if limit := j.batch.MaxConcurrency; limit > 0 && j.batch.inFlight == limit-1 {
 		p.offerAll(now, j.batch)
 	}
+	if j.room.Reason != Flowing {
+		p.offer(now, j)
+	}
 	var sheds shedRecord
 	switch f.Outcome {
 	case Succeeded, Refused, Failed, Garbled, TooLong:

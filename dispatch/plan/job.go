@@ -98,6 +98,8 @@ type job struct {
 	troubled int     // lines without a result that have a trouble
 	offered  bool    // a line of it was ready once
 
+	room Room // the last one
+
 	more       bool // there may be chunks to claim
 	claims     []pendingClaim
 	expecting  int       // estimate of the lines that they will load
@@ -121,7 +123,9 @@ func (j *job) queued(rate float64) scheduler.Job {
 	}
 }
 
-func (j *job) startable() bool { return j.readyLines() > 0 && j.batch.mayStart() }
+func (j *job) startable() bool {
+	return j.readyLines() > 0 && j.batch.mayStart() && j.hasRoom()
+}
 
 func (j *job) readyLines() int { return j.ready.len() + len(j.aside) }
 

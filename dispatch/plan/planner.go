@@ -22,6 +22,7 @@ type Planner struct {
 	runners map[string]*runner     // by ID, also removed ones that still have lines in flight
 	batches map[string]*batchState // by ID
 	jobs    map[string]*job        // by ID
+	limited int                    // jobs with a limit by Room
 	outputs map[string]*outputMean // by model
 	tallies map[string]*modelTally // by model
 	timers  timers
@@ -112,6 +113,8 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.reconfigure(now, ev)
 	case Hold:
 		p.hold = ev.Reason
+	case Room:
+		p.setRoom(now, ev)
 	case Drain:
 		p.draining = true
 	case Tick:
@@ -195,6 +198,8 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	switch {
 	case r == nil:
 		pool.waitReason = pool.limitReason(now)
+	case p.wantsRoom(pool) != Flowing:
+		pool.waitReason = p.wantsRoom(pool)
 	case pool.expected > 0 || pool.loads.Offered() > 0:
 		pool.waitReason = Loading
 	default:
@@ -397,6 +402,7 @@ func (p *Planner) batchGone(id string) {
 		p.countReady(j, -j.readyTokens())
 		j.ready, j.aside = lineQueue{}, nil
 		j.gone = true
+		p.limit(j, Room{})
 		for _, pool := range j.pools {
 			pool.starts.Remove(j.id)
 			pool.loads.Remove(j.id)

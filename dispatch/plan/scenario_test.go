@@ -167,6 +167,12 @@ func (s *scenario) do(fields []string) {
 		s.step(Feasibility{Batch: words[1], Infeasible: len(words) > 2})
 	case "hold": // hold [REASON]
 		s.step(Hold{Reason: Reason(strings.Join(words[1:], ""))})
+	case "room": // room BATCH/MODEL [REASON lines=]
+		ev := Room{Key: s.key(words[1]), Lines: number("lines")}
+		if len(words) > 2 {
+			ev.Reason = Reason(words[2])
+		}
+		s.step(ev)
 	case "drain":
 		s.step(Drain{})
 	case "wait": // wait DURATION, with a Tick at each Wake

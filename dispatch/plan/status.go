@@ -86,6 +86,9 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 	if j.failed() {
 		return RunnersFailing
 	}
+	if j.room.Stops() {
+		return j.room.Reason
+	}
 	// Lines in flight of its pools are those of other batches, if it has none itself.
 	queued := slices.ContainsFunc(j.pools, func(x *pool) bool { return x.inFlight > 0 })
 	if j.readyLines() == 0 {
