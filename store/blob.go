@@ -61,6 +61,9 @@ type Spool interface {
 	// Temporary makes an empty file on a local medium. It is deleted when it is closed or when the
 	// process ends.
 	Temporary(ctx context.Context) (Temporary, error)
+	// TemporarySpace returns the number of bytes that temporary files can have together, with those
+	// that they have now; math.MaxInt64 if the system does not report free space.
+	TemporarySpace() (int64, error)
 }
 
 // Temporary is a file of a Spool. Writes append, and fail with ErrNoSpace on a full medium.

@@ -74,7 +74,7 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		return nil, fmt.Errorf("store.cluster.metadata: %w", err)
 	}
 	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: cfg.ReserveBytes,
-		Logger: o.Logger})
+		Scratch: cfg.Objects.Bucket != "", Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

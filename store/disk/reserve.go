@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -35,6 +36,7 @@ type reserve struct {
 	size   int64 // of both halves; 0: there is no reserve
 	statfs func(dir string) (space, error)
 	log    *slog.Logger
+	waits  string // what waits while the disk is full
 
 	mu   sync.Mutex // held while the ballast changes
 	full bool       // as logged last: blobs and journals wait
@@ -42,7 +44,11 @@ type reserve struct {
 
 // newReserve returns a reserve of at most o.ReserveBytes. It writes nothing.
 func newReserve(dir string, o Options) *reserve {
-	r := &reserve{dir: dir, size: o.ReserveBytes, statfs: o.statfs, log: o.Logger}
+	r := &reserve{dir: dir, size: o.ReserveBytes, statfs: o.statfs, log: o.Logger,
+		waits: "no new lines and no uploads"}
+	if o.Scratch {
+		r.waits = "no new lines whose answers are too large for memory"
+	}
 	if s, err := r.statfs(dir); err == nil {
 		r.size = min(r.size, s.total/reserveShare)
 	}
@@ -76,11 +82,29 @@ func (r *reserve) check(n int64) error {
 	if s.free-n >= r.size { // whatever the ballast
 		return nil
 	}
-	if left := s.free + r.ballastSize() - r.size; left < n {
+	if left := r.left(s); left < n {
 		return fmt.Errorf("%w: %d bytes are free, and the last %d are reserved", store.ErrNoSpace,
 			s.free, r.size)
 	}
 	return nil
+}
+
+// left returns the free bytes without the reserve; negative: that many of it are used.
+func (r *reserve) left(s space) int64 {
+	if r.size == 0 {
+		return s.free
+	}
+	return s.free + r.ballastSize() - r.size
+}
+
+// unused returns the bytes that are free for blobs, journals and temporary files; math.MaxInt64 on
+// systems that do not report free space.
+func (r *reserve) unused() int64 {
+	s, err := r.statfs(r.dir)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return max(0, r.left(s))
 }
 
 // release truncates the ballast. It reports whether there was any.
@@ -117,8 +141,8 @@ func (r *reserve) restore() {
 	if full != r.full {
 		r.full = full
 		if full {
-			r.log.Warn("the disk is full except for the reserve: no new lines and no uploads "+
-				"until there is free space", "free_bytes", s.free, "reserve_bytes", r.size)
+			r.log.Warn("the disk is full except for the reserve: "+r.waits+" until there is free "+
+				"space", "free_bytes", s.free, "reserve_bytes", r.size)
 		} else {
 			r.log.Info("there is free space again", "free_bytes", s.free)
 		}

@@ -1,7 +1,9 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,6 +108,57 @@ func TestTheReserveIsNotUsed(t *testing.T) {
 	for c := range commits {
 		if c.Err == nil && c.Records == 1 {
 			break
+		}
+	}
+}
+
+func TestTemporaryFilesHaveTheSpaceBesideTheReserve(t *testing.T) {
+	for _, test := range []struct{ others, reserve, want int64 }{
+		{900 * mb, 8 * mb, 92 * mb}, {999 * mb, 8 * mb, 0}, {900 * mb, 0, 100 * mb},
+		{1000 * mb, 0, 0},
+	} {
+		v := &volume{dir: t.TempDir(), total: 1000 * mb}
+		s := openOn(t, v, test.reserve)
+		v.use(test.others)
+		if got, err := s.TemporarySpace(); err != nil || got != test.want {
+			t.Errorf("%+v: got %d, %v", test, got, err)
+		}
+	}
+}
+
+// What temporary files have counts as theirs, until they are closed.
+func TestTemporaryFilesHaveTheSpaceThatTheyUse(t *testing.T) {
+	v := &volume{dir: t.TempDir(), total: 1000 * mb}
+	s := openOn(t, v, 8*mb)
+	f, err := s.Temporary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(make([]byte, 3*mb)); err != nil {
+		t.Fatal(err)
+	}
+	v.use(900*mb + 3*mb)
+	if got, err := s.TemporarySpace(); err != nil || got != 92*mb {
+		t.Errorf("got %d, %v, want %d", got, err, 92*mb)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.TemporarySpace(); err != nil || got != 89*mb {
+		t.Errorf("after the file, which another one has replaced: got %d, %v", got, err)
+	}
+}
+
+// What waits on a full disk differs if only temporary files are on it.
+func TestTheLogSaysWhatWaitsOnAFullDisk(t *testing.T) {
+	for scratch, want := range map[bool]string{false: "no new lines and no uploads until",
+		true: "no new lines whose answers are too large for memory until"} {
+		var log bytes.Buffer
+		v := &volume{dir: t.TempDir(), total: 1000 * mb, others: 1000 * mb}
+		openStore(t, v.dir, Options{ReserveBytes: 8 * mb, statfs: v.statfs, Scratch: scratch,
+			Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("scratch is %v: logged %s, want %q", scratch, log.String(), want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 
 	"github.com/tidefill/tidefill/store"
@@ -22,26 +23,39 @@ func (s *Store) Temporary(ctx context.Context) (store.Temporary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create temporary file: %w", translate(err))
 	}
-	return temporary{osFile{f}, s.reserve}, nil
+	return &temporary{osFile: osFile{f}, store: s}, nil
+}
+
+// TemporarySpace implements [store.Spool]. It leaves out the reserve.
+func (s *Store) TemporarySpace() (int64, error) {
+	unused := s.reserve.unused()
+	return unused + min(s.temporary.Load(), math.MaxInt64-unused), nil
 }
 
 type temporary struct {
 	osFile
-	reserve *reserve
+	store   *Store
+	written int64
 }
 
 // Write does not use the reserve.
-func (t temporary) Write(b []byte) (int, error) {
-	if err := t.reserve.check(int64(len(b))); err != nil {
+func (t *temporary) Write(b []byte) (int, error) {
+	if err := t.store.reserve.check(int64(len(b))); err != nil {
 		return 0, err
 	}
-	return t.osFile.Write(b)
+	n, err := t.osFile.Write(b)
+	t.written += int64(n)
+	t.store.temporary.Add(int64(n))
+	return n, err
 }
 
-func (t temporary) Close() error {
+func (t *temporary) Close() error {
 	err := os.Remove(t.Name())
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, t.osFile.Close())
+	err = errors.Join(err, t.osFile.Close())
+	t.store.temporary.Add(-t.written)
+	t.written = 0
+	return err
 }

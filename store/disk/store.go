@@ -30,6 +30,8 @@ type Options struct {
 	// ReserveBytes is the space that blobs and journals leave free on the medium, so that a full
 	// one can be emptied. A sixteenth of the file system at most. Default: none.
 	ReserveBytes int64
+	// Scratch says that blobs and journals are elsewhere, and only temporary files are here.
+	Scratch bool
 	// Logger receives reports of damage and of a full or missing medium. Default: none.
 	Logger *slog.Logger
 
@@ -73,12 +75,14 @@ type Store struct {
 	commits  *committer
 	journals *Journals
 	damaged  atomic.Int64
-	locked   sync.Map // the node names that this process has locked
-	watching sync.WaitGroup
-	missing  bool // the directory, as logged last; owned by watch
-	stop     chan struct{}
-	closing  sync.Once
-	closed   error // what Close returns
+	// temporary is the number of bytes in temporary files
+	temporary atomic.Int64
+	locked    sync.Map // the node names that this process has locked
+	watching  sync.WaitGroup
+	missing   bool // the directory, as logged last; owned by watch
+	stop      chan struct{}
+	closing   sync.Once
+	closed    error // what Close returns
 }
 
 // Open opens the data directory, creates what is missing of it, and removes the temporary files of
