@@ -73,12 +73,23 @@ func (a *App) readiness(ctx context.Context) readiness {
 	if away := a.sharing.degraded(); away != "" {
 		r.Degraded = append(r.Degraded, away)
 	}
+	if stopped := a.answersStopped(); stopped != "" {
+		r.Degraded = append(r.Degraded, stopped)
+	}
 	r.Degraded = append(r.Degraded, a.sourcesAway()...)
 	if free, err := a.store.FreeBytes(); err == nil {
 		r.FreeBytes = &free
 	}
 	r.Ready = len(r.Waiting) == 0
 	return r
+}
+
+// answersStopped returns why some lines do not start whose answers can't be kept; empty: all do.
+func (a *App) answersStopped() string {
+	if a.dispatcher == nil {
+		return ""
+	}
+	return a.dispatcher.AnswersStopped().Text()
 }
 
 // mostSources is how many sources of readings that give none are named.

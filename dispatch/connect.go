@@ -170,6 +170,9 @@ func (d *Dispatcher) newTransport(with shared, to answerRecorder) *transport {
 		settings: d.settings.Load, metrics: d.metrics, recorder: to,
 		answers: &with.memory.answers, notify: with.notify, log: with.log,
 	}
+	t.rooms = &rooms{spool: d.deps.Spool, notify: with.notify, log: with.log,
+		knows: func(batch string) bool { return with.runs.get(batch) != nil },
+		jobs:  map[plan.JobKey]*largeAnswers{}}
 	t.senders = newSenders(t.answers, t.send)
 	return t
 }

@@ -205,6 +205,15 @@ func (d *Dispatcher) StandsBy() bool {
 	return s != nil && s.lease.leading.standsBy()
 }
 
+// AnswersStopped returns why answers of some jobs can't be kept, so that none of their lines start;
+// plan.Flowing: there is space for all.
+func (d *Dispatcher) AnswersStopped() plan.Reason {
+	if s := d.current.Load(); s != nil {
+		return s.transport.rooms.stopped()
+	}
+	return plan.Flowing
+}
+
 // Pools returns the state of the pools; nil before the first session.
 func (d *Dispatcher) Pools() []plan.PoolStatus {
 	if s := d.current.Load(); s != nil {

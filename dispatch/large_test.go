@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidefill/tidefill/dispatch"
@@ -194,5 +195,82 @@ func TestNoLineStartsWhileResultsFillTheirMemory(t *testing.T) {
 				t.Errorf("got %+v with %d requests", b.Counts, up.requests())
 			}
 		})
+	}
+}
+
+// fullSpool has no space for temporary files while full is set.
+type fullSpool struct {
+	dispatch.Spool
+	full *atomic.Bool
+}
+
+func (s fullSpool) Temporary(ctx context.Context) (store.Temporary, error) {
+	f, err := s.Spool.Temporary(ctx)
+	return fullFile{f, s.full}, err
+}
+
+func (s fullSpool) TemporarySpace() (int64, error) {
+	if s.full.Load() {
+		return 0, nil
+	}
+	return s.Spool.TemporarySpace()
+}
+
+type fullFile struct {
+	store.Temporary
+	full *atomic.Bool
+}
+
+func (f fullFile) Write(b []byte) (int, error) {
+	if f.full.Load() {
+		return 0, store.ErrNoSpace
+	}
+	return f.Temporary.Write(b)
+}
+
+func TestNoAnswerIsComputedWithoutSpaceForIt(t *testing.T) {
+	var full atomic.Bool
+	full.Store(true)
+	up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		size := 100
+		if raw, _ := io.ReadAll(r.Body); strings.Contains(string(raw), "say large") {
+			size = 1_500_000
+		}
+		fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("x", size))
+	}, "m")
+	w := newWorld(t)
+	d, _ := w.dispatcher("a", func(_ *dispatch.Config, d *dispatch.Deps) {
+		d.Spool = fullSpool{w.disk, &full}
+	}, up.URL)
+	const n = 40
+	var lines []string
+	for i := range n {
+		lines = append(lines, chatLine(fmt.Sprintf("large-%d", i), "m"))
+	}
+	large := w.submit(lines, nil)
+	w.await(large, "stopped", func(store.Batch) bool {
+		p := w.progress(large)
+		return p.Waiting == plan.DiskFull.Text() && p.InFlight == 0
+	})
+	if got := d.AnswersStopped(); got != plan.DiskFull {
+		t.Errorf("answers are stopped by %q, want %q", got, plan.DiskFull)
+	}
+	stopped := up.requests()
+	if stopped > 16 { // as many as are in flight at a time
+		t.Errorf("%d lines were sent, and none of their answers could be kept", stopped)
+	}
+	small := w.submit(chatLines(100, "m"), nil)
+	if b := w.awaitEnd(small); b.Counts.Completed != 100 {
+		t.Errorf("of the lines with small answers: %+v", b.Counts)
+	}
+	if sent := up.requests() - 100; sent != stopped {
+		t.Errorf("%d lines were sent while no answer could be kept", sent-stopped)
+	}
+	full.Store(false)
+	if b := w.awaitEnd(large); b.Counts.Completed != n || up.requests() != 100+n+stopped {
+		t.Errorf("got %+v with %d requests, want %d", b.Counts, up.requests(), 100+n+stopped)
+	}
+	if got := d.AnswersStopped(); got != plan.Flowing {
+		t.Errorf("in the end answers are stopped by %q", got)
 	}
 }

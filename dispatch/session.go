@@ -90,6 +90,7 @@ func (s *session) run(taking context.Context) {
 	takers.Go(func() { s.reconciler.poll(taking, func() { s.ready(true) }) })
 	takers.Go(func() { s.sweeper.run(taking) })
 	takers.Go(func() { s.follower.run(taking) })
+	takers.Go(func() { s.transport.rooms.run(taking) })
 	takers.Go(func() { s.followSettings(taking) })
 	<-taking.Done()
 	s.ready(false)

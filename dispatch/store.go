@@ -131,4 +131,5 @@ type Journals interface {
 // Spool holds temporary files.
 type Spool interface {
 	Temporary(ctx context.Context) (store.Temporary, error)
+	TemporarySpace() (int64, error)
 }

@@ -21,6 +21,7 @@ type transport struct {
 	settings func() *settings
 	recorder answerRecorder
 	answers  *share // of memory
+	rooms    *rooms
 	notify   func(message any)
 	log      *slog.Logger
 	metrics  *metrics
@@ -49,6 +50,9 @@ func (t *transport) send(w *sender, f *flight) {
 	f.Status, f.RetryAfter = got.Status, got.RetryAfter
 	if got.Large != nil {
 		defer got.Large.File.Close()
+		t.rooms.kept(f.Start.Key, got.Large.Size)
+	} else if full, is := errors.AsType[*openai.NotKept](err); is {
+		t.rooms.notKept(f.Start.Key, full)
 	}
 	if f.Outcome == plan.Succeeded {
 		t.recorder.recordAnswer(w, f, line, id, got)

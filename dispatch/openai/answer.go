@@ -41,12 +41,36 @@ type Answer struct {
 var (
 	// errTooLarge reports that an answer is longer than Config.MaxAnswer.
 	errTooLarge = errors.New("answer too large")
-	// errNotKept reports that there is no space for an answer, which is no fault of the server.
-	errNotKept = errors.New("the answer can't be kept")
 
 	errNoObject = errors.New("the upstream's answer is not a JSON object")
 	errNoList   = errors.New("the upstream's answer is none of its endpoint")
 )
+
+// NotKept is the error of a good answer for which there is no space. It is no fault of the server.
+type NotKept struct {
+	// Bytes is the size of the answer or, unless Whole, of the part that was read.
+	Bytes int64
+	Whole bool
+	Err   error
+}
+
+// notKept returns the error for an answer of which a number of bytes were read.
+func notKept(response *http.Response, read int64, err error) *NotKept {
+	if response.ContentLength >= 0 {
+		return &NotKept{Bytes: response.ContentLength, Whole: true, Err: err}
+	}
+	return &NotKept{Bytes: read, Err: err}
+}
+
+func (e *NotKept) Error() string {
+	more := ""
+	if !e.Whole {
+		more = " or more"
+	}
+	return fmt.Sprintf("keep an answer of %d bytes%s in a temporary file: %v", e.Bytes, more, e.Err)
+}
+
+func (e *NotKept) Unwrap() error { return e.Err }
 
 const (
 	// mostError limits the bytes that are kept of the body of an error.
@@ -91,7 +115,7 @@ func (c *Client) readAnswer(
 	}
 	file, err := c.cfg.Spool(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotKept, err)
+		return notKept(response, int64(len(body)), err)
 	}
 	large := &Large{File: file}
 	if a.Usage, err = large.fill(response, scratch, limit, endpoint.Lists); err != nil {

@@ -27,7 +27,7 @@ type File interface {
 func (l *Large) fill(
 	response *http.Response, scratch *Scratch, limit int64, lists []string,
 ) (batchfile.Usage, error) {
-	c := largeCopy{status: response.StatusCode, limit: limit,
+	c := largeCopy{response: response, limit: limit,
 		checked:   batchfile.NewObjectScanner("usage", lists...),
 		kept:      batchfile.NewBodyWriter(l.File),
 		beginning: append([]byte(nil), scratch.answer[:min(len(scratch.answer), 200)]...)}
@@ -60,7 +60,7 @@ func (l *Large) fill(
 		return batchfile.Usage{}, c.wrong(errNoList)
 	}
 	if err := c.kept.Close(); err != nil {
-		return batchfile.Usage{}, fmt.Errorf("%w: %w", errNotKept, err)
+		return batchfile.Usage{}, notKept(response, c.total, err)
 	}
 	l.Size = c.kept.Bytes()
 	usage, _ := batchfile.ParseUsage(c.checked.Value())
@@ -69,7 +69,7 @@ func (l *Large) fill(
 
 // largeCopy checks the pieces of a body and writes them to a file.
 type largeCopy struct {
-	status    int
+	response  *http.Response
 	limit     int64
 	total     int64
 	beginning []byte
@@ -85,12 +85,12 @@ func (c *largeCopy) add(piece []byte) error {
 		return c.wrong(errNoObject)
 	}
 	if _, err := c.kept.Write(piece); err != nil {
-		return fmt.Errorf("%w: %w", errNotKept, err)
+		return notKept(c.response, c.total, err)
 	}
 	return nil
 }
 
 func (c *largeCopy) wrong(why error) error {
 	return fmt.Errorf("%w; it was at least %d bytes with status %d, beginning %q", why,
-		c.total, c.status, c.beginning)
+		c.total, c.response.StatusCode, c.beginning)
 }

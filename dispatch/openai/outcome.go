@@ -29,11 +29,13 @@ func Classify(ctx context.Context, a Answer, err error) plan.Outcome {
 		return plan.TooLong
 	case errors.Is(err, errNoObject) || errors.Is(err, errNoList):
 		return plan.Garbled
-	case errors.Is(err, errNotKept) || errors.Is(err, ErrUnreadable):
+	case errors.Is(err, ErrUnreadable):
 		return plan.Evicted
-	default:
-		return plan.Died
 	}
+	if _, full := errors.AsType[*NotKept](err); full {
+		return plan.Evicted
+	}
+	return plan.Died
 }
 
 func classifyStatus(a Answer) plan.Outcome {

@@ -72,7 +72,7 @@ func Explanations() []Explanation {
 		{Paused, "Somebody paused the batch.", "Resume it: `tidefill batch resume`."},
 		{Loading, "Lines are being read, or another process holds them.",
 			"Wait. If it lasts, check the log and the store."},
-		{DiskFull, "The disk is full, so the store accepts no writes.",
+		{DiskFull, "The disk is full, so results, or answers too large for memory, can't be kept.",
 			"Free space, or enlarge the disk."},
 		{StoreDown, "The store accepts no writes.", "Check the store, and the log."},
 		{Closed, "The scaling policy keeps batch lines from the pool.", wait},
