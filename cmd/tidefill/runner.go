@@ -38,11 +38,14 @@ model of a real engine. The answers are generated and repeatable.
 With --engine it exports the metrics of vLLM, SGLang or TensorRT-LLM, with their names and at the times at which they update them.
 TensorRT-LLM's are at /prometheus/metrics.
 
+--faults has requests fail, always or in a part of each period; docs/emulator.md lists the faults.
+
 Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answers at once.`,
 		Example: `  tidefill runner emulate --profile llama-70b-a100 --speedup 10
   tidefill runner emulate --profile instant --listen 127.0.0.1:8000 --model small --model large
   tidefill runner emulate --engine sglang --interactive-rps 2
-  tidefill runner emulate --interactive-rps 2 --faults '{"too_many_requests": 0.05, "retry_after": "2s"}'`,
+  tidefill runner emulate --interactive-rps 2 --faults '{"too_many_requests": 0.05, "retry_after": "2s"}'
+  tidefill runner emulate --faults '{"server_error": 1, "period": "2m", "bad": "1m"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Scheduling, c.Engine = engine.Scheduling(scheduling), emulator.Engine(engineName)

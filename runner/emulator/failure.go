@@ -10,16 +10,24 @@ import (
 	"github.com/tidefill/tidefill/runner"
 )
 
-// failure is an error response.
+// failure is a response that does not answer the request.
 type failure struct {
 	status     int
 	body       runner.Error
 	retryAfter time.Duration
+	raw        *rawBody // replaces the body; nil: it does not
 }
+
+// rawBody is a body that is no error of the API.
+type rawBody struct{ contentType, body string }
 
 func (f *failure) Error() string { return f.body.Message }
 
 func (f *failure) write(w http.ResponseWriter) {
+	if f.raw != nil {
+		writeRaw(w, f.status, *f.raw)
+		return
+	}
 	if f.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.retryAfter.Seconds()))))
 	}
@@ -58,6 +66,12 @@ func shed(status int, code, message string, retryAfter time.Duration) *failure {
 		Type: "server_error", Code: code}}
 }
 
+// denied is a refusal of the client and not of the request.
+func denied(status int, code, message string) *failure {
+	return &failure{status: status, body: runner.Error{Message: message,
+		Type: "invalid_request_error", Code: code}}
+}
+
 func queueFull(depth, limit int, meanWaitMs float64) *failure {
 	wait := time.Duration(max(1, math.Ceil(meanWaitMs/1000))) * time.Second
 	f := shed(http.StatusServiceUnavailable, runner.CodeQueueFull,
@@ -85,8 +99,16 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 }
 
 func write(w http.ResponseWriter, status int, body []byte) bool {
+	return writeAs(w, status, "application/json", body)
+}
+
+func writeRaw(w http.ResponseWriter, status int, b rawBody) {
+	writeAs(w, status, b.contentType, []byte(b.body))
+}
+
+func writeAs(w http.ResponseWriter, status int, contentType string, body []byte) bool {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, err := w.Write(body)

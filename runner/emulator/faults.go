@@ -25,10 +25,23 @@ type Faults struct {
 	Hang  float64 `json:"hang,omitempty"` // probability of no response
 	// then the connection closes; 0: only when the client leaves
 	HangFor Duration `json:"hang_for,omitempty"`
-	// probability of 200 with a body that is not JSON
+	// probability of 200 with a body that is not JSON, after which the connection closes
 	Garbage float64 `json:"garbage,omitempty"`
 	// probability of a connection closed halfway through the answer
 	Cut float64 `json:"cut,omitempty"`
+	// probabilities of 401 and 403, as for a key that is wrong or may not use the model
+	Unauthorized float64 `json:"unauthorized,omitempty"`
+	Forbidden    float64 `json:"forbidden,omitempty"`
+	// probability of 200 with an HTML page, as from a proxy that wants a login
+	LoginPage float64 `json:"login_page,omitempty"`
+	Empty     float64 `json:"empty,omitempty"` // probability of 200 without a body
+	// probability of 200 with JSON that is no answer: {"status":"ok"}
+	WrongJSON float64 `json:"wrong_json,omitempty"`
+
+	// The faults of requests above, and latency and jitter, apply only for the first Bad of each
+	// Period, which begins when they are set. Both 0: always.
+	Period Duration `json:"period,omitempty"`
+	Bad    Duration `json:"bad,omitempty"`
 
 	Latency Duration `json:"latency,omitempty"` // added before each request is read
 	Jitter  Duration `json:"jitter,omitempty"`  // added to that, uniform from 0 to this
@@ -68,6 +81,8 @@ func (f Faults) Validate() error {
 		{"too_many_requests", f.TooManyRequests}, {"unavailable", f.Unavailable},
 		{"server_error", f.ServerError},
 		{"reset", f.Reset}, {"hang", f.Hang}, {"garbage", f.Garbage}, {"cut", f.Cut},
+		{"unauthorized", f.Unauthorized}, {"forbidden", f.Forbidden},
+		{"login_page", f.LoginPage}, {"empty", f.Empty}, {"wrong_json", f.WrongJSON},
 		{"stall", f.Stall},
 	} {
 		if p.value < 0 || p.value > 1 {
@@ -94,6 +109,10 @@ func (f Faults) Validate() error {
 				d.value)))
 		}
 	}
+	if f.Bad != 0 && f.Period == 0 || f.Bad < 0 || f.Bad > f.Period {
+		faults = append(faults, fmt.Errorf("bad is %v, want at least 0 and at most period, %v",
+			time.Duration(f.Bad), time.Duration(f.Period)))
+	}
 	if f.Slow < 0 {
 		faults = append(faults, fmt.Errorf("slow is %v, want at least 0", f.Slow))
 	}
@@ -112,12 +131,18 @@ const (
 	hang
 	garbage
 	cut
+	unauthorized
+	forbidden
+	loginPage
+	empty
+	wrongJSON
 )
 
 // faultInjector draws faults from those configured.
 type faultInjector struct {
 	mu        sync.Mutex
 	faults    Faults
+	since     time.Time // when they were set
 	downUntil time.Time
 	requests  *rand.Rand
 	stalls    *rand.Rand
@@ -133,7 +158,7 @@ func newFaultInjector(f Faults, seed uint64, now time.Time) *faultInjector {
 func (i *faultInjector) set(f Faults, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.faults, i.downUntil = f, now.Add(time.Duration(f.Down))
+	i.faults, i.since, i.downUntil = f, now, now.Add(time.Duration(f.Down))
 }
 
 func (i *faultInjector) current() Faults {
@@ -155,9 +180,13 @@ func (i *faultInjector) refuses(model string) bool {
 }
 
 // draw returns the fault of a request and how long to wait before it.
-func (i *faultInjector) draw() (injected, time.Duration) {
+func (i *faultInjector) draw(now time.Time) (injected, time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if period := time.Duration(i.faults.Period); period > 0 &&
+		now.Sub(i.since)%period >= time.Duration(i.faults.Bad) {
+		return noFault, 0
+	}
 	wait := time.Duration(i.faults.Latency)
 	if i.faults.Jitter > 0 {
 		wait += time.Duration(i.requests.Int64N(int64(i.faults.Jitter)))
@@ -166,6 +195,8 @@ func (i *faultInjector) draw() (injected, time.Duration) {
 	for i, p := range []float64{
 		i.faults.TooManyRequests, i.faults.Unavailable, i.faults.ServerError,
 		i.faults.Reset, i.faults.Hang, i.faults.Garbage, i.faults.Cut,
+		i.faults.Unauthorized, i.faults.Forbidden, i.faults.LoginPage, i.faults.Empty,
+		i.faults.WrongJSON,
 	} {
 		if at -= p; at < 0 {
 			return tooManyRequests + injected(i), wait

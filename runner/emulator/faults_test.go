@@ -124,6 +124,69 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// Wrong answers come complete, and leave the connection open.
+func TestWrongAnswers(t *testing.T) {
+	s, url := start(t, instant)
+	url += "/v1/chat/completions"
+	for _, test := range []struct {
+		faults      Faults
+		status      int
+		contentType string
+		body        string // a part of it; empty: it is empty
+	}{
+		{Faults{Unauthorized: 1}, 401, "application/json", `"code":"invalid_api_key"`},
+		{Faults{Forbidden: 1}, 403, "application/json", `"code":"permission_denied"`},
+		{Faults{ServerError: 1}, 500, "application/json", `"code":"internal_error"`},
+		{Faults{LoginPage: 1}, 200, "text/html; charset=utf-8", "<form"},
+		{Faults{Empty: 1}, 200, "application/json", ""},
+		{Faults{WrongJSON: 1}, 200, "application/json", `{"status":"ok"}`},
+	} {
+		s.SetFaults(test.faults)
+		resp, body := post(t, url, hello)
+		if resp.StatusCode != test.status || resp.Header.Get("Content-Type") != test.contentType ||
+			!strings.Contains(body, test.body) || test.body == "" && body != "" || resp.Close {
+			t.Errorf("%+v: %d, %s, %q", test.faults, resp.StatusCode,
+				resp.Header.Get("Content-Type"), body)
+		}
+		if isError := strings.HasPrefix(body, `{"error":{"message":"`); isError != (test.status >=
+			400) {
+			t.Errorf("%+v: %s", test.faults, body)
+		}
+	}
+	// A handler may close its entry a moment after the client has its answer.
+	got := s.Requests()
+	for got.InFlight > 0 {
+		got = s.Requests()
+	}
+	if got.Completed != 0 || got.Failed != 6 {
+		t.Errorf("counted %+v", got)
+	}
+}
+
+func TestFaultsForAPartOfEachPeriod(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	i := newFaultInjector(Faults{WrongJSON: 1, Latency: Duration(time.Second),
+		Period: Duration(2 * time.Minute), Bad: Duration(time.Minute)}, 1, start)
+	for at, bad := range map[time.Duration]bool{0: true, time.Minute - 1: true, time.Minute: false,
+		2*time.Minute - 1: false, 2 * time.Minute: true, 181 * time.Second: false} {
+		fault, wait := i.draw(start.Add(at))
+		if (fault == wrongJSON) != bad || (wait > 0) != bad {
+			t.Errorf("after %v: fault %d, wait %v; want a fault: %v", at, fault, wait, bad)
+		}
+	}
+	for faults, valid := range map[string]bool{`{"period":"2m","bad":"1m"}`: true,
+		`{"bad":"1m"}`: false, `{"period":"1m","bad":"2m"}`: false,
+		`{"period":"1m","bad":"-1s"}`: false} {
+		var f Faults
+		if err := json.Unmarshal([]byte(faults), &f); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Validate(); (err == nil) != valid {
+			t.Errorf("%s: %v", faults, err)
+		}
+	}
+}
+
 func TestFaultsOverHTTP(t *testing.T) {
 	s, url := start(t, instant)
 	for _, body := range []string{`{"reset":2}`, `{"typo":1}`, `{"latency":"fast"}`, `[]`,
@@ -154,7 +217,7 @@ func TestFaultsFollowSeedAndProbability(t *testing.T) {
 	draw := func(seed uint64) (fates [cut + 1]int, log string) {
 		i := newFaultInjector(faults, seed, time.Time{})
 		for range 10_000 {
-			f, _ := i.draw()
+			f, _ := i.draw(time.Time{})
 			fates[f]++
 			log += string(rune('0' + f))
 		}

@@ -66,7 +66,9 @@ func (s *Server) infer(w http.ResponseWriter, r *http.Request, to route) {
 		entry.finish(http.StatusOK)
 	case f != nil && r.Context().Err() == nil: // the client is still there
 		f.write(w)
-		entry.finish(f.status)
+		if f.raw == nil {
+			entry.finish(f.status)
+		}
 	}
 }
 

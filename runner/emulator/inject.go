@@ -1,10 +1,8 @@
 package emulator
 
 import (
-	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/tidefill/tidefill/runner"
@@ -20,7 +18,7 @@ func (s *Server) injectFault(
 		r.Header.Get(runner.HeaderPriority) != string(runner.PriorityLow) {
 		return w, nil
 	}
-	fault, wait := s.injector.draw()
+	fault, wait := s.injector.draw(time.Now())
 	if wait > 0 && !sleep(r.Context(), wait) {
 		panic(http.ErrAbortHandler)
 	}
@@ -38,6 +36,19 @@ func (s *Server) injectFault(
 	case serverError:
 		return w, shed(http.StatusInternalServerError, "internal_error",
 			"The runner failed (injected fault).", 0)
+	case unauthorized:
+		return w, denied(http.StatusUnauthorized, "invalid_api_key",
+			"Incorrect API key provided: sk-inj*****ault (injected fault).")
+	case forbidden:
+		return w, denied(http.StatusForbidden, "permission_denied",
+			"You are not allowed to sample from this model (injected fault).")
+	case loginPage:
+		return w, &failure{status: http.StatusOK, raw: &rawBody{"text/html; charset=utf-8", login}}
+	case empty:
+		return w, &failure{status: http.StatusOK, raw: &rawBody{"application/json", ""}}
+	case wrongJSON:
+		return w, &failure{status: http.StatusOK, raw: &rawBody{"application/json",
+			`{"status":"ok"}`}}
 	case reset:
 		resetConnection(w)
 	case hang:
@@ -48,15 +59,18 @@ func (s *Server) injectFault(
 		}
 		panic(http.ErrAbortHandler)
 	case garbage:
-		const page = "<html><body>It works!</body></html>\n"
-		w.Header().Set("Content-Type", "text/html")
-		w.Header().Set("Content-Length", strconv.Itoa(len(page)))
-		io.WriteString(w, page)
+		writeRaw(w, http.StatusOK, rawBody{"text/html", "<html><body>It works!</body></html>\n"})
 		http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 	return &cutWriter{ResponseWriter: w}, nil
 }
+
+// login is the page of LoginPage.
+const login = `<!DOCTYPE html>
+<html><head><title>Sign in</title></head>
+<body><form method="post" action="/login">Sign in to continue.</form></body></html>
+`
 
 // resetConnection resets the connection and ends the handler.
 func resetConnection(w http.ResponseWriter) {
