@@ -47,6 +47,10 @@ func (d *dispatcher) arrive(a *attempt) {
 		d.respond(a, 0, 0, &plan.Finished{Outcome: plan.Shed, Status: 429})
 		return
 	}
+	if wrong := r.wrongAnswer(); wrong != nil {
+		d.respond(a, 0, 0, wrong)
+		return
+	}
 	content := a.job.Line(a.line)
 	req := &request{arrived: sim.now, sent: sim.now, input: content.Input, output: content.Output,
 		line: a}

@@ -3,12 +3,13 @@ package simulator
 import (
 	"slices"
 
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
 // scheduleFaults schedules the scenario's faults.
 func (sim *simulation) scheduleFaults() {
-	for _, f := range sim.setup.Scenario.Faults {
+	for _, f := range sim.setup.Scenario.EachFault() {
 		sim.queue.add(epoch.Add(f.At), func() {
 			if f.Kind == scenario.Restart && sim.dispatcher != nil {
 				sim.dispatcher.restart(f)
@@ -60,10 +61,27 @@ func (r *replica) applyFault(f scenario.Fault) {
 		if until := sim.now.Add(f.For); until.After(r.shedUntil) {
 			r.shedUntil = until
 		}
+	case scenario.Fail, scenario.Deny, scenario.Garble:
+		r.wrong, r.wrongUntil = f.Kind, sim.now.Add(f.For)
 	case scenario.Flush:
 		r.advance()
 		r.engine.FlushCache(sim.now)
 		r.advance()
+	}
+}
+
+// wrongAnswer returns how a line ends on the replica now if its answer is wrong; nil: it is not.
+func (r *replica) wrongAnswer() *plan.Finished {
+	if !r.sim.now.Before(r.wrongUntil) {
+		return nil
+	}
+	switch r.wrong {
+	case scenario.Fail:
+		return &plan.Finished{Outcome: plan.Failed, Status: 500}
+	case scenario.Deny:
+		return &plan.Finished{Outcome: plan.Refused, Status: 401}
+	default:
+		return &plan.Finished{Outcome: plan.Garbled, Status: 200}
 	}
 }
 

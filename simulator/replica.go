@@ -21,7 +21,9 @@ type replica struct {
 	inside     int       // requests in the engine
 	routerLoad float64   // its load as the router last saw it
 	engine     *engine.Engine
-	shedUntil  time.Time         // batch lines are answered 429 until then
+	shedUntil  time.Time          // batch lines are answered 429 until then
+	wrong      scenario.FaultKind // batch lines are answered so until wrongUntil
+	wrongUntil time.Time
 	slowed     []*scenario.Fault // that are in effect, in the order of their begin
 	nextEnd    time.Time         // end of the iteration in progress, as scheduled
 	tokenGaps  tokenGaps

@@ -91,7 +91,7 @@ type Quantiles struct {
 // Batch is the harvest: lines answered before the end of the run.
 type Batch struct {
 	Lines  int   `json:"lines"`
-	Failed int   `json:"failed"` // refused by the engine as too long
+	Failed int   `json:"failed"` // answered with an error
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
 	// Useful is Input and Output together.

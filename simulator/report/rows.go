@@ -136,7 +136,7 @@ func (s *Scenario) batchRows(asked []*Policy) [][]string {
 		return p.Wasted.times(100).text(2, n)
 	})
 	mean("lines answered", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Lines) })
-	mean("lines refused", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Failed) })
+	mean("lines failed", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Failed) })
 	mean("sheds", 0, func(r *simulator.Result) float64 { return float64(r.Batch.Sheds) })
 	mean("preemptions", 0, func(r *simulator.Result) float64 {
 		return float64(r.Batch.Preemptions)

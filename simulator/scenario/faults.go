@@ -19,6 +19,8 @@ type Fault struct {
 	// For is how long the fault lasts. For a crash: when the replica is ready again; 0: never. For
 	// a stall: how much longer the next iteration takes. For a restart: until the daemon starts.
 	For time.Duration `yaml:"for"`
+	// Every repeats the fault at this interval until the end of the run; 0: it happens once.
+	Every time.Duration `yaml:"every" json:",omitempty"`
 	// Forget makes a restart of the daemon one without what it has learned.
 	Forget bool `yaml:"forget"`
 	// Factor multiplies the time of an iteration of a slow replica.
@@ -38,11 +40,35 @@ const (
 	Stall FaultKind = "stall"
 	Flush FaultKind = "flush" // the prefix cache drops what is not in use
 	Shed  FaultKind = "shed"  // batch lines are answered 429
+	// Batch lines get an answer at once that is an error or none of the API. Of overlapping faults
+	// of these kinds, the last one to begin applies.
+	Fail   FaultKind = "fail"   // 500
+	Deny   FaultKind = "deny"   // 401, as for a wrong key
+	Garble FaultKind = "garble" // 200, and a body of another shape
 	// Restart is of the daemon, not of a replica: it is killed and starts again.
 	Restart FaultKind = "restart"
 )
 
-var faultKinds = []FaultKind{Crash, Slow, Stall, Flush, Shed, Restart}
+var faultKinds = []FaultKind{Crash, Slow, Stall, Flush, Shed, Fail, Deny, Garble, Restart}
+
+// lasting are the kinds that must say how long they last.
+var lasting = []FaultKind{Slow, Stall, Shed, Fail, Deny, Garble}
+
+// minEvery bounds how often a fault is repeated.
+const minEvery = time.Second
+
+// EachFault returns the scenario's faults, with an own one for each time that one is repeated.
+func (s Scenario) EachFault() []Fault {
+	var each []Fault
+	for _, f := range s.Faults {
+		each = append(each, f)
+		for f.Every > 0 && f.At+f.Every < s.Horizon {
+			f.At += f.Every
+			each = append(each, f)
+		}
+	}
+	return each
+}
 
 // Restarts reports whether the daemon is restarted.
 func (s Scenario) Restarts() bool {
@@ -67,8 +93,11 @@ func (s Scenario) validateFaults() error {
 		all.check(known, "%s.kind is %q, want one of %q", path, f.Kind, faultKinds)
 		all.check(f.For >= 0 && f.For <= maxHorizon, "%s.for is %s, want 0 to %s", path, f.For,
 			maxHorizon)
-		all.check(f.Kind != Slow && f.Kind != Stall && f.Kind != Shed || f.For > 0,
+		all.check(!slices.Contains(lasting, f.Kind) || f.For > 0,
 			"%s.for is 0; say how long it lasts", path)
+		all.check(f.Every == 0 || f.Every >= minEvery && f.Every > f.For,
+			"%s.every is %s, want 0 or %s or more, and more than for, %s", path, f.Every, minEvery,
+			f.For)
 		all.check(f.Kind != Flush || f.For == 0,
 			"%s.for is %s, but a cache is flushed in no time; remove it", path, f.For)
 		all.check(f.Kind != Slow || f.Factor > 0 && f.Factor <= 1000,

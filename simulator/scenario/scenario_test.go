@@ -166,7 +166,7 @@ func TestFaultsAreNamed(t *testing.T) {
 				"slow}\n- {kind: crash, factor: 2, replicas: [0, 1], pool: spot, lost: found}\n- " +
 				"{kind: flush, for: 1s,\n   lost: missed, replicas: [1]}\n", []string{
 				"x.yaml:5: faults[0].at is 1h0m0s, want 0 to below the horizon, 1h0m0s",
-				`x.yaml:6: faults[1].kind is "explode", want one of ["crash" "slow" "stall" "flush" "shed" "restart"]`,
+				`x.yaml:6: faults[1].kind is "explode", want one of ["crash" "slow" "stall" "flush" "shed" "fail" "deny" "garble" "restart"]`,
 				"faults[2].for is 0; say how long it lasts", "faults[2].factor is 0",
 				"x.yaml:8: faults[3].factor is of the kind slow",
 				`x.yaml:8: faults[3].lost is "found"`, `x.yaml:8: faults[3].pool is "spot"`,
@@ -233,6 +233,10 @@ func TestFaultsAreNamed(t *testing.T) {
 			"forget: true}]\n", []string{"faults[1] is a restart of the daemon",
 			"faults[1].pool is", "faults[2] is a restart of the daemon",
 			"faults[3].forget is of the kind restart"}},
+		{"wrong answers", least + "faults: [{kind: fail}, {kind: deny, for: 1m, every: 1m}, " +
+			"{kind: garble, for: 1ms, every: 500ms}, {kind: fail, for: 1m, every: 2m}]\n",
+			[]string{"faults[0].for is 0", "faults[1].every is 1m0s, want 0 or 1s or more, and " +
+				"more than for, 1m0s", "faults[2].every is 500ms"}},
 		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n",
 			[]string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
 		{

@@ -22,7 +22,7 @@ func Faults(s scenario.Scenario) []Fault {
 	add := func(from, length time.Duration, name string, args ...any) {
 		all = append(all, Fault{fmt.Sprintf(name, args...), from, min(from+length, s.Horizon)})
 	}
-	for _, f := range s.Faults {
+	for _, f := range s.EachFault() {
 		if f.Kind == scenario.Restart {
 			add(f.At, f.For, "daemon killed")
 			continue

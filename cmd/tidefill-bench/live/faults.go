@@ -22,7 +22,7 @@ type event struct {
 // events returns what a scenario and its candidate do to the processes of a trial.
 func (t *trial) events() ([]event, error) {
 	var all []event
-	for _, f := range t.setup.Scenario.Faults {
+	for _, f := range t.setup.Scenario.EachFault() {
 		if f.Kind == scenario.Restart {
 			all = append(all, t.daemonFault(f)...)
 			continue
@@ -93,17 +93,19 @@ func (t *trial) runnerFault(f scenario.Fault) ([]event, error) {
 		begin = event{f.At, fmt.Sprintf("slow down runners %v %v times", affected, f.Factor),
 			slow(f.Factor)}
 		end = event{f.At + f.For, fmt.Sprintf("end the slowness of runners %v", affected), slow(0)}
-	case scenario.Shed:
-		shed := func(probability float64) func(context.Context) error {
+	case scenario.Shed, scenario.Fail, scenario.Deny, scenario.Garble:
+		answer := func(probability float64) func(context.Context) error {
 			return each(func(ctx context.Context, i int) error {
-				return t.runners.change(ctx, i, func(f *emulator.Faults) {
-					f.TooManyRequests, f.OnlyLow = probability, probability > 0
+				return t.runners.change(ctx, i, func(faults *emulator.Faults) {
+					*probabilityOf(f.Kind, faults) = probability
+					faults.OnlyLow = probability > 0
 				})
 			})
 		}
-		begin = event{f.At, fmt.Sprintf("have runners %v shed batch lines", affected), shed(1)}
+		begin = event{f.At, fmt.Sprintf("have runners %v %s batch lines", affected, f.Kind),
+			answer(1)}
 		end = event{f.At + f.For, fmt.Sprintf("have runners %v take batch lines again", affected),
-			shed(0)}
+			answer(0)}
 	default:
 		return nil, fmt.Errorf("faults: the kind %s can be simulated only", f.Kind)
 	}
@@ -111,6 +113,20 @@ func (t *trial) runnerFault(f scenario.Fault) ([]event, error) {
 		return []event{begin}, nil
 	}
 	return []event{begin, end}, nil
+}
+
+// probabilityOf returns the probability that a runner answers a request in the way of a fault.
+func probabilityOf(kind scenario.FaultKind, of *emulator.Faults) *float64 {
+	switch kind {
+	case scenario.Fail:
+		return &of.ServerError
+	case scenario.Deny:
+		return &of.Unauthorized
+	case scenario.Garble:
+		return &of.WrongJSON
+	default:
+		return &of.TooManyRequests
+	}
 }
 
 // metricsFault returns the begin and the end of a fault of what the daemon reads.
