@@ -59,6 +59,9 @@ func (a *App) readiness(ctx context.Context) readiness {
 	if database != "" {
 		common = append(common, "the store: "+database)
 	}
+	if misplaced := a.misplaced(ctx); misplaced != nil {
+		common = append(common, misplaced.Error())
+	}
 	r.Waiting = append(r.Waiting, common...)
 	for _, role := range a.cfg.Roles {
 		one := a.roleReadiness(role)
@@ -126,6 +129,15 @@ func (a *App) pingStore(ctx context.Context) (database, bucket string) {
 	database = say(a.store.Records.Ping(ctx))
 	pings.Wait()
 	return database, bucket
+}
+
+// misplaced returns why this process does not reach the files of the store, unless the data
+// directory is the reason.
+func (a *App) misplaced(ctx context.Context) error {
+	if a.store.Misplaced == nil || a.store.Available() != nil {
+		return nil
+	}
+	return a.store.Misplaced(ctx)
 }
 
 // roleReadiness checks what only one role needs.

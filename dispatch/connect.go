@@ -42,6 +42,7 @@ func (d *Dispatcher) newSession(
 		settings: d.settings.Load,
 		settling: settleLimit(d.deps.Journals.Durability()), log: lease.log,
 		lease: lease, runs: with.runs, tasks: with.tasks, ready: d.ready.Store,
+		misplaced:  d.deps.Misplaced,
 		reconciler: d.newReconciler(with), progress: d.newProgress(with, lease.leading),
 		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
 			expiry: d.deps.Expiry, log: lease.log},

@@ -25,6 +25,9 @@ type Deps struct {
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
 	Logger    *slog.Logger
+	// Misplaced returns why the bytes that this process reaches are not those that the records
+	// refer to; nil: they are. It leads nothing while they are not. Nil: they always are.
+	Misplaced func(ctx context.Context) error
 	// Expiry returns the time by which batches expire and journals are removed; nil: time.Now.
 	Expiry func() time.Time
 	// Registerer registers the metrics; nil: they are not registered.
@@ -81,6 +84,9 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	if deps.Expiry == nil {
 		deps.Expiry = time.Now
 	}
+	if deps.Misplaced == nil {
+		deps.Misplaced = func(context.Context) error { return nil }
+	}
 	if deps.OnChanged != nil {
 		deps.Metadata = announcing{deps.Metadata, deps.OnChanged}
 	}
@@ -114,11 +120,18 @@ func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
 // are sent again after the next start otherwise.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.ready.Store(false)
+	misplaced := false // as logged last
 	for {
 		err := d.session(ctx)
+		was := misplaced
+		misplaced = errors.Is(err, errMisplaced)
 		switch {
 		case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 			return nil
+		case misplaced && was:
+		case misplaced:
+			d.log.ErrorContext(ctx, "leading nothing until the files of the store are back",
+				"node", d.deps.Node, "error", err)
 		case errors.Is(err, store.ErrFenced):
 			// Another process took this node's name, or this one was suspended for longer than its
 			// lease. Its claims are lost.

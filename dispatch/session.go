@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,6 +17,10 @@ const (
 
 // settleTime limits how long a shutdown waits for the store, unless the store needs longer.
 const settleTime = 5 * time.Second
+
+// errMisplaced ends a session whose process does not reach the files of the store. Another process
+// can lead, which may reach them.
+var errMisplaced = errors.New("this process does not reach the files of the store")
 
 // session is the dispatcher's work under one registration with the store. It starts its parts and
 // stops them in order. Each part owns its state and has functions or small interfaces for what it
@@ -35,6 +41,7 @@ type session struct {
 	follower   *follower
 	tasks      *tasks
 	ready      func(bool)
+	misplaced  func(ctx context.Context) error // see Deps.Misplaced
 	// modelsFound takes what a runner answered when it was asked for its models.
 	modelsFound func(u *runner, list modelList)
 }
@@ -49,6 +56,9 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	taking, stopTaking := context.WithCancel(ctx)
 	defer stopTaking()
 	context.AfterFunc(holding, stopTaking)
+	if err := d.deps.Misplaced(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errMisplaced, err)
+	}
 	s, err := d.newSession(ctx, lose)
 	if err != nil {
 		return err
@@ -65,15 +75,35 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	lost := context.Cause(holding)
 	lose(nil)
 	renewing.Wait()
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(lost, errMisplaced) {
 		// The journals are flushed: another process, or the next start, can take over at once.
 		s.lease.unregister(ctx)
 		if d.deps.OnResigned != nil {
 			d.deps.OnResigned()
 		}
+	}
+	if ctx.Err() != nil {
 		return nil
 	}
 	return lost
+}
+
+// watchPlace ends the session when this process does not reach the files any more. It is not a part
+// of renewing the lease, which must not wait for a bucket.
+func (s *session) watchPlace(ctx context.Context) {
+	tick := time.NewTicker(s.lease.ttl / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := s.misplaced(ctx); err != nil && ctx.Err() == nil {
+			s.lease.lose(fmt.Errorf("%w: %w", errMisplaced, err))
+			return
+		}
+	}
 }
 
 // run takes work until taking is done. The loop continues after that.
@@ -92,6 +122,7 @@ func (s *session) run(taking context.Context) {
 	takers.Go(func() { s.follower.run(taking) })
 	takers.Go(func() { s.transport.rooms.run(taking) })
 	takers.Go(func() { s.followSettings(taking) })
+	takers.Go(func() { s.watchPlace(taking) })
 	<-taking.Done()
 	s.ready(false)
 	s.reconciler.queue.close()

@@ -47,6 +47,10 @@ type Backend struct {
 	// BucketAway returns the reason why the bucket with files and results can't be used now; nil:
 	// it can. The field is nil without a bucket.
 	BucketAway func(ctx context.Context) error
+	// Misplaced returns why the bytes that this process reaches are not those that the records
+	// refer to: a mount is gone, or a bucket was emptied; nil: they are, or that could not be found
+	// out. The field is nil if both are one thing, as in the embedded store.
+	Misplaced func(ctx context.Context) error
 	// FreeBytes returns the free space of the local medium.
 	FreeBytes func() (uint64, error)
 	// OtherNodes returns the names of the other processes that have the local medium open.

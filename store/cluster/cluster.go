@@ -57,6 +57,9 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 			err = errors.Join(err, opened.Close())
 		}
 	}()
+	if o.Directory, err = filepath.Abs(o.Directory); err != nil {
+		return nil, err
+	}
 	if err := refuseEmbedded(o.Directory); err != nil {
 		return nil, err
 	}
@@ -72,6 +75,16 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	}
 	if err := store.CheckMove(ctx, db, o); err != nil {
 		return nil, fmt.Errorf("store.cluster.metadata: %w", err)
+	}
+	if cfg.Objects.Bucket == "" {
+		// Before anything is created in a directory that is not mounted.
+		known, err := db.Place(ctx)
+		if err == nil && known.Name != "" {
+			err = verify(ctx, directory(o.Directory), known)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("data: %w", err)
+		}
 	}
 	files, err := disk.Open(o.Directory, disk.Options{ReserveBytes: cfg.ReserveBytes,
 		Scratch: cfg.Objects.Bucket != "", Logger: o.Logger})
@@ -89,7 +102,12 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		Available: files.Available, FreeBytes: files.FreeBytes,
 		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}
-	if err := openBytes(ctx, o, cfg, db, backend, measured, &opened); err != nil {
+	if cfg.Objects.Bucket != "" {
+		err = openBucket(ctx, o, cfg, db, backend, measured, &opened)
+	} else {
+		err = openDirectory(ctx, o, db, backend, files)
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Metrics are registered last, since a start is tried again while a part is away.
@@ -108,28 +126,44 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	return backend, nil
 }
 
-// openBytes opens what holds files and results: the bucket, or the directory.
-func openBytes(
+// openDirectory has files and results in the directory.
+func openDirectory(
+	ctx context.Context, o store.OpenOptions, db *postgres.DB, backend *store.Backend,
+	files *disk.Store,
+) error {
+	settled, err := settle(ctx, db, directory(o.Directory), backend.Blobs)
+	if err != nil {
+		return fmt.Errorf("data: %w", err)
+	}
+	files.Expect(directoryMarker, settled.Marker)
+	backend.Misplaced = func(context.Context) error { return files.Available() }
+	return nil
+}
+
+// openBucket has files and results in the bucket.
+func openBucket(
 	ctx context.Context, o store.OpenOptions, cfg Config, db *postgres.DB, backend *store.Backend,
 	measured *Metrics, opened *closing.List,
 ) error {
-	if cfg.Objects.Bucket == "" {
-		return claimDirectory(o.Directory, db.ClusterID())
-	}
-	bucket, err := s3.Open(ctx, cfg.Objects, s3.Options{Cluster: db.ClusterID(), Logger: o.Logger,
+	objects, err := s3.Open(ctx, cfg.Objects, s3.Options{Logger: o.Logger,
 		Observe: measured.request})
 	if err != nil {
 		return fmt.Errorf("store.cluster.objects: %w", err)
 	}
-	opened.Add("bucket", bucket.Close)
-	journals, err := segments.Open(ctx, bucket, db.Segments(), segments.Options{Logger: o.Logger,
+	opened.Add("bucket", objects.Close)
+	settled, err := settle(ctx, db, bucket{cfg.Objects, objects}, objects.Blobs())
+	if err != nil {
+		return fmt.Errorf("store.cluster.objects: %w", err)
+	}
+	objects.Expect(settled.Marker)
+	journals, err := segments.Open(ctx, objects, db.Segments(), segments.Options{Logger: o.Logger,
 		Observe: measured.commit})
 	if err != nil {
 		return err
 	}
 	opened.Add("journals", journals.Close)
-	backend.Blobs, backend.Journals = bucket.Blobs(), journals
-	backend.BucketAway = bucket.Away
+	backend.Blobs, backend.Journals = objects.Blobs(), journals
+	backend.BucketAway, backend.Misplaced = objects.Away, objects.Misplaced
 	return nil
 }
 

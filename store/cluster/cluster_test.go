@@ -284,7 +284,7 @@ func TestMistakesAreRefusedWithARemedy(t *testing.T) {
 		change     func(*store.OpenOptions, *cluster.Config)
 	}{
 		{"the same node", "name", func(*store.OpenOptions, *cluster.Config) {}},
-		{"the directory of another cluster", "give each its own directory",
+		{"the directory of another cluster", "data: directory "+directory+" belongs to the installation",
 			func(o *store.OpenOptions, c *cluster.Config) {
 				other := options(t, server.NewDatabase(t), directory, "b")
 				o.Node, c.Metadata = other.Node, other.Config.(cluster.Config).Metadata
@@ -295,9 +295,9 @@ func TestMistakesAreRefusedWithARemedy(t *testing.T) {
 			func(_ *store.OpenOptions, c *cluster.Config) { c.Metadata.URL = "" }},
 		{"no password", "password_env",
 			func(_ *store.OpenOptions, c *cluster.Config) { c.Metadata.PasswordEnv = "UNSET" }},
-		{"the bucket of another cluster", "store.cluster.objects: open bucket",
+		{"the bucket of another cluster", "delete object tidefill/cluster if that installation is gone",
 			func(o *store.OpenOptions, c *cluster.Config) {
-				*o = inBucket(t, *o, bucket)
+				*o = inBucket(t, options(t, server.NewDatabase(t), "", "b"), bucket)
 				*c = o.Config.(cluster.Config)
 			}},
 		{"no database", "there is no such database; create it",

@@ -1,43 +1,59 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/tidefill/tidefill/store"
 )
 
-// marker is the file in a directory that names the installation which the directory belongs to.
-const marker = "cluster-id"
+// directoryMarker is the name of the marker in a directory.
+const directoryMarker = "cluster-id"
 
-// claimDirectory marks the directory as that of an installation. It fails if the directory belongs
-// to another one: each would sweep the files of the other.
-func claimDirectory(directory, id string) error {
-	path := filepath.Join(directory, marker)
-	draft, err := os.CreateTemp(directory, marker+"-*")
+// directory is a shared directory as a place of files.
+type directory string
+
+func (d directory) name() string   { return "directory " + string(d) }
+func (d directory) marker() string { return directoryMarker }
+
+func (d directory) object(name string) string { return "file " + filepath.Join(string(d), name) }
+
+func (d directory) remedy() string {
+	return "mount the directory, or correct data"
+}
+
+// same compares no paths: machines may mount the directory at different ones.
+func (d directory) same(known string) bool { return isDirectory(known) }
+
+func (d directory) read(_ context.Context, name string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(string(d), name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%w: %w", store.ErrNotFound, err)
+	}
+	return string(content), err
+}
+
+func (d directory) write(_ context.Context, name, content string, onlyNew bool) error {
+	draft, err := os.CreateTemp(string(d), name+"-*")
 	if err != nil {
-		return fmt.Errorf("mark the data directory: %w", err)
+		return err
 	}
 	defer os.Remove(draft.Name())
-	_, err = draft.WriteString(id + "\n")
+	_, err = draft.WriteString(content)
 	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
-		return fmt.Errorf("mark the data directory: %w", err)
+		return err
+	}
+	path := filepath.Join(string(d), name)
+	if !onlyNew {
+		return os.Rename(draft.Name(), path)
 	}
 	// A link either makes the complete file or finds one, also if several processes begin at once.
-	if err = os.Link(draft.Name(), path); err == nil {
-		return nil
+	if err = os.Link(draft.Name(), path); errors.Is(err, fs.ErrExist) {
+		return store.ErrExists
 	}
-	if !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("mark the data directory: %w", err)
-	}
-	owner, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read whose data directory it is: %w", err)
-	}
-	if found := strings.TrimSpace(string(owner)); found != id {
-		return fmt.Errorf("data directory %s belongs to the installation %q, and the database is "+
-			"that of %q; give each its own directory", directory, found, id)
-	}
-	return nil
+	return err
 }

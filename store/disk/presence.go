@@ -15,11 +15,14 @@ const presenceTTL = 100 * time.Millisecond
 
 // presence detects that the opened directories are no longer at their paths: they were deleted,
 // replaced or unmounted while the process runs. Later writes would be lost, or be separated from
-// earlier ones. It holds the directories open, so that their inodes are not reused.
+// earlier ones. It holds the directories open, so that their inodes are not reused. A file system
+// that is shared can be replaced without that; a marker file shows it.
 type presence struct {
 	dirs []*os.File
 
 	mu        sync.Mutex
+	marker    string // path of a file that must be there; empty: none
+	want      string // its content
 	checkedAt time.Time
 	err       error // of the last inspection
 }
@@ -79,7 +82,32 @@ func (p *presence) inspect() error {
 				"unmounted? Move it back, or restart", store.ErrUnavailable, d.Name())
 		}
 	}
+	return p.inspectMarker()
+}
+
+func (p *presence) inspectMarker() error {
+	if p.marker == "" {
+		return nil
+	}
+	content, err := os.ReadFile(p.marker)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("%w: file %s is missing, by which the directory is recognized; was it "+
+			"unmounted? Mount it again", store.ErrUnavailable, p.marker)
+	case err != nil:
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	case string(content) != p.want:
+		return fmt.Errorf("%w: file %s is that of other files now; mount the directory of this "+
+			"installation again", store.ErrUnavailable, p.marker)
+	}
 	return nil
+}
+
+// expect has the file checked from now on.
+func (p *presence) expect(path, content string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.marker, p.want, p.checkedAt = path, content, time.Time{}
 }
 
 // explain replaces ErrNotFound by ErrUnavailable if the directories are missing as well.

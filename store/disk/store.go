@@ -163,6 +163,12 @@ func (s *Store) inspect() {
 // deleted or unmounted.
 func (s *Store) Available() error { return s.presence.check() }
 
+// Expect has a file checked from now on, by which the directory is recognized: while it is missing
+// or has another content, the directory is not the one that was opened.
+func (s *Store) Expect(name, content string) {
+	s.presence.expect(filepath.Join(s.dir, name), content)
+}
+
 // openFile opens a file of the directory with Options.openFile.
 func (s *Store) openFile(path string, flag int) (file, error) {
 	f, err := s.opts.openFile(path, flag)

@@ -19,6 +19,9 @@ func (b *Blobs) Create(ctx context.Context, key string) (store.BlobWriter, error
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
+	if err == nil && b.bucket.knownMisplaced() != nil {
+		err = b.bucket.Misplaced(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("create blob %s: %w", key, err)
 	}

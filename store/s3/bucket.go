@@ -16,8 +16,6 @@ import (
 
 // Options configures Open beyond what an operator configures.
 type Options struct {
-	// Cluster is the id of the cluster, which the prefix then belongs to. Empty: it is not checked.
-	Cluster string
 	// Observe is called after each try of a request: get, put, part, list, delete, create,
 	// complete, abort, uploads. Default: none.
 	Observe func(request string, took time.Duration, err error)
@@ -35,17 +33,17 @@ type Bucket struct {
 	writing    *room
 	reading    *room
 	health     health
+	guard      guard
 
 	stop    context.CancelFunc
 	running sync.WaitGroup // background work: aborts, and the collection of parts
 }
 
-// Open checks that the bucket exists, that the credentials are good, and that the prefix belongs to
-// the cluster.
+// Open checks that the bucket exists and that the credentials are good.
 func Open(ctx context.Context, cfg Config, opts Options) (*Bucket, error) {
 	b, err := open(cfg, opts)
 	if err == nil {
-		if err = b.claim(ctx); err != nil {
+		if err = b.Check(ctx); err != nil {
 			err = b.blameCredentials(err)
 			b.Close()
 		}
@@ -125,7 +123,7 @@ func (b *Bucket) segmentKey(name string) string { return b.cfg.Prefix + "/segmen
 
 // Check returns the reason why the storage can't be used; nil: it can.
 func (b *Bucket) Check(ctx context.Context) error {
-	_, err := b.readWhole(ctx, b.cfg.Prefix+"/cluster")
+	_, err := b.readWhole(ctx, b.cfg.Prefix+"/"+MarkerName)
 	if errors.Is(err, errNoObject) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package s3_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,7 +43,7 @@ func TestWrongSettingsAreRefusedWithARemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := config(t, url)
 			test.change(&c)
-			_, err := s3.Open(t.Context(), c, s3.Options{Cluster: "a"})
+			_, err := s3.Open(t.Context(), c, s3.Options{})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want an error with %q", err, test.want)
 			}
@@ -62,7 +64,7 @@ func TestMissingCredentialsAreNamed(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	c := config(t, servers.Start(t).URL)
 	c.AccessKeyFile, c.SecretKeyFile = "", ""
-	_, err := s3.Open(t.Context(), c, s3.Options{Cluster: "a"})
+	_, err := s3.Open(t.Context(), c, s3.Options{})
 	if err == nil || !strings.Contains(err.Error(), "no credentials were found: set ") {
 		t.Errorf("got %v, want what to set", err)
 	}
@@ -76,49 +78,84 @@ func TestAWrongClockIsNamed(t *testing.T) {
 		r.Header.Set("X-Amz-Date", "20200101T000000Z")
 		return servers.None
 	})
-	_, err := s3.Open(t.Context(), c, s3.Options{Cluster: "a"})
+	_, err := s3.Open(t.Context(), c, s3.Options{})
 	if err == nil || !strings.Contains(err.Error(), "NTP") {
 		t.Errorf("got %v, want the remedy", err)
 	}
 }
 
-func TestAPrefixBelongsToOneCluster(t *testing.T) {
-	for name, start := range starts {
-		t.Run(name, func(t *testing.T) {
-			c := config(t, start(t).URL)
-			for range 2 {
-				open(t, c) // of cluster a
-			}
-			_, err := s3.Open(t.Context(), c, s3.Options{Cluster: "b"})
-			if err == nil || !strings.Contains(err.Error(), "another cluster") {
-				t.Errorf("opened the prefix of another cluster: %v", err)
-			}
-		})
-	}
-}
-
-func TestOneOfManyClustersGetsAPrefix(t *testing.T) {
-	c := config(t, servers.Start(t).URL)
-	var mu sync.Mutex
-	var winners []string
+// A small object is written once if it must be new, also by many at the same time.
+func TestOneOfManyWritesASmallObject(t *testing.T) {
+	b := open(t, config(t, servers.Start(t).URL))
+	var wrote atomic.Int32
 	var running sync.WaitGroup
 	for i := range 8 {
 		running.Go(func() {
-			cluster := string(rune('a' + i))
-			b, err := s3.Open(t.Context(), c, s3.Options{Cluster: cluster})
+			err := b.WriteSmall(t.Context(), s3.MarkerName, fmt.Sprint(i), true)
 			if err == nil {
-				mu.Lock()
-				winners = append(winners, cluster)
-				mu.Unlock()
-				_ = b.Close()
-			} else if !strings.Contains(err.Error(), "another cluster") {
-				t.Errorf("cluster %s: %v", cluster, err)
+				wrote.Add(1)
+			} else if !errors.Is(err, store.ErrExists) {
+				t.Error(err)
 			}
 		})
 	}
 	running.Wait()
-	if len(winners) != 1 {
-		t.Errorf("clusters %v have the prefix, want one", winners)
+	if wrote.Load() != 1 {
+		t.Errorf("%d have written it, want one", wrote.Load())
+	}
+}
+
+// An object that is missing is ErrNotFound only if the marker is there, by which the prefix is
+// recognized.
+func TestMissingObjectsCountWithTheMarker(t *testing.T) {
+	for name, start := range starts {
+		t.Run(name, func(t *testing.T) { testMarker(t, start(t).URL) })
+	}
+}
+
+func testMarker(t *testing.T, url string) {
+	c := config(t, url)
+	b, ctx := open(t, c), t.Context()
+	write := func(content string) {
+		t.Helper()
+		if err := b.WriteSmall(ctx, s3.MarkerName, content, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missing := func(what string, want error) {
+		t.Helper()
+		_, err := b.Blobs().Open(ctx, "files/f")
+		if !errors.Is(err, want) {
+			t.Errorf("%s: open a blob: got %v, want %v", what, err, want)
+		}
+		if err := b.ReadAt(ctx, "s", make([]byte, 1), 0); !errors.Is(err, want) {
+			t.Errorf("%s: read a segment: got %v, want %v", what, err, want)
+		}
+	}
+	missing("no marker is expected", store.ErrNotFound)
+	write("one")
+	b.Expect("one")
+	missing("the marker is there", store.ErrNotFound)
+	if err := b.Misplaced(ctx); err != nil {
+		t.Errorf("the marker is there: %v", err)
+	}
+
+	write("two")
+	missing("another marker", store.ErrUnavailable)
+	if err := b.Misplaced(ctx); err == nil || !strings.Contains(err.Error(), c.Bucket) {
+		t.Errorf("another marker: got %v, want the bucket", err)
+	}
+	if _, err := b.Blobs().Create(ctx, "files/g"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("create a blob with another marker: %v", err)
+	}
+	write("one")
+	missing("the marker is back", store.ErrNotFound)
+	w, err := b.Blobs().Create(ctx, "files/g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Abort(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -154,7 +191,7 @@ func TestLeftoversAreCollected(t *testing.T) {
 func TestAbortLeavesNothing(t *testing.T) {
 	c := config(t, servers.Start(t).URL)
 	c.PartBytes = 5 << 20
-	b, err := s3.Open(t.Context(), c, s3.Options{Cluster: "a"})
+	b, err := s3.Open(t.Context(), c, s3.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

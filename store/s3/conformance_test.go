@@ -51,7 +51,7 @@ func config(t testing.TB, url string) s3.Config {
 
 func open(t testing.TB, c s3.Config) *s3.Bucket {
 	t.Helper()
-	b, err := s3.Open(t.Context(), c, s3.Options{Cluster: "a"})
+	b, err := s3.Open(t.Context(), c, s3.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

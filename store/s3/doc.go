@@ -2,7 +2,7 @@
 //
 //	PREFIX/blobs/KEY         committed blobs
 //	PREFIX/segments/NAME     journal segments
-//	PREFIX/cluster           id of the cluster that owns the prefix
+//	PREFIX/cluster           marker, by which the installation recognizes its prefix
 //
 // An object appears as a whole or not at all, so a blob is written as one object: with one request
 // if it is small, else in parts, which S3 joins at Commit. Parts of writers that crashed are

@@ -195,6 +195,14 @@ func (b *Bucket) get(
 func (b *Bucket) getInto(
 	ctx context.Context, buffer []byte, key, etag string, offset, length int64,
 ) (g got, err error) {
+	g, err = b.getUnguarded(ctx, buffer, key, etag, offset, length)
+	return g, b.explain(ctx, err)
+}
+
+// getUnguarded is getInto for objects whose absence says nothing.
+func (b *Bucket) getUnguarded(
+	ctx context.Context, buffer []byte, key, etag string, offset, length int64,
+) (g got, err error) {
 	err = b.try(ctx, "get", b.cfg.StallAfter, func(ctx context.Context, moved func()) error {
 		g, err = b.getOnce(ctx, moved, buffer, key, etag, offset, length)
 		return err
@@ -277,9 +285,9 @@ func (g *got) measure(header http.Header, offset, length int64) (want int64, err
 // mostWhole limits the objects that are read as a whole.
 const mostWhole = 64 << 10
 
-// readWhole reads a small object.
+// readWhole reads a small object beside the blobs and segments.
 func (b *Bucket) readWhole(ctx context.Context, key string) ([]byte, error) {
-	g, err := b.get(ctx, key, "", 0, mostWhole)
+	g, err := b.getUnguarded(ctx, nil, key, "", 0, mostWhole)
 	return g.body, err
 }
 
