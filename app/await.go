@@ -73,7 +73,7 @@ func (a *App) tryUntilOpen(
 		w.set(err.Error())
 		if time.Since(logged) >= storeLogAfter {
 			logged = time.Now()
-			a.log.Warn("the store is away; the start waits for it", "error", err)
+			a.log.Warn("the start waits for the store", "error", err)
 		}
 		select {
 		case <-a.options.Stop:
@@ -83,7 +83,7 @@ func (a *App) tryUntilOpen(
 		opened = a.tryStore(trying)
 	}
 	if err == nil && !logged.IsZero() {
-		a.log.Info("the store is back; the start continues")
+		a.log.Info("the start waits no longer for the store")
 	}
 	return err
 }

@@ -12,14 +12,9 @@ import (
 // present registers a process that does not dispatch, until ctx ends. It holds nothing. Who moves
 // the store to another one sees that the process uses it.
 func (a *App) present(ctx context.Context) error {
-	lease := a.cfg.Dispatch.LeaseTTL
-	roles := make([]string, len(a.cfg.Roles))
-	for i, role := range a.cfg.Roles {
-		roles[i] = string(role)
-	}
-	// Not the node's own name: a process that dispatches may have it.
-	name := a.cfg.Node + "/" + strings.Join(roles, "+")
+	lease, name := a.cfg.Dispatch.LeaseTTL, a.registeredName()
 	var owner store.Owner
+	taken := false // by another process, as logged last
 	tick := time.NewTicker(lease / 4)
 	defer tick.Stop()
 	for err := error(store.ErrFenced); ; err = a.renew(ctx, owner, lease) {
@@ -30,7 +25,14 @@ func (a *App) present(ctx context.Context) error {
 				a.registered.Store(true)
 			}
 		}
-		if err != nil && ctx.Err() == nil {
+		was := taken
+		_, taken = errors.AsType[*store.NameTaken](err)
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case taken && !was:
+			a.log.ErrorContext(ctx, "another process has taken the name of this one: give each a "+
+				"name of its own (--node), or stop one", "error", err)
+		default:
 			a.log.DebugContext(ctx, "could not register, trying again", "error", err)
 		}
 		select {
@@ -39,6 +41,27 @@ func (a *App) present(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// registeredName is the name under which this process registers with the store. Without dispatch it
+// is not the node's own: a process that dispatches may have that.
+func (a *App) registeredName() string {
+	if a.dispatches() {
+		return a.cfg.Node
+	}
+	roles := make([]string, len(a.cfg.Roles))
+	for i, role := range a.cfg.Roles {
+		roles[i] = string(role)
+	}
+	return a.cfg.Node + "/" + strings.Join(roles, "+")
+}
+
+// claimName makes sure that no other process has this one's name in the store.
+func (a *App) claimName(ctx context.Context) error {
+	if a.store.ClaimName == nil {
+		return nil
+	}
+	return a.store.ClaimName(ctx, a.registeredName(), a.cfg.Dispatch.LeaseTTL)
 }
 
 // renew extends a registration. That of no owner is fenced.

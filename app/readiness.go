@@ -131,10 +131,10 @@ func (a *App) pingStore(ctx context.Context) (database, bucket string) {
 	return database, bucket
 }
 
-// misplaced returns why this process does not reach the files of the store, unless the data
-// directory is the reason.
+// misplaced returns why this process does not reach the files of the store, unless that is said
+// already: of the data directory, or by the dispatcher.
 func (a *App) misplaced(ctx context.Context) error {
-	if a.store.Misplaced == nil || a.store.Available() != nil {
+	if a.store.Misplaced == nil || a.store.Available() != nil || a.dispatcher.Obstacle() != "" {
 		return nil
 	}
 	return a.store.Misplaced(ctx)
@@ -148,6 +148,9 @@ func (a *App) roleReadiness(role config.Role) (r roleReadiness) {
 	case config.RoleDispatch:
 		_, leads := a.dispatcher.Epoch()
 		switch {
+		case a.dispatcher.Obstacle() != "":
+			r.State = "leading nothing"
+			r.Waiting = append(r.Waiting, "the dispatcher: "+a.dispatcher.Obstacle())
 		case !a.dispatcher.Ready():
 			r.State = "starting"
 			r.Waiting = append(r.Waiting,

@@ -22,6 +22,9 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	a.clock.Resume(newest)
+	if err := a.claimName(ctx); err != nil {
+		return err
+	}
 	return a.registerStore()
 }
 

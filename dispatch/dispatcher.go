@@ -63,6 +63,7 @@ type Dispatcher struct {
 	catalog  *catalog
 	current  atomic.Pointer[session]
 	ready    atomic.Bool
+	obstacle atomic.Pointer[string] // of the last session; see Obstacle
 
 	decisions *decision.History
 	shown     *shownBatches
@@ -120,18 +121,17 @@ func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
 // are sent again after the next start otherwise.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.ready.Store(false)
-	misplaced := false // as logged last
 	for {
 		err := d.session(ctx)
-		was := misplaced
-		misplaced = errors.Is(err, errMisplaced)
+		earlier, obstacle := d.Obstacle(), obstacleOf(err)
+		d.obstacle.Store(&obstacle)
 		switch {
 		case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 			return nil
-		case misplaced && was:
-		case misplaced:
-			d.log.ErrorContext(ctx, "leading nothing until the files of the store are back",
-				"node", d.deps.Node, "error", err)
+		case obstacle != "" && obstacle == earlier:
+		case obstacle != "":
+			d.log.ErrorContext(ctx, "leading nothing until this is mended", "node", d.deps.Node,
+				"error", obstacle)
 		case errors.Is(err, store.ErrFenced):
 			// Another process took this node's name, or this one was suspended for longer than its
 			// lease. Its claims are lost.
@@ -149,6 +149,25 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// obstacleOf returns what an operator must mend before a session can begin; empty: nothing.
+func obstacleOf(err error) string {
+	if taken, is := errors.AsType[*store.NameTaken](err); is {
+		return taken.Error() + ": give each process a name of its own (--node), or stop one"
+	}
+	if errors.Is(err, errMisplaced) {
+		return err.Error()
+	}
+	return ""
+}
+
+// Obstacle returns why this process leads nothing, if an operator must mend it; empty: it may lead.
+func (d *Dispatcher) Obstacle() string {
+	if obstacle := d.obstacle.Load(); obstacle != nil {
+		return *obstacle
+	}
+	return ""
 }
 
 // Ready reports whether the dispatcher works and knows all batches of the store.

@@ -64,6 +64,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 		return err
 	}
 	d.current.Store(s)
+	d.obstacle.Store(nil)
 	// after the session is the current one: changes meanwhile are sent twice, not lost
 	d.draining.repeat(d.send)
 	d.closed.repeat(d.send)

@@ -51,6 +51,10 @@ type Backend struct {
 	// refer to: a mount is gone, or a bucket was emptied; nil: they are, or that could not be found
 	// out. The field is nil if both are one thing, as in the embedded store.
 	Misplaced func(ctx context.Context) error
+	// ClaimName registers a name for this process before it is used, for ttl. ErrUnavailable: the
+	// lease of another process lasts that may have ended; try again until it is renewed, which is
+	// another error, or ends. The field is nil where opening the store locks the name.
+	ClaimName func(ctx context.Context, name string, ttl time.Duration) error
 	// FreeBytes returns the free space of the local medium.
 	FreeBytes func() (uint64, error)
 	// OtherNodes returns the names of the other processes that have the local medium open.

@@ -131,16 +131,13 @@ func TestStoreCopyMovesARunningBatch(t *testing.T) {
 	common := fmt.Sprintf(storesCommon, runner.URL)
 	embedded := writeFile(t, "embedded.yaml", common+"data: "+t.TempDir()+
 		"\ndispatch: {tuning: {lease_ttl: 3s}}\n")
-	access, secret := tests3.Secrets(t)
 	base := clusterConfig(t, server.URL(server.NewDatabase(t)))
 	content, err := os.ReadFile(base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster := writeFile(t, "cluster.yaml", common+"dispatch: {tuning: {lease_ttl: 8s}}\n"+
-		string(content)+fmt.Sprintf(`    objects: {endpoint: %s, bucket: %s, path_style: true,
-      access_key_file: %s, secret_key_file: %s}
-`, objects.URL, tests3.Bucket, access, secret))
+		string(content)+objectsConfig(t, objects))
 
 	daemon, url := startProcess(t, "serve", "--config", embedded)
 	runner.admit(5)
@@ -193,6 +190,14 @@ func TestStoreCopyMovesARunningBatch(t *testing.T) {
 	}
 }
 
+// objectsConfig follows the configuration of a cluster store, to have its files in a bucket.
+func objectsConfig(t *testing.T, objects *tests3.Server) string {
+	access, secret := tests3.Secrets(t)
+	return fmt.Sprintf(`    objects: {endpoint: %s, bucket: %s, path_style: true,
+      access_key_file: %s, secret_key_file: %s}
+`, objects.URL, tests3.Bucket, access, secret)
+}
+
 // awaitReady waits until the daemon with this admin address is ready.
 func awaitReady(t *testing.T, admin string) {
 	t.Helper()
@@ -218,8 +223,9 @@ func TestStoreCopyRefusesADaemonThatServesUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	base = append(base, objectsConfig(t, tests3.Start(t))...)
 	cluster := func(directory string) string {
-		return writeFile(t, "cluster.yaml", common+"dispatch: {tuning: {lease_ttl: 3s}}\n"+
+		return writeFile(t, "cluster.yaml", common+"dispatch: {tuning: {lease_ttl: 8s}}\n"+
 			strings.Replace(string(base), "data: ", "data: "+directory+" # ", 1))
 	}
 	// Another machine has another directory.

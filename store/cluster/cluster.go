@@ -97,10 +97,14 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		return nil, fmt.Errorf("data directory %s: %w", o.Directory, err)
 	}
 	opened.Add("node lock", unlock)
+	claims, err := newNames(db, files)
+	if err != nil {
+		return nil, err
+	}
 	backend := &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
 		Available: files.Available, FreeBytes: files.FreeBytes,
-		OtherNodes: files.OtherNodes, Close: opened.Close,
+		OtherNodes: files.OtherNodes, ClaimName: claims.claim, Close: opened.Close,
 	}
 	if cfg.Objects.Bucket != "" {
 		err = openBucket(ctx, o, cfg, db, backend, measured, &opened)

@@ -284,7 +284,8 @@ func TestMistakesAreRefusedWithARemedy(t *testing.T) {
 		change     func(*store.OpenOptions, *cluster.Config)
 	}{
 		{"the same node", "name", func(*store.OpenOptions, *cluster.Config) {}},
-		{"the directory of another cluster", "data: directory "+directory+" belongs to the installation",
+		{"the directory of another cluster", "data: directory " + directory + " belongs to the " +
+			"installation",
 			func(o *store.OpenOptions, c *cluster.Config) {
 				other := options(t, server.NewDatabase(t), directory, "b")
 				o.Node, c.Metadata = other.Node, other.Config.(cluster.Config).Metadata
@@ -295,7 +296,7 @@ func TestMistakesAreRefusedWithARemedy(t *testing.T) {
 			func(_ *store.OpenOptions, c *cluster.Config) { c.Metadata.URL = "" }},
 		{"no password", "password_env",
 			func(_ *store.OpenOptions, c *cluster.Config) { c.Metadata.PasswordEnv = "UNSET" }},
-		{"the bucket of another cluster", "delete object tidefill/cluster if that installation is gone",
+		{"the bucket of another cluster", "delete object tidefill/cluster if that installation",
 			func(o *store.OpenOptions, c *cluster.Config) {
 				*o = inBucket(t, options(t, server.NewDatabase(t), "", "b"), bucket)
 				*c = o.Config.(cluster.Config)

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -243,6 +244,38 @@ func (s *Store) Lock(node string) (release func() error, err error) {
 		s.locked.Delete(node)
 		return f.Close()
 	}, nil
+}
+
+// ID returns the random id of the directory, which the first call writes into it.
+func (s *Store) ID() (string, error) {
+	path := filepath.Join(s.dir, "nodes", "directory-id")
+	id, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = linkNew(path, rand.Text()+"\n"); err == nil {
+			id, err = os.ReadFile(path)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("identify data directory %s: %w", s.dir, err)
+	}
+	return strings.TrimSpace(string(id)), nil
+}
+
+// linkNew makes a complete file unless there is one, also if several processes begin at once.
+func linkNew(path, content string) error {
+	draft, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(draft.Name())
+	_, err = draft.WriteString(content)
+	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
+		return err
+	}
+	if err = os.Link(draft.Name(), path); errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // OtherNodes returns the node names under which other processes have the directory open.

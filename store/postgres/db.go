@@ -42,6 +42,7 @@ type DB struct {
 	pool     *pgxpool.Pool
 	system   string // identifies the server and its standbys
 	cluster  string
+	process  string // as the column of owners has it
 
 	unposted tables.Unposted
 

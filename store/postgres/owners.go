@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,21 +22,57 @@ func (db *DB) ownerArguments(o store.Owner) args {
 	return args{"node": text(o.Node), "incarnation": o.Incarnation, "now": db.clock()}
 }
 
-// Register implements [store.Owners].
+// RegisterAs sets the process that registers owners, before the first one. Without it names are
+// registered whoever has them, as tests of one process do.
+func (db *DB) RegisterAs(p store.Process) { db.process = encodeProcess(p) }
+
+// Register implements [store.Owners]. A process may register its names again at any time.
 func (db *DB) Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error) {
 	o := store.Owner{Node: node}
-	all := args{"node": text(node), "now": db.clock(), "ttl": ttl.Microseconds()}
+	all := args{"node": text(node), "now": db.clock(), "ttl": ttl.Microseconds(),
+		"process": db.process}
+	var holder string
+	var epoch, until int64
 	err := db.write(ctx, func(s *steps) {
-		s.row(`INSERT INTO owners AS o (node, incarnation, lease_until)
-			VALUES (@node, 1, `+serverNow+` + @ttl::bigint)
+		o.Incarnation = 0
+		s.row(`INSERT INTO owners AS o (node, incarnation, lease_until, process)
+			VALUES (@node, 1, `+serverNow+` + @ttl::bigint, @process)
 			ON CONFLICT (node) DO UPDATE
-				SET incarnation = o.incarnation + 1, lease_until = excluded.lease_until, team = ''
+				SET incarnation = o.incarnation + 1, lease_until = excluded.lease_until, team = '',
+					process = excluded.process
+				WHERE o.process = excluded.process OR o.lease_until <= `+serverNow+`
 			RETURNING incarnation`, all, &o.Incarnation)
+		s.row("SELECT incarnation, lease_until, process FROM owners WHERE node = @node", all,
+			&epoch, &until, &holder)
 	})
+	if err == nil && o.Incarnation == 0 {
+		err = &store.NameTaken{Owner: store.Owner{Node: node, Incarnation: epoch},
+			Holder: decodeProcess(holder), Until: time.UnixMicro(until)}
+	}
 	if err != nil {
 		return store.Owner{}, fmt.Errorf("register node %s: %w", node, err)
 	}
 	return o, nil
+}
+
+// encodeProcess returns the column of a process; empty: there is none.
+func encodeProcess(p store.Process) string {
+	if p.ID == "" {
+		return ""
+	}
+	doc, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // strings and a number can be encoded
+	}
+	return text(string(doc))
+}
+
+// decodeProcess reads the column. One that can't be read is no process.
+func decodeProcess(doc string) (p store.Process) {
+	if json.Unmarshal([]byte(doc), &p) != nil {
+		return store.Process{}
+	}
+	return p
 }
 
 // Renew implements [store.Owners].
@@ -42,11 +80,18 @@ func (db *DB) Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
 	all := db.ownerArguments(o)
 	all["ttl"] = ttl.Microseconds()
 	var changed int64
+	var holder string
 	err := db.write(ctx, func(s *steps) {
 		s.affect(&changed, `UPDATE owners SET lease_until = `+serverNow+` + @ttl::bigint
 			WHERE node = @node AND incarnation = @incarnation`, all)
+		s.row("SELECT process FROM owners WHERE node = @node AND lease_until > "+serverNow, all,
+			&holder)
 	})
-	if err = fencedUnlessOne(changed, err); err != nil {
+	err = fencedUnlessOne(changed, err)
+	if errors.Is(err, store.ErrFenced) && holder != "" && holder != db.process {
+		err = fmt.Errorf("%v has taken the name: %w", decodeProcess(holder), err)
+	}
+	if err != nil {
 		return fmt.Errorf("renew lease of node %s: %w", o.Node, err)
 	}
 	return nil
