@@ -24,6 +24,11 @@ func (s *Server) sweepOrphans(ctx context.Context) error {
 	if s.config().OrphanAfter == 0 {
 		return nil
 	}
+	if s.deps.Older != nil {
+		if err := s.deps.Older(ctx); err != nil {
+			return fmt.Errorf("leave blobs that no record refers to: %w", err)
+		}
+	}
 	return errors.Join(
 		s.sweepBlobs(ctx, "files", s.orphanFiles),
 		s.sweepBlobs(ctx, "uploads", func(ctx context.Context, blobs []store.BlobInfo) (

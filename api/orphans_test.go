@@ -226,3 +226,24 @@ func TestRunLooksForOrphansAtItsStart(t *testing.T) {
 		}
 	}
 }
+
+// Blobs that no record refers to stay while the records may be older than they are.
+func TestOrphansStayWhileTheRecordsAreOlder(t *testing.T) {
+	older := store.ErrOlder
+	s := newService(t, func(_ *Config, d *Deps) {
+		d.Older = func(context.Context) error { return older }
+	})
+	s.asOfNow()
+	s.putBlob("files/file-newer")
+	s.putBlob("uploads/upload_newer/part")
+	s.clock.advance(25 * time.Hour)
+	if err := s.server.sweepOrphans(t.Context()); !errors.Is(err, store.ErrOlder) {
+		t.Errorf("got %v, want %v", err, store.ErrOlder)
+	}
+	if got := len(s.stored()); got != 2 {
+		t.Errorf("%d blobs are left, want 2", got)
+	}
+	older = nil
+	s.sweepOrphans()
+	s.nothingStored()
+}

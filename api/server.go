@@ -35,6 +35,9 @@ type Deps struct {
 	Windows live.Windows
 	// Outlook predicts what would become of batches. Nil: nothing is predicted.
 	Outlook Outlook
+	// Older returns an error while bytes that no record refers to must stay, since the records may
+	// be older. Nil: they never are.
+	Older func(ctx context.Context) error
 	// Keys are the API keys until SetKeys. Nil or empty: requests need no key and belong to
 	// DefaultTenant.
 	Keys *Keyring

@@ -168,7 +168,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	a.api, err = api.New(a.cfg.API, api.Deps{
 		Store: a.apiStore(), Outlook: a.newOutlook(),
 		Nudge: a.changed, Models: a.models, Keys: keys,
-		UnservedModels: a.unservedModels, Windows: a.sharing,
+		UnservedModels: a.unservedModels, Windows: a.sharing, Older: a.store.Older,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})
 	if err != nil {

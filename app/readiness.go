@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/humanize"
+	"github.com/tidefill/tidefill/store"
 )
 
 const (
@@ -72,6 +73,11 @@ func (a *App) readiness(ctx context.Context) readiness {
 	}
 	if bucket != "" {
 		r.Degraded = append(r.Degraded, "the bucket: "+bucket)
+	}
+	if a.store.Older != nil {
+		if err := a.store.Older(ctx); errors.Is(err, store.ErrOlder) {
+			r.Degraded = append(r.Degraded, err.Error())
+		}
 	}
 	if away := a.sharing.degraded(); away != "" {
 		r.Degraded = append(r.Degraded, away)

@@ -51,6 +51,13 @@ type Backend struct {
 	// refer to: a mount is gone, or a bucket was emptied; nil: they are, or that could not be found
 	// out. The field is nil if both are one thing, as in the embedded store.
 	Misplaced func(ctx context.Context) error
+	// Older returns ErrOlder while the records are older than the bytes, since they were restored,
+	// and another error if that could not be found out. Meanwhile bytes that no record refers to
+	// must stay. The field is nil if both are one thing.
+	Older func(ctx context.Context) error
+	// Accept makes the place that holds the bytes that of the records, and ends what Older reports.
+	// The field is nil unless the store was opened for that, or if both are one thing.
+	Accept func(ctx context.Context) error
 	// ClaimName registers a name for this process before it is used, for ttl. ErrUnavailable: the
 	// lease of another process lasts that may have ended; try again until it is renewed, which is
 	// another error, or ends. The field is nil where opening the store locks the name.
@@ -89,6 +96,8 @@ type OpenOptions struct {
 	Logger *slog.Logger
 	// Moving opens a store also in the state of a move in which no daemon may use it.
 	Moving bool
+	// Accepting opens a store also if its bytes are not where the records know them to be.
+	Accepting bool
 	// Registerer takes the metrics of the backend. Nil: they are not registered.
 	Registerer prometheus.Registerer
 }

@@ -23,6 +23,8 @@ var (
 	// credentials are wrong, there is no such database or bucket, or the user may not write the
 	// data directory. A start fails at once.
 	ErrRefused = errors.New("needs an operator")
+	// ErrOlder: the records were restored to a time before the newest bytes.
+	ErrOlder = errors.New("the database is older than its files")
 	// ErrBadCursor: the position from which a listing or the changes should continue is unknown.
 	ErrBadCursor = errors.New("unknown cursor")
 )

@@ -20,10 +20,10 @@ import (
 func storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Move what is stored to another store",
+		Short: "Check what is stored, or move it to another store",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(storeCopyCommand())
+	cmd.AddCommand(storeCheckCommand(), storeCopyCommand())
 	return cmd
 }
 
@@ -45,12 +45,12 @@ an incomplete target nor a source that was moved.`,
 			if from == "" || to == "" {
 				return usageErrorf("give the configurations of both stores by --from and --to")
 			}
-			source, err := openSide(cmd.Context(), from, cmd.ErrOrStderr())
+			source, err := openSide(cmd.Context(), from, cmd.ErrOrStderr(), moving)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, source.Backend.Close()) }()
-			target, err := openSide(cmd.Context(), to, cmd.ErrOrStderr())
+			target, err := openSide(cmd.Context(), to, cmd.ErrOrStderr(), moving)
 			if err != nil {
 				return err
 			}
@@ -72,12 +72,15 @@ an incomplete target nor a source that was moved.`,
 	return cmd
 }
 
-// copyNode is the name under which a copy opens stores.
-const copyNode = "store-copy"
+// moving opens a store for a copy.
+func moving(o *store.OpenOptions) { o.Node, o.Moving = "store-copy", true }
 
 // openSide opens the store of a configuration.
-func openSide(ctx context.Context, file string, log io.Writer) (side copying.Side, err error) {
-	cfg, err := config.Load(file)
+func openSide(
+	ctx context.Context, file string, log io.Writer, how func(*store.OpenOptions),
+	set ...config.Setting,
+) (side copying.Side, err error) {
+	cfg, err := config.Load(file, set...)
 	if err != nil {
 		return side, err
 	}
@@ -91,9 +94,11 @@ func openSide(ctx context.Context, file string, log io.Writer) (side copying.Sid
 	}
 	side = copying.Side{Name: file, Place: fmt.Sprintf("the %s store of %s, data %s",
 		cfg.Store.Backend, file, directory)}
-	side.Backend, err = backend.Open(ctx, store.OpenOptions{
-		Config: cfg.Store.Settings[cfg.Store.Backend], Directory: cfg.Data, Node: copyNode,
-		Expiry: time.Now, Logger: newLogger(cfg.Log.Format, slog.LevelWarn, log), Moving: true})
+	options := store.OpenOptions{
+		Config: cfg.Store.Settings[cfg.Store.Backend], Directory: cfg.Data,
+		Expiry: time.Now, Logger: newLogger(cfg.Log.Format, slog.LevelWarn, log)}
+	how(&options)
+	side.Backend, err = backend.Open(ctx, options)
 	if err != nil {
 		return side, fmt.Errorf("%s: %w", file, err)
 	}

@@ -13,6 +13,7 @@ type bucket struct {
 }
 
 func (b bucket) name() string   { return "bucket " + b.cfg.Bucket + ", prefix " + b.cfg.Prefix }
+func (b bucket) key() string    { return "store.cluster.objects" }
 func (b bucket) marker() string { return s3.MarkerName }
 
 func (b bucket) object(name string) string { return "object " + b.cfg.Prefix + "/" + name }
@@ -22,6 +23,10 @@ func (b bucket) remedy() string {
 }
 
 func (b bucket) same(known string) bool { return known == b.name() }
+
+func (b bucket) expect(marker string) { b.open.Expect(marker) }
+
+func (b bucket) misplaced(ctx context.Context) error { return b.open.Misplaced(ctx) }
 
 func (b bucket) read(ctx context.Context, name string) (string, error) {
 	return b.open.ReadSmall(ctx, name)

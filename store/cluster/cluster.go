@@ -79,8 +79,8 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	if cfg.Objects.Bucket == "" {
 		// Before anything is created in a directory that is not mounted.
 		known, err := db.Place(ctx)
-		if err == nil && known.Name != "" {
-			err = verify(ctx, directory(o.Directory), known)
+		if err == nil && known.Name != "" && !o.Accepting {
+			err = verify(ctx, directory{path: o.Directory}, known)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("data: %w", err)
@@ -106,14 +106,33 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 		Available: files.Available, FreeBytes: files.FreeBytes,
 		OtherNodes: files.OtherNodes, ClaimName: claims.claim, Close: opened.Close,
 	}
+	var at place = directory{o.Directory, files}
+	var objects *s3.Bucket
 	if cfg.Objects.Bucket != "" {
-		err = openBucket(ctx, o, cfg, db, backend, measured, &opened)
-	} else {
-		err = openDirectory(ctx, o, db, backend, files)
+		objects, err = s3.Open(ctx, cfg.Objects, s3.Options{Logger: o.Logger,
+			Observe: measured.request})
+		if err != nil {
+			return nil, fmt.Errorf("store.cluster.objects: %w", err)
+		}
+		opened.Add("bucket", objects.Close)
+		at = bucket{cfg.Objects, objects}
+		backend.Blobs, backend.BucketAway = objects.Blobs(), objects.Away
 	}
-	if err != nil {
-		return nil, err
+	if err := settleIn(ctx, o, db, at, backend); err != nil {
+		return nil, fmt.Errorf("%s: %w", at.key(), err)
 	}
+	if objects != nil { // after the place is known to be the right one, since journals sweep it
+		journals, err := segments.Open(ctx, objects, db.Segments(), segments.Options{
+			Logger: o.Logger, Observe: measured.commit})
+		if err != nil {
+			return nil, err
+		}
+		opened.Add("journals", journals.Close)
+		backend.Journals = journals
+	}
+	aging := newAge(db, at, o.Logger)
+	opened.Add("heartbeat", aging.close)
+	backend.Blobs, backend.Older = agingBlobs{backend.Blobs, aging}, aging.older
 	// Metrics are registered last, since a start is tried again while a part is away.
 	if cfg.Live.URL != "" {
 		medium, err := redis.Open(ctx, cfg.Live, redis.Options{Progress: db, Logger: o.Logger,
@@ -130,44 +149,20 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	return backend, nil
 }
 
-// openDirectory has files and results in the directory.
-func openDirectory(
-	ctx context.Context, o store.OpenOptions, db *postgres.DB, backend *store.Backend,
-	files *disk.Store,
+// settleIn verifies that the place is the one of the database, unless it is to become that.
+func settleIn(
+	ctx context.Context, o store.OpenOptions, db *postgres.DB, p place, backend *store.Backend,
 ) error {
-	settled, err := settle(ctx, db, directory(o.Directory), backend.Blobs)
-	if err != nil {
-		return fmt.Errorf("data: %w", err)
+	if o.Accepting {
+		backend.Accept = func(ctx context.Context) error { return accept(ctx, db, p) }
+		return nil
 	}
-	files.Expect(directoryMarker, settled.Marker)
-	backend.Misplaced = func(context.Context) error { return files.Available() }
-	return nil
-}
-
-// openBucket has files and results in the bucket.
-func openBucket(
-	ctx context.Context, o store.OpenOptions, cfg Config, db *postgres.DB, backend *store.Backend,
-	measured *Metrics, opened *closing.List,
-) error {
-	objects, err := s3.Open(ctx, cfg.Objects, s3.Options{Logger: o.Logger,
-		Observe: measured.request})
-	if err != nil {
-		return fmt.Errorf("store.cluster.objects: %w", err)
-	}
-	opened.Add("bucket", objects.Close)
-	settled, err := settle(ctx, db, bucket{cfg.Objects, objects}, objects.Blobs())
-	if err != nil {
-		return fmt.Errorf("store.cluster.objects: %w", err)
-	}
-	objects.Expect(settled.Marker)
-	journals, err := segments.Open(ctx, objects, db.Segments(), segments.Options{Logger: o.Logger,
-		Observe: measured.commit})
+	settled, err := settle(ctx, db, p, backend.Blobs)
 	if err != nil {
 		return err
 	}
-	opened.Add("journals", journals.Close)
-	backend.Blobs, backend.Journals = objects.Blobs(), journals
-	backend.BucketAway, backend.Misplaced = objects.Away, objects.Misplaced
+	p.expect(settled.Marker)
+	backend.Misplaced = p.misplaced
 	return nil
 }
 

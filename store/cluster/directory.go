@@ -9,18 +9,27 @@ import (
 	"path/filepath"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/disk"
 )
 
 // directoryMarker is the name of the marker in a directory.
 const directoryMarker = "cluster-id"
 
 // directory is a shared directory as a place of files.
-type directory string
+type directory struct {
+	path  string
+	files *disk.Store
+}
 
-func (d directory) name() string   { return "directory " + string(d) }
+func (d directory) name() string   { return "directory " + d.path }
+func (d directory) key() string    { return "data" }
 func (d directory) marker() string { return directoryMarker }
 
-func (d directory) object(name string) string { return "file " + filepath.Join(string(d), name) }
+func (d directory) object(name string) string { return "file " + filepath.Join(d.path, name) }
+
+func (d directory) expect(marker string) { d.files.Expect(directoryMarker, marker) }
+
+func (d directory) misplaced(context.Context) error { return d.files.Available() }
 
 func (d directory) remedy() string {
 	return "mount the directory, or correct data"
@@ -30,7 +39,7 @@ func (d directory) remedy() string {
 func (d directory) same(known string) bool { return isDirectory(known) }
 
 func (d directory) read(_ context.Context, name string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(string(d), name))
+	content, err := os.ReadFile(filepath.Join(d.path, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%w: %w", store.ErrNotFound, err)
 	}
@@ -38,7 +47,7 @@ func (d directory) read(_ context.Context, name string) (string, error) {
 }
 
 func (d directory) write(_ context.Context, name, content string, onlyNew bool) error {
-	draft, err := os.CreateTemp(string(d), name+"-*")
+	draft, err := os.CreateTemp(d.path, name+"-*")
 	if err != nil {
 		return err
 	}
@@ -47,7 +56,7 @@ func (d directory) write(_ context.Context, name, content string, onlyNew bool) 
 	if err = errors.Join(err, draft.Sync(), draft.Close()); err != nil {
 		return err
 	}
-	path := filepath.Join(string(d), name)
+	path := filepath.Join(d.path, name)
 	if !onlyNew {
 		return os.Rename(draft.Name(), path)
 	}

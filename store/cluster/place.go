@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidefill/tidefill/store"
@@ -17,6 +18,8 @@ import (
 type place interface {
 	// name names the place for people, and the database stores it.
 	name() string
+	// key is the key of the configuration that names it.
+	key() string
 	// same reports whether a stored name can be the one of this place.
 	same(known string) bool
 	// marker is the name of the marker.
@@ -29,6 +32,10 @@ type place interface {
 	read(ctx context.Context, name string) (string, error)
 	// write writes one. onlyNew: store.ErrExists if there is one.
 	write(ctx context.Context, name, content string, onlyNew bool) error
+	// expect sets the content that the marker must have from now on.
+	expect(marker string)
+	// misplaced implements store.Backend.Misplaced.
+	misplaced(ctx context.Context) error
 }
 
 func isDirectory(name string) bool { return strings.HasPrefix(name, "directory ") }
@@ -88,16 +95,9 @@ func claim(
 	if err != nil {
 		return postgres.Place{}, err
 	}
-	content, err := p.read(ctx, p.marker())
-	missing := errors.Is(err, store.ErrNotFound)
-	if err != nil && !missing {
-		return postgres.Place{}, fmt.Errorf("read the marker of %s: %w", p.name(), err)
-	}
-	id, _, _ := strings.Cut(content, "\n")
-	if id = strings.TrimSpace(id); !missing && id != db.ClusterID() {
-		return postgres.Place{}, fmt.Errorf("%s belongs to the installation %q, and the database "+
-			"is that of %q; give each its own, or delete %s if that installation is gone", p.name(),
-			id, db.ClusterID(), p.object(p.marker()))
+	marked, err := isMarked(ctx, db, p)
+	if err != nil {
+		return postgres.Place{}, err
 	}
 	if len(newest) > 0 {
 		// An earlier release wrote its marker into any place that it was started with.
@@ -105,12 +105,63 @@ func claim(
 		if err != nil {
 			return postgres.Place{}, err
 		}
-		if missing || !found {
+		if !marked || !found {
 			return postgres.Place{}, fmt.Errorf("this database has files, and %s has none of them "+
 				"(such as %s); %s; "+ifMoved, p.name(), newest[0], p.remedy())
 		}
 	}
-	return mark(ctx, db, p, missing)
+	return mark(ctx, db, p, !marked)
+}
+
+// isMarked reports whether the place has a marker of this installation. That of another one is an
+// error.
+func isMarked(ctx context.Context, db *postgres.DB, p place) (bool, error) {
+	content, err := p.read(ctx, p.marker())
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the marker of %s: %w", p.name(), err)
+	}
+	id, _, _ := strings.Cut(content, "\n")
+	if id = strings.TrimSpace(id); id != db.ClusterID() {
+		return false, fmt.Errorf("%s belongs to the installation %q, and the database is that of "+
+			"%q; give each its own, or delete %s if that installation is gone", p.name(), id,
+			db.ClusterID(), p.object(p.marker()))
+	}
+	return true, nil
+}
+
+// accept makes p the place of the database, and the age of the database the one that it is to have.
+// While processes run, p must be its place already.
+func accept(ctx context.Context, db *postgres.DB, p place) error {
+	owners, err := db.KnownOwners(ctx)
+	if err != nil {
+		return err
+	}
+	running := slices.IndexFunc(owners, func(o store.KnownOwner) bool { return o.Leased })
+	_, err = db.SetPlace(ctx,
+		func(ctx context.Context, known postgres.Place) (postgres.Place, error) {
+			fault := verify(ctx, p, known)
+			switch {
+			case running >= 0 && fault == nil:
+				return known, nil
+			case running >= 0:
+				return postgres.Place{}, fmt.Errorf("the lease of node %s lasts: it runs, or was "+
+					"killed less than dispatch.tuning.lease_ttl ago; stop all processes before "+
+					"another place is accepted: %w", owners[running].Node, fault)
+			}
+			// A new marker, so that a copy of this place is none.
+			marked, err := isMarked(ctx, db, p)
+			if err != nil {
+				return postgres.Place{}, err
+			}
+			return mark(ctx, db, p, !marked)
+		})
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.key(), err)
+	}
+	return db.AcceptAge(ctx)
 }
 
 // mark writes a new marker.

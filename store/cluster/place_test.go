@@ -212,3 +212,45 @@ func TestADirectoryThatVanishesIsNoticed(t *testing.T) {
 		t.Errorf("open a missing blob of a directory that is back: %v", err)
 	}
 }
+
+// Files that were moved are accepted when no process runs. From then on the old place is refused,
+// also where a copy of the marker is left.
+func TestAMovedPlaceIsAccepted(t *testing.T) {
+	server, database := tests3.Start(t), testpostgres.Shared(t).NewDatabase(t)
+	in := func(prefix, node string) store.OpenOptions {
+		return withPrefix(t, options(t, database, "", node), server, prefix)
+	}
+	b, err := open(in("p1", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	storeFile(t, b, "f")
+	owner, err := b.Records.Register(t.Context(), "a", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accept := func(prefix string) error {
+		o := in(prefix, "check")
+		o.Accepting = true
+		b, err := open(o)
+		if err != nil {
+			return err
+		}
+		return errors.Join(b.Accept(t.Context()), b.Close())
+	}
+	if err := accept("p2"); err == nil || !strings.Contains(err.Error(), "stop all processes") {
+		t.Errorf("another place while a process runs: %v", err)
+	}
+	if err := accept("p1"); err != nil {
+		t.Errorf("the same place while a process runs: %v", err)
+	}
+	if err := errors.Join(b.Records.Unregister(t.Context(), owner), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := accept("p2"); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "the old place", in("p1", "a"), "has its files in bucket "+tests3.Bucket+
+		", prefix p2")
+	mustOpen(t, in("p2", "a"))
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,68 +39,22 @@ func unlessCanceled(err error) error {
 	return err
 }
 
-// eachBlob calls each for every blob that the source refers to. needed is false for those of
-// expired files, whose bytes may be gone.
+// eachBlob calls each for every blob that the source refers to.
 func (c *copier) eachBlob(ctx context.Context, each func(key string, needed bool) error) error {
-	seen := map[string]bool{"": true} // those of batches that have not ended
-	once := func(key string, needed bool) error {
-		if seen[key] {
+	seen := map[string]bool{} // those of batches that have not ended
+	err := eachReference(ctx, c.from.Backend, func(r Reference) error {
+		if seen[r.Key] {
 			return nil
 		}
-		return each(key, needed)
-	}
-	records := c.from.Backend.Records
-	for row, err := range records.ExportRows(ctx, store.BatchRows) {
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.from.Name, err)
+		if r.Kind == batchReference {
+			seen[r.Key] = true
 		}
-		b := row.Value.(store.StoredBatch)
-		if b.State.Terminal() {
-			continue
-		}
-		keys, err := c.blobsOf(ctx, b)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.from.Name, err)
-		}
-		for _, key := range keys {
-			if err := once(key, true); err != nil {
-				return err
-			}
-			seen[key] = true
-		}
-	}
-	now := time.Now()
-	for row, err := range records.ExportRows(ctx, store.FileRows) {
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.from.Name, err)
-		}
-		f := row.Value.(store.File)
-		needed := f.ExpiresAt.IsZero() || f.ExpiresAt.After(now)
-		if err := errors.Join(once(f.BlobKey, needed), once(f.IndexKey, needed)); err != nil {
-			return err
-		}
-	}
-	for row, err := range records.ExportRows(ctx, store.PartRows) {
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.from.Name, err)
-		}
-		if err := once(row.Value.(store.Part).BlobKey, false); err != nil {
-			return err
-		}
+		return each(r.Key, r.Needed)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.from.Name, err)
 	}
 	return nil
-}
-
-// blobsOf returns the inputs of a batch, and what the dispatcher has stored for it.
-func (c *copier) blobsOf(ctx context.Context, b store.StoredBatch) (keys []string, err error) {
-	for _, in := range b.Inputs {
-		keys = append(keys, in.BlobKey, in.IndexKey)
-	}
-	own, err := c.from.Backend.Blobs.List(ctx, "batches/"+b.ID, "", 0)
-	for _, blob := range own {
-		keys = append(keys, blob.Key)
-	}
-	return keys, err
 }
 
 // copyBlob makes a blob of the target equal to that of the source.

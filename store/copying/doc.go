@@ -5,4 +5,6 @@
 // what the source does not have. So it can be repeated after any cut. From its first write until
 // its last comparison the target is marked as incomplete, and no daemon starts with it. Then the
 // source is marked as moved, so that no batch is run twice.
+//
+// [Check] compares the records of one store with its bytes.
 package copying
