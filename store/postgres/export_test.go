@@ -64,3 +64,17 @@ func planOf(t testing.TB, db *DB, query string, a args) string {
 	}
 	return string(plan)
 }
+
+// MigrationScripts returns the migrations.
+func MigrationScripts() []string { return migrations }
+
+// ApplicationName returns the name of a connection in the server's list.
+func ApplicationName(t testing.TB, db *DB) (name string) {
+	t.Helper()
+	err := db.pool.QueryRow(t.Context(), "SELECT current_setting('application_name')",
+		pgx.QueryExecModeExec).Scan(&name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
