@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -171,7 +172,7 @@ func (l *lease) acquire(ctx context.Context, now time.Time, groups []group) erro
 		return err
 	}
 	maps.DeleteFunc(others, func(_, node string) bool { return node == l.owner.Node })
-	stoodBy := l.leading.standsBy()
+	stoodBy, earlier := l.leading.standsBy(), l.leading.otherLeaders()
 	// Two lease times give a leader that restarts the time to lead again.
 	free, alone := l.leading.see(now, groups, others, 2*l.ttl)
 	if !stoodBy && l.leading.standsBy() {
@@ -182,10 +183,14 @@ func (l *lease) acquire(ctx context.Context, now time.Time, groups []group) erro
 	if err != nil {
 		return err
 	}
-	if err := l.leadGroups(ctx, taken); err != nil {
+	if err := l.leadGroups(ctx, taken, earlier); err != nil {
 		return err
 	}
 	for _, g := range alone {
+		from, err := l.predecessors(ctx, g, earlier)
+		if err != nil {
+			return err
+		}
 		epoch, others, err := l.store.Lead(ctx, l.owner, g)
 		if err != nil || len(others) > 0 {
 			return err
@@ -193,23 +198,30 @@ func (l *lease) acquire(ctx context.Context, now time.Time, groups []group) erro
 		l.log.WarnContext(ctx, "leading only some of what the upstreams serve, another dispatcher "+
 			"leads the rest: give dispatchers that share a store the same upstreams, or "+
 			"upstreams that serve different models", "names", g)
-		if err := l.takeOver(ctx, epoch, g); err != nil {
+		if err := l.takeOver(ctx, epoch, g, from); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// leadGroups leads groups, except those that another process has begun to lead meanwhile.
-func (l *lease) leadGroups(ctx context.Context, groups []group) error {
+// leadGroups leads groups, except those that another process has begun to lead meanwhile. earlier
+// are the other leaders as of the last try.
+func (l *lease) leadGroups(
+	ctx context.Context, groups []group, earlier map[string]string,
+) error {
 	for len(groups) > 0 {
 		names := slices.Concat(groups...)
+		from, err := l.predecessors(ctx, names, earlier)
+		if err != nil {
+			return err
+		}
 		epoch, others, err := l.store.Lead(ctx, l.owner, names)
 		if err != nil {
 			return err
 		}
 		if len(others) == 0 {
-			return l.takeOver(ctx, epoch, names)
+			return l.takeOver(ctx, epoch, names, from)
 		}
 		groups = slices.DeleteFunc(groups, func(g group) bool {
 			return slices.ContainsFunc(g, func(name string) bool { return others[name] != "" })
@@ -218,15 +230,43 @@ func (l *lease) leadGroups(ctx context.Context, groups []group) error {
 	return nil
 }
 
+// predecessors says who has led the names, as far as this process does not, and why they do no
+// longer; empty: nobody has. earlier are the other leaders as of the last try.
+func (l *lease) predecessors(
+	ctx context.Context, names []string, earlier map[string]string,
+) (string, error) {
+	last, err := l.store.LastLeads(ctx, names)
+	if err != nil {
+		return "", err
+	}
+	ends := map[string]bool{}
+	for _, name := range names {
+		lead, known := last[name]
+		switch {
+		case !known && earlier[name] != "":
+			ends[earlier[name]+", which handed over"] = true
+		case lead.State == store.LeadExpired:
+			ends[lead.Node+", whose lease ended"] = true
+		case lead.State == store.LeadStopped:
+			ends[lead.Node+", which stopped"] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(ends)), "; "), nil
+}
+
 // takeOver begins to lead. The lines left of each batch are counted again, since another process
-// may have worked on it.
-func (l *lease) takeOver(ctx context.Context, epoch int64, names []string) error {
+// may have worked on it. from says for the log who led before.
+func (l *lease) takeOver(ctx context.Context, epoch int64, names []string, from string) error {
 	if err := l.recount(ctx); err != nil {
 		return fmt.Errorf("count the lines left of all batches: %w", err)
 	}
 	if l.leading.gain(epoch, names) {
 		l.notify(l.recall(ctx)) // before the runners come
-		l.log.InfoContext(ctx, "leading", "epoch", epoch, "names", len(names))
+		log := l.log
+		if from != "" {
+			log = log.With("took_over_from", from)
+		}
+		log.InfoContext(ctx, "leading", "epoch", epoch, "names", len(names))
 	}
 	return nil
 }

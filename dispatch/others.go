@@ -140,3 +140,10 @@ func (l *leadership) standsByFor(models map[string]string) bool {
 	}
 	return !leads && others
 }
+
+// otherLeaders returns the other leaders as of the last try, by name.
+func (l *leadership) otherLeaders() map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.others
+}

@@ -95,6 +95,7 @@ type Leads interface {
 	Lead(ctx context.Context, o store.Owner, names []string) (epoch int64,
 		others map[string]string, err error)
 	Leaders(ctx context.Context, names []string) (map[string]string, error)
+	LastLeads(ctx context.Context, names []string) (map[string]store.LastLead, error)
 	Resign(ctx context.Context, o store.Owner, names []string) error
 }
 

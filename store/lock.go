@@ -13,6 +13,21 @@ type Locks interface {
 	Unlock(ctx context.Context, o Owner, name string) error
 }
 
+// LeadState says how a leadership is, or how it ended without being resigned.
+type LeadState string
+
+const (
+	LeadLasts   LeadState = "lasts"   // the lease of its owner lasts
+	LeadExpired LeadState = "expired" // the lease of its owner has ended
+	LeadStopped LeadState = "stopped" // its owner unregistered, or its node registered again
+)
+
+// LastLead is the last leadership of a name, unless it was resigned.
+type LastLead struct {
+	Node  string
+	State LeadState
+}
+
 // Leads makes owners the leaders of runners and models.
 type Leads interface {
 	// Lead makes the owner the leader of all the named runners and models, or of none of them. It
@@ -25,6 +40,8 @@ type Leads interface {
 		err error)
 	// Leaders returns the nodes of the owners that lead the names and whose lease lasts.
 	Leaders(ctx context.Context, names []string) (map[string]string, error)
+	// LastLeads returns the last leadership of each name that has had one which was not resigned.
+	LastLeads(ctx context.Context, names []string) (map[string]LastLead, error)
 	// Resign ends the leadership of those of the names that the owner leads.
 	Resign(ctx context.Context, o Owner, names []string) error
 }

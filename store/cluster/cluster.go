@@ -65,7 +65,7 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	}
 	measured := NewMetrics()
 	db, err := postgres.Open(ctx, cfg.Metadata, postgres.Options{Expiry: o.Expiry,
-		Observe: measured.transaction, Promoted: measured.promoted})
+		Node: o.Node, Observe: measured.transaction, Promoted: measured.promoted})
 	if err != nil {
 		return nil, fmt.Errorf("store.cluster.metadata: %w", err)
 	}

@@ -342,3 +342,17 @@ func TestPreparedStatementsFollowMigrations(t *testing.T) {
 		}
 	}
 }
+
+// Connections show the node, unless the address has a name for them.
+func TestConnectionsShowTheNode(t *testing.T) {
+	s := testpostgres.Shared(t)
+	address := s.URL(s.NewDatabase(t))
+	db := open(t, address, postgres.Options{Node: "n1"})
+	if name := postgres.ApplicationName(t, db); name != "tidefill n1" {
+		t.Errorf("got the name %q, want the node in it", name)
+	}
+	named := open(t, address+"&application_name=mine", postgres.Options{Node: "n1"})
+	if name := postgres.ApplicationName(t, named); name != "mine" {
+		t.Errorf("got the name %q, want that of the address", name)
+	}
+}

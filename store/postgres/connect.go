@@ -35,7 +35,7 @@ const sessionSettings = `SET tcp_keepalives_idle = 10; SET tcp_keepalives_interv
 	SET idle_in_transaction_session_timeout = '15s'`
 
 // poolConfig returns the configuration of the pool.
-func poolConfig(c Config) (*pgxpool.Config, error) {
+func poolConfig(c Config, node string) (*pgxpool.Config, error) {
 	pool, err := pgxpool.ParseConfig(withWritable(c.URL))
 	if err != nil {
 		return nil, errors.New("url: can't be used: " + parseFault(err))
@@ -53,7 +53,7 @@ func poolConfig(c Config) (*pgxpool.Config, error) {
 		pool.ConnConfig.ConnectTimeout = min(c.Timeout, connectTimeout)
 	}
 	if pool.ConnConfig.RuntimeParams["application_name"] == "" {
-		pool.ConnConfig.RuntimeParams["application_name"] = "tidefill"
+		pool.ConnConfig.RuntimeParams["application_name"] = strings.TrimSpace("tidefill " + node)
 	}
 	pool.BeforeConnect = func(_ context.Context, conn *pgx.ConnConfig) error {
 		renewCertificates(pool.ConnString(), conn)

@@ -21,6 +21,8 @@ type Options struct {
 	Now func() time.Time
 	// Expiry is the clock by which files and uploads expire. Default: Now, or time.Now.
 	Expiry func() time.Time
+	// Node is the name of this process in the server's list of connections.
+	Node string
 	// Observe is called after every transaction, for metrics: whether it writes, how long it took
 	// with all its attempts, and the error if the server could not be reached or refused to work.
 	// It must return at once. nil: none.
@@ -99,7 +101,7 @@ func connect(ctx context.Context, c Config, o Options) (*DB, error) {
 			o.Expiry = time.Now
 		}
 	}
-	config, err := poolConfig(c)
+	config, err := poolConfig(c, o.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +109,7 @@ func connect(ctx context.Context, c Config, o Options) (*DB, error) {
 	if c.DirectURL != "" {
 		direct := c
 		direct.URL = c.DirectURL
-		if listener, err = poolConfig(direct); err != nil {
+		if listener, err = poolConfig(direct, o.Node); err != nil {
 			return nil, fmt.Errorf("direct_%w", err)
 		}
 	}

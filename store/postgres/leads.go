@@ -81,6 +81,32 @@ func (db *DB) Leaders(
 	return leaders, nil
 }
 
+// LastLeads implements [store.Leads].
+func (db *DB) LastLeads(
+	ctx context.Context, names []string,
+) (leads map[string]store.LastLead, err error) {
+	all := args{"names": texts(names), "now": db.clock()}
+	err = db.read(ctx, func(s *steps) {
+		leads = map[string]store.LastLead{}
+		s.rows(`SELECT c.name, c.node, coalesce(o.incarnation = c.incarnation, false),
+				coalesce(o.lease_until > `+serverNow+`, false)
+			FROM leads AS c LEFT JOIN owners AS o ON o.node = c.node
+			WHERE c.name = ANY (@names::text[])`, all, func(row tables.Row) error {
+			var name string
+			var lead store.LastLead
+			var same, leased bool
+			err := row.Scan(&name, &lead.Node, &same, &leased)
+			lead.State = tables.LeadState(same, leased)
+			leads[name] = lead
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the last leaders of %d names: %w", len(names), err)
+	}
+	return leads, nil
+}
+
 // Resign implements [store.Leads].
 func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
 	all := args{"names": texts(names), "node": text(o.Node), "incarnation": o.Incarnation}

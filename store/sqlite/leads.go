@@ -84,6 +84,35 @@ func (db *DB) Leaders(
 	return leaders, nil
 }
 
+// LastLeads implements [store.Leads].
+func (db *DB) LastLeads(
+	ctx context.Context, names []string,
+) (leads map[string]store.LastLead, err error) {
+	list, err := jsonList(names)
+	leads = map[string]store.LastLead{}
+	if err == nil {
+		err = db.read(ctx, func(s *session) error {
+			return s.rows(ctx, `SELECT c.name, c.node, coalesce(o.incarnation = c.incarnation, 0),
+					coalesce(o.lease_until > ?, 0)
+				FROM leads AS c LEFT JOIN owners AS o ON o.node = c.node
+				WHERE c.name IN (SELECT value FROM json_each(?))`,
+				[]any{tables.Micros(db.now()), list}, func(rows *sql.Rows) error {
+					var name string
+					var lead store.LastLead
+					var same, leased bool
+					err := rows.Scan(&name, &lead.Node, &same, &leased)
+					lead.State = tables.LeadState(same, leased)
+					leads[name] = lead
+					return err
+				})
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the last leaders of %d names: %w", len(names), err)
+	}
+	return leads, nil
+}
+
 // Resign implements [store.Leads].
 func (db *DB) Resign(ctx context.Context, o store.Owner, names []string) error {
 	list, err := jsonList(names)

@@ -48,7 +48,14 @@ func namesHaveOneLeader(t *testing.T, m Store, c *clock) {
 		t.Errorf("got epoch %d after %d, want a higher one", second, first)
 	}
 
+	last := func(want store.LastLead, name string) {
+		t.Helper()
+		wantEqual(t, "the last leadership", got(m.LastLeads(ctx, []string{name, "never"}))(t),
+			map[string]store.LastLead{name: want})
+	}
+	last(store.LastLead{Node: "a", State: store.LeadLasts}, "r1")
 	c.advance(time.Minute)
+	last(store.LastLead{Node: "a", State: store.LeadExpired}, "r1")
 	leaders(map[string]string{"m1": "b"}, "r1", "m1")
 	_, _, err := m.Lead(ctx, a, []string{"r1"})
 	wantErr(t, "lead with a lease that has ended", err, store.ErrFenced)
@@ -64,6 +71,7 @@ func namesHaveOneLeader(t *testing.T, m Store, c *clock) {
 	_, others = lead(newer, "r1", "m1")
 	wantEqual(t, "names of the earlier incarnation", len(others), 0)
 	must(t, m.Unregister(ctx, newer))
+	last(store.LastLead{Node: "b", State: store.LeadStopped}, "r1")
 	third := got(m.Register(ctx, "c", time.Minute))(t)
 	_, others = lead(third, "r1", "r2", "m1")
 	wantEqual(t, "after b unregistered", len(others), 0)
