@@ -79,7 +79,7 @@ func (r *replica) wrongAnswer() *plan.Finished {
 	case scenario.Fail:
 		return &plan.Finished{Outcome: plan.Failed, Status: 500}
 	case scenario.Deny:
-		return &plan.Finished{Outcome: plan.Refused, Status: 401}
+		return &plan.Finished{Outcome: plan.Denied, Status: 401}
 	default:
 		return &plan.Finished{Outcome: plan.Garbled, Status: 200}
 	}

@@ -14,7 +14,7 @@ import (
 // Interactive requests are not.
 func TestWrongAnswers(t *testing.T) {
 	for kind, ending := range map[scenario.FaultKind]string{scenario.Fail: ": failed 500",
-		scenario.Deny: ": refused 401", scenario.Garble: ": garbled 200"} {
+		scenario.Deny: ": denied 401", scenario.Garble: ": garbled 200"} {
 		t.Run(string(kind), func(t *testing.T) {
 			s := shortScenario()
 			s.Scenario.Jobs[0].Lines, s.Scenario.Jobs[0].Window = 0, 0 // without end

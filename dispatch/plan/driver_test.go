@@ -111,6 +111,7 @@ type fakeRunner struct {
 	lastOK uint64        // number of the last start that was answered well
 	failed map[*job]bool // jobs of which a line failed since
 	lines  map[lineID]bool
+	first  uint64
 	okAt   time.Time
 }
 
@@ -888,12 +889,13 @@ func (w *testDriver) finish(
 func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finished) fault {
 	recent := r.good[max(0, len(r.good)-suspectAfter):]
 	working := slices.Contains(recent, true)
-	works := working
+	works, few := working, false
 	if line != nil && len(line.on) > 0 {
 		others := maps.Clone(r.lines)
 		delete(others, f.id())
-		works = r.lastOK > line.failed || working && len(others) < fewFailed-1 &&
-			w.now.Sub(r.okAt) <= recently
+		works = r.lastOK > line.failed
+		few = !works && working && len(others) < fewFailed-1 && w.now.Sub(r.okAt) <= recently
+		works = works || few
 	}
 	of := f.job
 	cause := none
@@ -901,8 +903,10 @@ func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finish
 	case Succeeded:
 		w.okOn[of], r.lastOK = w.life(f.Runner), max(r.lastOK, f.number)
 		w.okOf[of]++
-		r.good, r.failed = append(r.good, true), nil
-		r.lines, r.okAt = nil, w.now
+		r.good = append(r.good, true)
+		if r.okAt = w.now; f.number > r.first {
+			r.failed, r.lines = nil, nil
+		}
 		return none
 	case Refused:
 		elsewhere := w.okOn[of] != "" && !strings.HasPrefix(w.okOn[of], f.Runner)
@@ -920,7 +924,9 @@ func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finish
 			return cause
 		}
 	case Failed:
-		if cause = ofLine; !works {
+		if cause = ofLine; few {
+			cause = likely
+		} else if !works {
 			cause = doubtful
 		}
 	case Denied, Garbled:
@@ -937,6 +943,9 @@ func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finish
 	}
 	if r.failed == nil {
 		r.failed, r.lines = map[*job]bool{}, map[lineID]bool{}
+	}
+	if len(r.lines) == 0 {
+		r.first = f.number
 	}
 	r.lines[f.id()] = true
 	r.failed[of] = true
@@ -969,7 +978,7 @@ func (w *testDriver) fail(line *fakeLine, f *request, ev *Finished, cause fault)
 		line.blamed++
 		line.charged = w.now
 	}
-	charge := cause == none || cause == ofLine || cause == doubtful && ev.Outcome == Failed &&
+	charge := cause == none || cause == ofLine || cause == likely || cause == doubtful && ev.Outcome == Failed &&
 		w.overdue(line, f.job)
 	others := 0
 	for id, r := range w.runners {

@@ -92,8 +92,11 @@ func (p *Planner) decide(
 		return decided()
 	case cause == none && f.Outcome != Died && f.Outcome != TimedOut:
 		return decided()
-	case cause == none || cause == ofLine:
+	case cause == none || cause == ofLine || cause == likely:
 		d := decided()
+		if cause == likely { // time for others to fail, if the runner is at fault
+			d.pause = cfg.backoff(int(l.tries) + 2)
+		}
 		if d.again {
 			p.failedOn(now, &f.Start, l).charged = now
 		}

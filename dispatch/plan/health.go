@@ -28,7 +28,7 @@ const (
 	failingShare = 0.9
 	// fewFailed is the number of lines that a runner fails one after the other from which on it is
 	// the probable cause: fewer may be at fault themselves.
-	fewFailed = 4
+	fewFailed = 3
 	// recently is the time for which a good answer shows that a runner works.
 	recently = time.Minute
 	// maxBlamed limits the answers of a line that are the operator's fault, such as 403, while the
@@ -56,10 +56,11 @@ type lastAnswers struct {
 	n    int    // at most judgedAnswers
 	well uint64 // greatest number of a Start that was answered well
 	// wellAt is the time of the last good answer. failed are the jobs of which a line was answered
-	// badly since, lines the first of these lines.
+	// badly since a line that was sent after them was answered well, lines the first of these lines.
 	wellAt time.Time
 	failed []*job
 	lines  []failedLine
+	first  uint64        // number of the Start of the first of them
 	last   RunnerFailure // bad answer
 }
 
@@ -90,6 +91,9 @@ const maxFailedJobs = 64
 func (a *lastAnswers) count(f *Finished) {
 	j, t := f.Start.job, f.Start.line.trouble
 	if l := f.Start.failedLine(); len(a.lines) < fewFailed && !slices.Contains(a.lines, l) {
+		if len(a.lines) == 0 {
+			a.first = f.Start.number
+		}
 		a.lines = append(a.lines, l)
 	}
 	if f.Start.trial > 0 || t == nil || !slices.Contains(t.on, f.Start.runner) {
@@ -129,6 +133,7 @@ type fault uint8
 const (
 	none     fault = iota // the answer is good, or says nothing
 	ofLine                // the line: an attempt is charged
+	likely                // the line, since hardly any other fails: one is charged, after longer
 	untested              // the line, unless another runner takes it: this one has answered none
 	doubtful              // probably the runner
 	ofRunner              // certainly the runner, or its operator
@@ -147,16 +152,19 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 	}
 	a := &r.answers
 	working := a.working()
-	works := working
-	if t != nil {
-		works = a.well > t.number || a.few(now, s)
+	works, few := working, false
+	if t != nil && a.well <= t.number {
+		few = a.few(now, s)
+		works = few
 	}
 	switch f.Outcome {
 	case Succeeded:
 		j.wells++
 		j.wellOn = r
 		a.well = max(a.well, s.number)
-		a.wellAt, a.failed, a.lines = now, nil, nil
+		if a.wellAt = now; s.number > a.first {
+			a.failed, a.lines = nil, nil
+		}
 		a.add(0)
 		return none
 	case Refused:
@@ -175,7 +183,10 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 		return untested
 	case Failed:
 		a.count(f)
-		if works {
+		switch {
+		case few:
+			return likely
+		case works:
 			return ofLine
 		}
 		return doubtful
@@ -353,7 +364,7 @@ func (p *Planner) takeTrial(r *runner, j *job) (l line, ok bool) {
 // a failing runner is a line of a job of which it has failed none, if there is one.
 func (p *Planner) next(now time.Time, pool *pool, r *runner) (j *job, l line, on *runner, ok bool) {
 	var parked []string
-	var failed *job
+	var failed []*job
 	for len(parked) < maxAside {
 		id, offered := pool.starts.Next(now)
 		if !offered {
@@ -361,9 +372,7 @@ func (p *Planner) next(now time.Time, pool *pool, r *runner) (j *job, l line, on
 		}
 		j = p.jobs[id]
 		if r.failing() && slices.Contains(r.answers.failed, j) {
-			if failed == nil {
-				failed = j
-			}
+			failed = append(failed, j)
 		} else if l, on, ok = p.take(now, pool, r, j); ok {
 			break
 		}
@@ -373,8 +382,8 @@ func (p *Planner) next(now time.Time, pool *pool, r *runner) (j *job, l line, on
 	for _, id := range parked {
 		pool.starts.Unpark(id)
 	}
-	if !ok && failed != nil {
-		j = failed
+	for len(failed) > 0 && !ok {
+		j, failed = failed[0], failed[1:]
 		l, on, ok = p.take(now, pool, r, j)
 	}
 	return j, l, on, ok
