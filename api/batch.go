@@ -92,11 +92,13 @@ type batchDetails struct {
 	Waiting    *string `json:"waiting"` // why no further line is started
 	Reason     *string `json:"reason"`  // why the batch ended early
 	// why the ordering policy can't rank the batch, which goes last
-	RankError *string       `json:"rank_error"`
-	Models    []batchModel  `json:"models"`
-	Inputs    []string      `json:"input_file_ids"`
-	Outputs   []batchOutput `json:"outputs"`
-	RetryOf   *string       `json:"retry_of"`
+	RankError *string `json:"rank_error"`
+	// the most frequent causes of failed lines, the first one first
+	Failures []store.Failure `json:"failures"`
+	Models   []batchModel    `json:"models"`
+	Inputs   []string        `json:"input_file_ids"`
+	Outputs  []batchOutput   `json:"outputs"`
+	RetryOf  *string         `json:"retry_of"`
 	// the `tidefill` object of the create request, unchanged
 	Options json.RawMessage `json:"options"`
 	// the members of options that are not in this answer; null: none
@@ -176,6 +178,11 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 	details.ReportedAt = orNullTime(p.UpdatedAt)
 	details.Waiting = orNull(p.Waiting)
 	details.RankError = orNull(p.Unranked)
+	for _, f := range p.Failures {
+		if f.Count > 0 {
+			details.Failures = append(details.Failures, f)
+		}
+	}
 	details.forecast = showForecast(p.Forecast)
 	if b.Paused {
 		details.Waiting = orNull(waitingPaused)
@@ -201,6 +208,7 @@ func showDetails(b store.Batch) batchDetails {
 		Priority:      b.Options.Priority,
 		Attempts:      b.Attempts,
 		Reason:        orNull(b.Reason),
+		Failures:      append([]store.Failure{}, b.Failures...),
 		Models:        make([]batchModel, len(b.Models)),
 		Inputs:        make([]string, len(b.Inputs)),
 		Outputs:       []batchOutput{},

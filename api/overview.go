@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -19,9 +20,10 @@ type BatchSummary struct {
 	Priority   int
 	Counts     store.Counts
 	InFlight   int
-	Rate       float64 // lines per second at present
-	Waiting    string  // why no further line is started; empty: lines start
-	Reason     string  // why the batch ended early
+	Rate       float64         // lines per second at present
+	Waiting    string          // why no further line is started; empty: lines start
+	Reason     string          // why the batch ended early
+	Failures   []store.Failure // the most frequent causes of failed lines, without samples
 	CreatedAt  time.Time
 	Deadline   time.Time     // zero: none
 	Verdict    store.Verdict // whether Deadline will be met; empty: unknown
@@ -63,6 +65,10 @@ func summarize(b store.Batch, shown batchObject) BatchSummary {
 		ID: b.ID, Tenant: b.Tenant, State: b.State, Paused: b.Paused, Priority: d.Priority,
 		Counts: store.Counts(shown.RequestCounts), InFlight: d.InFlight, Rate: d.Rate,
 		Reason: b.Reason, CreatedAt: b.CreatedAt, Deadline: b.Deadline, EndedAt: b.EndedAt(),
+	}
+	s.Failures = slices.Clone(d.Failures)
+	for i := range s.Failures {
+		s.Failures[i].Sample = "" // it may repeat what the user wrote
 	}
 	for _, m := range b.Models {
 		s.Models = append(s.Models, m.Model)

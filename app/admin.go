@@ -34,7 +34,7 @@ func (a *App) adminHandler() http.Handler {
 		promhttp.HandlerOpts{Registry: registry}))
 	a.console = console.New(console.Deps{
 		Version: a.options.Version, Node: a.cfg.Node, Decisions: a.dispatcher.Decisions(),
-		Flow: a.flow, Degraded: a.degraded,
+		Flow: a.flow, Degraded: a.degraded, Failures: a.dispatcher.Failures,
 		Waiting:  func(ctx context.Context) []string { return a.readiness(ctx).Waiting },
 		StandsBy: a.dispatcher.StandsBy, Peers: a.consolePeers, Batches: a.dispatcher.Batches,
 		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scalingSnapshot,

@@ -85,6 +85,7 @@ func (a *App) readiness(ctx context.Context) readiness {
 	if stopped := a.answersStopped(); stopped != "" {
 		r.Degraded = append(r.Degraded, stopped)
 	}
+	r.Degraded = append(r.Degraded, a.failing()...)
 	r.Degraded = append(r.Degraded, a.sourcesAway()...)
 	if free, err := a.store.FreeBytes(); err == nil {
 		r.FreeBytes = &free
@@ -99,6 +100,19 @@ func (a *App) answersStopped() string {
 		return ""
 	}
 	return a.dispatcher.AnswersStopped().Text()
+}
+
+// failing names the runners that get single lines only, because their answers are bad.
+func (a *App) failing() (names []string) {
+	if a.dispatcher == nil {
+		return nil
+	}
+	for _, f := range a.dispatcher.Failures() {
+		if f.Failing {
+			names = append(names, fmt.Sprintf("runner %s is %s", f.Runner, f.Text()))
+		}
+	}
+	return names
 }
 
 // mostSources is how many sources of readings that give none are named.

@@ -42,7 +42,21 @@ type Pool struct {
 		Code string `json:"code"`
 		Text string `json:"text"`
 	} `json:"warnings"`
-	Decision Decision `json:"decision"`
+	// Failures are those of the runners that have failed lines in the last minutes.
+	Failures []RunnerFailures `json:"failures"`
+	Decision Decision         `json:"decision"`
+}
+
+// RunnerFailures is what a runner has failed in the last minutes.
+type RunnerFailures struct {
+	Runner   string    `json:"runner"`
+	Answered int       `json:"answered"`
+	Failed   int       `json:"failed"`
+	Causes   []Failure `json:"causes"`
+	// Failing says that the runner gets single lines only, since its answers are bad. Text says all
+	// of it in words.
+	Failing bool   `json:"failing"`
+	Text    string `json:"text"`
 }
 
 // Degradation is a source of readings that gives none.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // Batch is a batch object of the API. Times are Unix seconds; 0: not yet.
@@ -49,13 +50,39 @@ type Extensions struct {
 	Reason        string `json:"reason"`          // why the batch ended early
 	StartByMissed bool   `json:"start_by_missed"` // no line was in flight by start_by
 	// RankError is why the ordering policy can't rank the batch, which goes last; empty: it can.
-	RankError    string   `json:"rank_error"`
-	InputFileIDs []string `json:"input_file_ids"`
+	RankError string `json:"rank_error"`
+	// Failures are the most frequent causes of failed lines.
+	Failures     []Failure `json:"failures"`
+	InputFileIDs []string  `json:"input_file_ids"`
 	Models       []struct {
 		Model string `json:"model"`
 		Lines int    `json:"lines"`
 	} `json:"models"`
 	Outputs []ResultFiles `json:"outputs"`
+}
+
+// Failure is a cause for which lines have failed.
+type Failure struct {
+	Count  int    `json:"count"`
+	Status int    `json:"status"` // of the HTTP answer; 0: there was none
+	Code   string `json:"code"`
+	Sample string `json:"sample"` // the beginning of one of the answers, or the error
+	Runner string `json:"runner"` // empty: unknown
+}
+
+// String says the cause in a few words: the status or the code, a sample and the runner.
+func (f Failure) String() string {
+	text := f.Code
+	if f.Status > 0 {
+		text = strings.TrimSpace(fmt.Sprint(f.Status, " ", f.Code))
+	}
+	if f.Sample != "" {
+		text += fmt.Sprintf(" %q", f.Sample)
+	}
+	if f.Runner != "" {
+		text += " from " + f.Runner
+	}
+	return text
 }
 
 // Forecast says whether a batch will meet its deadline. Times are Unix seconds.

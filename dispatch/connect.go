@@ -61,6 +61,7 @@ func (d *Dispatcher) newSession(
 	}
 	s.transport = d.newTransport(with, recorder)
 	s.loop = newLoop(planner, inbox, with.memory, d.deps.Watcher)
+	s.loop.failures = s.progress.failures
 	s.loop.decisions = decision.NewRecorder(d.decisions, planner)
 	s.loop.expired, s.loop.recordFailure = lease.expired, recorder.recordFailure
 	s.loop.send, s.loop.load, s.loop.release = s.transport.submit, s.claimer.enqueue,
@@ -151,6 +152,7 @@ func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
 		owner: with.owner, log: with.log, runs: with.runs, tasks: with.tasks,
 		catalog: d.catalog, takeovers: takeovers{}, onPools: d.deps.OnPools,
 		forecasts: &d.forecasts, onPosted: d.deps.OnPosted,
+		failures: &runnerFailures{runners: map[string]*[recentMinutes]minuteFailures{}},
 	}
 	if board, forgets := d.deps.Progress.(forgetful); forgets {
 		p.againEvery = board.PostAgainEvery()

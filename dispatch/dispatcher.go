@@ -246,6 +246,15 @@ func (d *Dispatcher) AnswersStopped() plan.Reason {
 	return plan.Flowing
 }
 
+// Failures returns what the runners have failed in the last minutes: those that failed nothing are
+// absent.
+func (d *Dispatcher) Failures() []RunnerFailures {
+	if s := d.current.Load(); s != nil {
+		return s.progress.failures.all()
+	}
+	return nil
+}
+
 // Pools returns the state of the pools; nil before the first session.
 func (d *Dispatcher) Pools() []plan.PoolStatus {
 	if s := d.current.Load(); s != nil {

@@ -63,6 +63,7 @@ func (fz *finalizer) finalizeLocked(ctx context.Context, e *ending, r *run) erro
 		return fz.runAgain(ctx, b.ID, found.lost)
 	}
 	found.attempts += r.unrecorded.Load()
+	e.failures = r.causes(found.failures)
 	e.found, e.counts.Total = found, b.Counts.Total
 	err = e.write(ctx)
 	ended := false
@@ -96,7 +97,9 @@ type ending struct {
 	found   *results
 	outputs []store.Output
 	counts  store.Counts
-	files   []store.File // whose bytes are committed
+	// failures are the most frequent causes of failed lines
+	failures []store.Failure
+	files    []store.File // whose bytes are committed
 }
 
 // write writes all result files.
@@ -135,7 +138,11 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 		_, err = e.fz.metadata.FinishBatch(ctx, e.fz.owner, e.lock, e.epoch, b, e.files)
 		if err == nil {
 			e.fz.metrics.ended(b.State)
-			e.fz.log.InfoContext(ctx, "batch ended", b.EndLogArgs()...)
+			level := slog.LevelInfo
+			if b.Counts.Failed > 0 && len(b.Failures) > 0 {
+				level = slog.LevelWarn
+			}
+			e.fz.log.Log(ctx, level, "batch ended", b.EndLogArgs()...)
 			e.fz.enqueueAfter(b.ID, 0)
 			return true, nil
 		}
@@ -172,7 +179,7 @@ func (e *ending) ended() store.Batch {
 		b.State, b.CancelledAt = store.Cancelled, time.Now()
 	}
 	b.Outputs, b.Counts, b.Attempts = e.outputs, e.counts, e.found.attempts
-	b.Usage = &e.found.usage
+	b.Usage, b.Failures = &e.found.usage, e.failures
 	b.Paused = false
 	return b
 }

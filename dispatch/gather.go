@@ -16,6 +16,7 @@ type results struct {
 	lost     []store.Chunk // chunks without a result of some line
 	usage    batchfile.Usage
 	attempts int64
+	failures store.Failures // without runners
 }
 
 // gather reads the journals of all chunks. It fences those that are not done first, so that no
@@ -45,6 +46,9 @@ func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, erro
 					found.at[rec.Line] = placeOf(c.Index, at, rec.Failed)
 					found.usage.Add(rec.Usage)
 					found.attempts += int64(rec.Attempts)
+					if rec.Failed {
+						found.failures.Add(causeOf(rec.Result))
+					}
 					missing--
 				}
 				return nil

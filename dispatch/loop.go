@@ -18,6 +18,7 @@ type loop struct {
 	memory  *memory
 	// decisions records what flow control decides.
 	decisions *decision.Recorder
+	failures  *runnerFailures
 	expired   func(now time.Time) bool // whether the lease may have expired
 
 	send          func(f *flight)
@@ -231,6 +232,7 @@ func (l *loop) finished(f *flight) {
 	delete(l.flights, flightKey{f.chunk, f.Start.Slot})
 	f.chunk.inFlight--
 	l.inFlight--
+	l.failures.count(time.Now(), f)
 	verdict := l.step(&f.Finished)
 	// A refusal is an answer too, and paid for, even if its batch has been stopped.
 	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return &&

@@ -41,6 +41,7 @@ type progress struct {
 	// Owned by the loop.
 	warnings    poolWarnings
 	silent      silentRunners
+	failures    *runnerFailures
 	unranked    rankFaults
 	takeovers   takeovers
 	terms       [][]flowcontrol.Term // as explained at explainedAt, in the order of pools
@@ -86,6 +87,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	p.metrics.status.setPools(pools, p.terms)
 	p.warnings.log(p.log, pools)
 	p.silent.log(p.log, now, pools)
+	p.failures.publish(now, pools)
 	p.takeovers.log(p.log, pools)
 	if now.Before(p.writeAt) || !p.posting.CompareAndSwap(false, true) {
 		return // the next post covers this one
@@ -186,6 +188,7 @@ func (r *run) progress(
 		p.Completed += c.Completed
 		p.Failed += c.Failed
 	}
+	p.Failures = r.failures.Top()
 	if !known { // it starts no more lines
 		p.Waiting, p.LinesPerSecond = "", 0
 		for _, c := range r.chunks {

@@ -176,6 +176,7 @@ func (rec *recorder) recordFailure(f *flight) {
 	rec.results.force(size)
 	if rec.append(f.chunk, record, size) == nil {
 		rec.recorded(line)
+		f.chunk.run.countFailure(a.cause(f.Start.Runner))
 	}
 }
 

@@ -47,8 +47,9 @@ type run struct {
 	reading   map[int]string           // models of claimed chunks that are not read yet
 	ahead     map[string][]store.Chunk // by model; those of them that nobody reads yet
 	chunks    map[int]*chunk
-	live      store.Tally // durable results of held chunks
-	unwritten store.Tally // results that aren't durable yet; kept only for limits
+	live      store.Tally    // durable results of held chunks
+	unwritten store.Tally    // results that aren't durable yet; kept only for limits
+	failures  store.Failures // of lines that this process has recorded
 	canary    canaryGate
 	speed     speed
 	givenBack map[int]store.Chunk // unfinished ones with their tallies, for progress
@@ -191,4 +192,23 @@ func (r *run) editsOf(line *sourceLine) edits {
 		return edits{}
 	}
 	return r.edits[editsKey{line.url(), line.model()}]
+}
+
+// countFailure counts why a line has failed.
+func (r *run) countFailure(cause store.Failure) {
+	r.mu.Lock()
+	r.failures.Add(cause)
+	r.mu.Unlock()
+}
+
+// causes returns the most frequent of the causes, with the runners as far as this process knows
+// them.
+func (r *run) causes(all store.Failures) []store.Failure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	top := shownFailures(all)
+	for i := range top {
+		top[i].Runner = r.failures.RunnerOf(top[i])
+	}
+	return top
 }

@@ -37,3 +37,32 @@ func TestSilentRunnersAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// A runner that answers nearly all lines badly is logged at once, with what it answers, and when it
+// answers well again. One that turns bad and well again and again does not fill the log.
+func TestFailingRunnersAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	var silent silentRunners
+	for i, step := range []struct {
+		at   int // seconds
+		open bool
+		want string // empty: nothing
+	}{
+		{0, false, ""},
+		{1, true, `last=failed status=500 bad="37 of the last 40"`}, {2, true, ""},
+		{3, false, `level=WARN msg="a runner answers lines well again" pool=m runner=r after=2s`},
+		{4, true, ""}, {5, false, ""}, {6, true, ""}, {11, true, "level=WARN"}, {12, false, "well"},
+		{100, true, "level=WARN"},
+	} {
+		out.Reset()
+		runner := plan.RunnerStatus{ID: "r", Open: step.open, Failing: step.open, Bad: 37,
+			Judged: 40, Failed: plan.RunnerFailure{Outcome: plan.Failed, Status: 500}}
+		silent.log(log, time.Unix(int64(step.at), 0),
+			[]plan.PoolStatus{{ID: "m", Runners: []plan.RunnerStatus{runner}}})
+		got := out.String()
+		if !strings.Contains(got, step.want) || (got == "") != (step.want == "") {
+			t.Errorf("step %d: got %q, want %q", i, got, step.want)
+		}
+	}
+}

@@ -86,6 +86,9 @@ var (
 		"runner")
 	breakerOpen = gauge("tidefill_runner_breaker_open", "1 while the circuit breaker of the "+
 		"runner is open: only trial lines are sent to it.", "pool", "runner")
+	runnerFailing = gauge("tidefill_runner_failing", "1 while a runner gets single lines only, "+
+		"because it answers nearly all with errors, with 401 or 403, or with what is no answer.",
+		"pool", "runner")
 	interactiveRequests = gauge("tidefill_runner_interactive_requests", "Requests of others than "+
 		"Tidefill that run or wait on the runner, as its metrics show them. Absent without such "+
 		"readings.", "pool", "runner", "state")
@@ -234,6 +237,11 @@ func showRunner(
 		open = 1
 	}
 	show(breakerOpen, open, pool, r.ID)
+	failing := 0.0
+	if r.Failing {
+		failing = 1
+	}
+	show(runnerFailing, failing, pool, r.ID)
 	showTerms(runnerTerms, terms, show, pool, r.ID)
 	if age, known := terms[flowcontrol.TermLoadAge]; known && !math.IsInf(age, 0) {
 		for state, term := range interactiveStates {

@@ -17,6 +17,8 @@ func whyWaiting(s plan.BatchStatus, noRunner func(model string) string) string {
 		return string(plan.NoRunner) + ": " + noRunner(s.Model)
 	case plan.Queued:
 		return plan.Queued.Because(behind(s))
+	case plan.RunnersFailing:
+		return plan.RunnersFailing.Because(failing(s.Failing))
 	default:
 		return s.Waiting.Text()
 	}
@@ -56,4 +58,19 @@ func about(d time.Duration) string {
 	default:
 		return in(24*time.Hour, "days", 1)
 	}
+}
+
+// failing says which runner answers with which errors. It shows no answer, which may be to a line
+// of another tenant.
+func failing(r plan.RunnerStatus) string {
+	if r.ID == "" {
+		return plan.Explain(plan.RunnersFailing).Meaning
+	}
+	answer := r.Failed.Outcome.String()
+	if r.Failed.Status > 0 {
+		answer = fmt.Sprintf("%d (%s)", r.Failed.Status, answer)
+	}
+	return fmt.Sprintf("%s answered %s, %d of its last %d lines were answered badly, and nothing "+
+		"shows that the lines are the cause; one is tried now and then.", r.ID, answer, r.Bad,
+		r.Judged)
 }

@@ -55,7 +55,9 @@ type Batch struct {
 	StartMissed bool `json:",omitempty"`
 
 	Counts Counts
-	Usage  *batchfile.Usage // sums over all answers, set at the end
+	// Failures are the most frequent causes of failed lines, set at the end.
+	Failures []Failure        `json:",omitempty"`
+	Usage    *batchfile.Usage // sums over all answers, set at the end
 	// Attempts counts the requests sent over all lines, set at the end; until then see Progress.
 	Attempts int64
 	// PromptBytes and MaxTokens estimate the work of all lines, in prompt bytes and output tokens,

@@ -26,6 +26,11 @@ func (b *Batch) LogArgs() []any {
 func (b *Batch) EndLogArgs() []any {
 	args := append(b.LogArgs(), "state", b.State, "completed", b.Counts.Completed, "failed",
 		b.Counts.Failed, "duration", b.EndedAt().Sub(b.CreatedAt).Round(time.Millisecond))
+	if len(b.Failures) > 0 { // no samples: they may repeat what users wrote
+		f := b.Failures[0]
+		args = append(args, "most_failed", f.Count, "status", f.Status, "failure_code", f.Code,
+			"runner", f.Runner)
+	}
 	if len(b.Errors) > 0 {
 		args = append(args, "errors", len(b.Errors), "code", b.Errors[0].Code)
 	}

@@ -18,8 +18,10 @@ type Progress struct {
 	// Unranked is why the ordering policy can't rank the batch, which goes last; empty: it can
 	Unranked string `json:",omitempty"`
 	// Forecast is that of the models of the batch that the dispatcher leads.
-	Forecast  Forecast `json:",omitzero"`
-	Leads     bool     // the dispatcher leads a model of the batch, so its Waiting counts
+	Forecast Forecast `json:",omitzero"`
+	// Failures are the most frequent causes of failed lines, as far as the dispatcher has seen them.
+	Failures  [ShownFailures]Failure `json:",omitzero"`
+	Leads     bool                   // the dispatcher leads a model of the batch, so its Waiting counts
 	UpdatedAt time.Time
 }
 
@@ -32,6 +34,7 @@ func (p Progress) Add(q Progress) Progress {
 	p.Attempts += q.Attempts
 	p.LinesPerSecond += q.LinesPerSecond
 	p.Forecast = p.Forecast.Join(q.Forecast)
+	p.Failures = joinFailures(p.Failures, q.Failures)
 	newer := q.UpdatedAt.After(p.UpdatedAt)
 	if q.Leads && !p.Leads || newer && q.Leads == p.Leads {
 		p.Waiting, p.Unranked, p.Leads = q.Waiting, q.Unranked, q.Leads

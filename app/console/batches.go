@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/store"
 )
 
 // The number of batches in an answer, ended ones aside.
@@ -32,6 +33,9 @@ type batch struct {
 	Rate     float64  `json:"rate"`
 	Waiting  *string  `json:"waiting"`
 	Reason   *string  `json:"reason"`
+
+	// Failures are the most frequent causes of failed lines.
+	Failures []store.Failure `json:"failures"`
 
 	CreatedAt *int64  `json:"created_at"`
 	Deadline  *int64  `json:"deadline"`
@@ -77,7 +81,7 @@ func show(s *api.BatchSummary) batch {
 		ID: s.ID, Tenant: s.Tenant, Status: string(s.State), Paused: s.Paused,
 		Models: models, Priority: s.Priority, Counts: counts(s.Counts),
 		InFlight: s.InFlight, Rate: s.Rate,
-		Waiting: orNull(s.Waiting), Reason: orNull(s.Reason),
+		Waiting: orNull(s.Waiting), Reason: orNull(s.Reason), Failures: s.Failures,
 		CreatedAt: unix(s.CreatedAt), Deadline: unix(s.Deadline),
 		Verdict: orNull(string(s.Verdict)), Finish: unix(s.Finish), Band: band,
 		EndedAt: unix(s.EndedAt),

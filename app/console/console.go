@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/telemetry"
@@ -21,6 +22,8 @@ type Deps struct {
 	Flow func(name string, models []string) flowcontrol.Config
 	// Degraded returns the sources of readings that give none.
 	Degraded func() []telemetry.Degradation
+	// Failures returns what runners have failed in the last minutes.
+	Failures func() []dispatch.RunnerFailures
 	// Waiting returns why the daemon is not ready; none: it is.
 	Waiting func(context.Context) []string
 	// StandsBy reports whether another process decides for all pools.

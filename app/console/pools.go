@@ -7,6 +7,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/store"
 )
 
 // poolList is the answer of GET /admin/pools.
@@ -27,14 +28,27 @@ type poolList struct {
 type pool struct {
 	Name string `json:"name"`
 	// Node leads the pool, and Age is how old its report is, in seconds.
-	Node       string            `json:"node"`
-	Age        float64           `json:"age_s"`
-	Models     []string          `json:"models"`
-	Policy     string            `json:"policy"`
-	Protected  bool              `json:"protected"`
-	Protection string            `json:"protection"` // a sentence
-	Warnings   []warning         `json:"warnings"`
-	Decision   decision.Decision `json:"decision"`
+	Node       string    `json:"node"`
+	Age        float64   `json:"age_s"`
+	Models     []string  `json:"models"`
+	Policy     string    `json:"policy"`
+	Protected  bool      `json:"protected"`
+	Protection string    `json:"protection"` // a sentence
+	Warnings   []warning `json:"warnings"`
+	// Failures are those of the runners that have failed lines in the last minutes.
+	Failures []failures        `json:"failures"`
+	Decision decision.Decision `json:"decision"`
+}
+
+type failures struct {
+	Runner   string          `json:"runner"`
+	Answered int             `json:"answered"`
+	Failed   int             `json:"failed"`
+	Causes   []store.Failure `json:"causes"`
+	Failing  bool            `json:"failing"`
+	Since    *int64          `json:"since"` // that it is failing
+	Trial    *int64          `json:"next_trial"`
+	Text     string          `json:"text"`
 }
 
 type warning struct {
@@ -77,10 +91,18 @@ func (c *Console) ownPools() (pools []pool, sources []degraded) {
 	pools, sources = []pool{}, []degraded{}
 	for _, p := range c.deps.Decisions.Pools() {
 		shown := pool{Name: p.Name, Node: c.deps.Node, Models: p.Models, Policy: p.Policy,
-			Warnings: []warning{}, Decision: p.Last}
+			Warnings: []warning{}, Failures: []failures{}, Decision: p.Last}
 		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Group, p.Models))
 		for _, w := range p.Warnings {
 			shown.Warnings = append(shown.Warnings, warning(w))
+		}
+		for _, f := range c.deps.Failures() {
+			if f.Pool != p.Name {
+				continue
+			}
+			shown.Failures = append(shown.Failures, failures{Runner: f.Runner,
+				Answered: f.Answered, Failed: f.Failed, Causes: f.Causes, Failing: f.Failing,
+				Since: unix(f.Since), Trial: unix(f.Trial), Text: f.Text()})
 		}
 		pools = append(pools, shown)
 	}

@@ -174,6 +174,13 @@ func describe(w io.Writer, b client.Batch) {
 	if b.Tidefill.StartByMissed {
 		row("started", "later than asked for by start_by")
 	}
+	for i, f := range b.Tidefill.Failures {
+		row([]string{"failed", "", ""}[min(i, 2)], "%s × %s", humanize.Thousands(int64(f.Count)),
+			humanize.Printable(f.String()))
+	}
+	if b.Ended() && c.Failed > 0 {
+		row("", "send these lines again: tidefill batch retry %s", b.ID)
+	}
 	if b.Tidefill.Waiting != "" {
 		row("waiting", "%s", b.Tidefill.Waiting)
 	}

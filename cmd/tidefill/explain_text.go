@@ -69,6 +69,13 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 		row("", "%s", text)
 	}
 	row("limited by", "%s", reasonText(d.Reason, list.Reasons))
+	for _, f := range p.Failures {
+		name := "failed"
+		if f.Failing {
+			name = "FAILING"
+		}
+		row(name, "%s: %s", humanize.Printable(f.Runner), humanize.Printable(f.Text))
+	}
 	for _, warning := range p.Warnings {
 		row("warning", "%s: %s", warning.Code, warning.Text)
 	}

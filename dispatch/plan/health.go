@@ -434,3 +434,17 @@ func (j *job) failed() bool {
 	}
 	return some
 }
+
+// failing returns a runner that answers lines of the job badly.
+func (j *job) failing() RunnerStatus {
+	for _, pool := range j.pools {
+		for _, r := range pool.runners {
+			if r.failing() || slices.Contains(r.answers.failed, j) {
+				s := r.status()
+				s.Failed = r.answers.last
+				return s
+			}
+		}
+	}
+	return RunnerStatus{}
+}

@@ -20,6 +20,8 @@ type BatchStatus struct {
 	Behind string
 	// StartsIn is when the first line is expected to start, if Waiting is Queued. 0: unknown.
 	StartsIn time.Duration
+	// Failing is a runner that answers with errors, if Waiting is RunnersFailing.
+	Failing RunnerStatus
 	// Unranked is why the ordering policy can't rank a job of the batch, which then goes last. Nil:
 	// it can.
 	Unranked error
@@ -46,6 +48,10 @@ func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 		s.Model = of.key.Model
 	case Queued:
 		s.Behind, s.StartsIn = p.place(now, of)
+	case RunnersFailing:
+		if of != nil {
+			s.Failing = of.failing()
+		}
 	}
 	return s, true
 }

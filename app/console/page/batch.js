@@ -20,6 +20,7 @@ export class BatchView {
     this.failed = h('div', { class: 'failed' });
     this.progress = h('span', { class: 'number' });
     this.waiting = h('span', { class: 'muted' });
+    this.causes = h('span', { class: 'muted' });
     this.deadline = h('span', { class: 'number' });
     this.verdict = h('span', { class: 'reason', hidden: true });
     this.finish = h('span', { class: 'number' });
@@ -27,15 +28,15 @@ export class BatchView {
       h('th', { scope: 'row' }, h('code', {}, batch.id), this.owner),
       h('td', { 'data-label': 'Status' }, this.status),
       h('td', { 'data-label': 'Progress' }, h('div', { class: 'progress' },
-        h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.waiting)),
+        h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.causes, this.waiting)),
       h('td', { 'data-label': 'Deadline' }, h('div', { class: 'due' }, this.deadline, this.verdict)), h('td', { 'data-label': 'Predicted finish' }, this.finish));
   }
 
   update({ batch, now }) {
     const c = batch.request_counts, ended = batch.ended_at !== null;
     setParts(this.owner, name(batch.tenant), ' · ', ...(batch.models.length ? names(batch.models) : ['no model']));
-    setText(this.status, batch.paused && !ended ? 'paused' : batch.status);
-    set(this.status, 'data-kind', batch.status === 'completed' ? 'flow' : bad.has(batch.status) ? 'fault' : batch.paused ? 'idle' : 'users');
+    setText(this.status, batch.paused && !ended ? 'paused' : batch.status === 'completed' && c.failed ? 'completed, with failures' : batch.status);
+    set(this.status, 'data-kind', batch.status === 'completed' ? (c.failed ? 'careful' : 'flow') : bad.has(batch.status) ? 'fault' : batch.paused ? 'idle' : 'users');
     const share = (n) => (c.total ? 100 * n / c.total : 0);
     this.done.style.width = share(c.completed) + '%';
     this.failed.style.width = share(c.failed) + '%';
@@ -44,6 +45,8 @@ export class BatchView {
     if (c.failed) text += `, ${count(c.failed)} failed`;
     if (!ended && batch.rate > 0) text += `, ${batch.rate.toFixed(1)} lines/s`;
     setText(this.progress, text);
+    const causes = (batch.failures ?? []).map((f) => `${count(f.count)} × ${f.status || ''} ${f.code}${f.runner ? ' from ' + f.runner : ''}`.replace(/ +/g, ' '));
+    setText(this.causes, causes.length ? 'failed: ' + causes.join('; ') : '');
     setText(this.waiting, batch.reason ?? (ended ? '' : batch.waiting ? 'waiting: ' + batch.waiting
       : batch.in_flight ? `${count(batch.in_flight)} in flight` : ''));
     setText(this.deadline, batch.deadline === null ? 'none' : relative(batch.deadline, now));

@@ -54,6 +54,7 @@ export class PoolView {
     setText(this.promise, pool.protection);
     set(this.promise, 'data-kind', pool.protected ? null : 'unprotected');
     this.warnings.update(pool.warnings.map((w) => ({ key: w.code, text: `${w.code}: ${w.text}` })), (w) => w.key);
+    this.failures = pool.failures;
     this.updateFigures(d);
     this.drawHistory(d);
   }
@@ -94,7 +95,8 @@ export class PoolView {
     const shares = this.band.update(all.map((one) => [one.time, one.reason]), from, to);
     this.shares.replaceChildren(...shares.slice(0, 6).map(([reason, share]) => h('span', { title: meaning(reason) },
       h('i', { class: 'dot ' + kind(reason) }), reason + ' ', h('b', { class: 'number' }, Math.round(100 * share) + ' %'))));
-    this.runners.update(d.runners.map((runner) => ({ runner, decision: d, series: this.history.runner(runner.name), from, to })),
+    this.runners.update(d.runners.map((runner) => ({ runner, decision: d, series: this.history.runner(runner.name), from, to,
+      failures: (this.failures ?? []).find((f) => f.runner === runner.name) })),
       (one) => one.runner.name);
     this.table.hidden = d.runners.length === 0;
     this.noRunner.hidden = d.runners.length > 0;

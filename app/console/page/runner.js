@@ -10,6 +10,7 @@ export class RunnerView {
   constructor({ runner }) {
     this.reason = h('span', { class: 'reason' });
     this.latencies = [tokenTime, firstToken].map((measure) => ({ measure, spark: new Spark([{ class: 'users' }, { class: 'objective' }]) }));
+    this.failed = h('span', { class: 'reason', hidden: '' });
     this.lines = new Spark([{ class: 'allowance', stepped: true }, { class: 'flight', stepped: true }]);
     this.band = new Band('Limiting reason over time');
     this.cells = {};
@@ -19,16 +20,19 @@ export class RunnerView {
     };
     this.element = h('tr', {},
       h('th', { scope: 'row' }, name(runner.name)),
-      h('td', { 'data-label': 'Limited by' }, h('div', { class: 'cell stacked' }, this.reason, this.band.element)),
+      h('td', { 'data-label': 'Limited by' }, h('div', { class: 'cell stacked' }, this.reason, this.failed, this.band.element)),
       ...this.latencies.map(({ measure, spark }) => cell(measure.key, measure.label, spark.element)), cell('lines', 'Lines', this.lines.element),
       cell('users', 'Interactive'), cell('prompt', 'Prompt tokens'), cell('reading', 'Last reading'));
   }
 
-  update({ runner, decision, series, from, to }) {
-    const reason = runner.breaker_open ? 'unreachable' : runner.reason;
+  update({ runner, decision, series, from, to, failures }) {
+    const reason = runner.breaker_open && runner.reason !== 'failing' ? 'unreachable' : runner.reason;
     setText(this.reason, runner.evicting ? reason + ', evicting' : reason);
     set(this.reason, 'data-kind', kind(reason));
     set(this.reason, 'title', [meaning(reason), remedy(reason)].filter(Boolean).join(' '));
+    this.failed.hidden = !failures;
+    setText(this.failed, failures ? failures.text : '');
+    set(this.failed, 'data-kind', failures?.failing ? 'fault' : 'careful');
     for (const { measure, spark } of this.latencies) {
       const value = measure.runner(runner), shown = this.cells[measure.key];
       setText(shown, milliseconds(value));
