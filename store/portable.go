@@ -92,7 +92,9 @@ type Move struct {
 // KnownOwner is an owner that the store remembers.
 type KnownOwner struct {
 	Owner
-	Leased bool // its lease lasts
+	// LeaseLeft is the time until its lease ends, by the clock of the backend; 0 or less: it has
+	// ended.
+	LeaseLeft time.Duration
 }
 
 // Portable moves the records of a stopped installation from one backend to another. No process
@@ -145,7 +147,7 @@ func CheckMove(ctx context.Context, p Portable, o OpenOptions) error {
 		return err
 	}
 	for _, o := range owners {
-		if o.Leased && strings.HasPrefix(o.Node, CopyNode) {
+		if o.LeaseLeft > 0 && strings.HasPrefix(o.Node, CopyNode) {
 			return errors.New("`tidefill store copy` uses this store now; start when it has ended")
 		}
 	}

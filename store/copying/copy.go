@@ -124,7 +124,7 @@ func (c *copier) copyAlone(ctx context.Context) error {
 }
 
 // refuseRunning returns the owners that both stores know besides copies. None of them is alive.
-func (c *copier) refuseRunning(ctx context.Context) (owners []store.KnownOwner, err error) {
+func (c *copier) refuseRunning(ctx context.Context) (owners []store.Owner, err error) {
 	for _, side := range []Side{c.from, c.to} {
 		known, err := side.Backend.Records.KnownOwners(ctx)
 		if err != nil {
@@ -142,13 +142,13 @@ func (c *copier) refuseRunning(ctx context.Context) (owners []store.KnownOwner, 
 			return strings.HasPrefix(o.Node, store.CopyNode)
 		})
 		for _, o := range known {
-			if o.Leased {
+			if o.LeaseLeft > 0 {
 				return nil, fmt.Errorf("%s: the lease of node %s lasts: it runs, or was killed "+
 					"less than dispatch.tuning.lease_ttl ago; stop all processes of both stores, "+
 					"and try again", side.Name, o.Node)
 			}
+			owners = append(owners, o.Owner)
 		}
-		owners = append(owners, known...)
 	}
 	return owners, nil
 }

@@ -31,10 +31,12 @@ func (db *DB) NoticeEndpoints(ctx context.Context) (endpoints []string, err erro
 func (db *DB) KnownOwners(ctx context.Context) (owners []store.KnownOwner, err error) {
 	err = db.read(ctx, func(s *steps) {
 		owners = nil
-		s.rows("SELECT node, incarnation, lease_until > "+serverNow+" FROM owners ORDER BY node",
+		s.rows("SELECT node, incarnation, lease_until - "+serverNow+" FROM owners ORDER BY node",
 			args{"now": db.clock()}, func(row tables.Row) error {
 				var o store.KnownOwner
-				err := row.Scan(&o.Node, &o.Incarnation, &o.Leased)
+				var left int64
+				err := row.Scan(&o.Node, &o.Incarnation, &left)
+				o.LeaseLeft = time.Duration(left) * time.Microsecond
 				owners = append(owners, o)
 				return err
 			})

@@ -31,10 +31,12 @@ func (db *DB) NoticeEndpoints(ctx context.Context) (endpoints []string, err erro
 // KnownOwners implements [store.Portable].
 func (db *DB) KnownOwners(ctx context.Context) (owners []store.KnownOwner, err error) {
 	err = db.read(ctx, func(s *session) error {
-		return s.rows(ctx, `SELECT node, incarnation, lease_until > ? FROM owners ORDER BY node`,
+		return s.rows(ctx, `SELECT node, incarnation, lease_until - ? FROM owners ORDER BY node`,
 			[]any{tables.Micros(db.now())}, func(rows *sql.Rows) error {
 				var o store.KnownOwner
-				err := rows.Scan(&o.Node, &o.Incarnation, &o.Leased)
+				var left int64
+				err := rows.Scan(&o.Node, &o.Incarnation, &left)
+				o.LeaseLeft = time.Duration(left) * time.Microsecond
 				owners = append(owners, o)
 				return err
 			})

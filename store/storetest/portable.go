@@ -196,5 +196,6 @@ func ownersAreKnown(t *testing.T, m Store, c *clock) {
 	b := got(m.Register(ctx, "b", time.Hour))(t)
 	c.advance(2 * time.Minute)
 	wantEqual(t, "owners", got(m.KnownOwners(ctx))(t),
-		[]store.KnownOwner{{Owner: a}, {Owner: b, Leased: true}})
+		[]store.KnownOwner{{Owner: a, LeaseLeft: -time.Minute},
+			{Owner: b, LeaseLeft: 58 * time.Minute}})
 }
