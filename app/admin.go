@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/pprof"
@@ -20,8 +19,8 @@ func (a *App) adminHandler() http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte("ok\n"))
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		state := a.readiness(r.Context())
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		state := a.readiness()
 		w.Header().Set("Content-Type", "application/json")
 		if !state.Ready {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -35,7 +34,7 @@ func (a *App) adminHandler() http.Handler {
 	a.console = console.New(console.Deps{
 		Version: a.options.Version, Node: a.cfg.Node, Decisions: a.dispatcher.Decisions(),
 		Flow: a.flow, Degraded: a.degraded, Failures: a.dispatcher.Failures,
-		Waiting:  func(ctx context.Context) []string { return a.readiness(ctx).Waiting },
+		Waiting:  func() []string { return a.readiness().Waiting },
 		StandsBy: a.dispatcher.StandsBy, Peers: a.consolePeers, Batches: a.dispatcher.Batches,
 		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scalingSnapshot,
 		Now:    time.Now,

@@ -32,6 +32,7 @@ type App struct {
 
 	clock      *wallclock.Guard
 	store      *store.Backend
+	check      storeCheck
 	sharing    *sharing
 	console    *console.Console
 	dispatcher *dispatch.Dispatcher
@@ -196,6 +197,7 @@ func (a *App) Run(ctx context.Context) error {
 		return named("dispatcher", a.dispatcher.Run(work))
 	})
 	parts.Go(func() error { return named("changes", a.wake(work)) })
+	parts.Go(func() error { return a.check.run(work, a.store, a.needsOwners) })
 	if a.dispatches() {
 		parts.Go(func() error { return named("pools", a.publish(work)) })
 	} else {

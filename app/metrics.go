@@ -32,7 +32,7 @@ func (a *App) registerReady() error {
 		Name: "tidefill_ready",
 		Help: "1 while the daemon takes requests and reaches its store; /readyz says why not.",
 	}, func() float64 {
-		if a.readiness(context.Background()).Ready {
+		if a.readiness().Ready {
 			return 1
 		}
 		return 0

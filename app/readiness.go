@@ -2,23 +2,16 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/humanize"
-	"github.com/tidefill/tidefill/store"
 )
 
-const (
-	// pingTimeout bounds how long the store may take to answer a readiness check.
-	pingTimeout = 2 * time.Second
-	// readyInterval is the time between two checks for Options.Ready.
-	readyInterval = 20 * time.Millisecond
-)
+// readyInterval is the time between two checks for Options.Ready.
+const readyInterval = 20 * time.Millisecond
 
 // readiness is the answer of /readyz: whether the daemon takes requests, and why not.
 type readiness struct {
@@ -39,9 +32,9 @@ type roleReadiness struct {
 	State string `json:"state"`
 }
 
-// readiness checks the parts. A full disk is reported and does not count, because results must stay
-// reachable and files deletable.
-func (a *App) readiness(ctx context.Context) readiness {
+// readiness returns at once what is known of the parts. A full disk is reported and does not count,
+// because results must stay reachable and files deletable.
+func (a *App) readiness() readiness {
 	r := readiness{Waiting: []string{}, Degraded: []string{},
 		Roles: map[config.Role]roleReadiness{}}
 	var common []string
@@ -54,14 +47,12 @@ func (a *App) readiness(ctx context.Context) readiness {
 	if err := a.store.Available(); err != nil {
 		common = append(common, err.Error())
 	}
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	database, bucket := a.pingStore(ctx)
+	database, bucket := a.check.away()
 	if database != "" {
 		common = append(common, "the store: "+database)
 	}
-	if misplaced := a.misplaced(ctx); misplaced != nil {
-		common = append(common, misplaced.Error())
+	if misplaced := a.misplaced(); misplaced != "" {
+		common = append(common, misplaced)
 	}
 	r.Waiting = append(r.Waiting, common...)
 	for _, role := range a.cfg.Roles {
@@ -74,10 +65,8 @@ func (a *App) readiness(ctx context.Context) readiness {
 	if bucket != "" {
 		r.Degraded = append(r.Degraded, "the bucket: "+bucket)
 	}
-	if a.store.Older != nil {
-		if err := a.store.Older(ctx); errors.Is(err, store.ErrOlder) {
-			r.Degraded = append(r.Degraded, err.Error())
-		}
+	if _, older := a.check.files(); older != "" {
+		r.Degraded = append(r.Degraded, older)
 	}
 	if away := a.sharing.degraded(); away != "" {
 		r.Degraded = append(r.Degraded, away)
@@ -130,34 +119,14 @@ func (a *App) sourcesAway() (names []string) {
 	return names
 }
 
-// pingStore returns why the records can't be used now, and why the bucket can't; empty: they can.
-// Both are asked at once: either may use up the time.
-func (a *App) pingStore(ctx context.Context) (database, bucket string) {
-	say := func(err error) string {
-		switch {
-		case err == nil:
-			return ""
-		case errors.Is(err, context.DeadlineExceeded):
-			return fmt.Sprintf("no answer within %v", pingTimeout)
-		}
-		return err.Error()
-	}
-	var pings sync.WaitGroup
-	if a.store.BucketAway != nil {
-		pings.Go(func() { bucket = say(a.store.BucketAway(ctx)) })
-	}
-	database = say(a.store.Records.Ping(ctx))
-	pings.Wait()
-	return database, bucket
-}
-
 // misplaced returns why this process does not reach the files of the store, unless that is said
-// already: of the data directory, or by the dispatcher.
-func (a *App) misplaced(ctx context.Context) error {
-	if a.store.Misplaced == nil || a.store.Available() != nil || a.dispatcher.Obstacle() != "" {
-		return nil
+// already: of the data directory, or by the dispatcher. Empty: it does.
+func (a *App) misplaced() string {
+	if a.store.Available() != nil || a.dispatcher.Obstacle() != "" {
+		return ""
 	}
-	return a.store.Misplaced(ctx)
+	misplaced, _ := a.check.files()
+	return misplaced
 }
 
 // roleReadiness checks what only one role needs.
@@ -199,7 +168,7 @@ func (a *App) roleReadiness(role config.Role) (r roleReadiness) {
 func (a *App) notifyReady(ctx context.Context) error {
 	ticker := time.NewTicker(readyInterval)
 	defer ticker.Stop()
-	for !a.readiness(ctx).Ready {
+	for !a.readiness().Ready {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -22,9 +22,12 @@ func newFeed() *feed {
 		Help: "Time since this process began its last complete read of changed batches: changes " +
 			"by other processes are noticed at most so much later. It stays below a few times " +
 			"dispatch.tuning.poll_every unless the store is away or slow.",
-	}, func() float64 { return time.Since(*f.read.Load()).Seconds() })
+	}, func() float64 { return f.age().Seconds() })
 	return f
 }
 
 // readUntil notes that all changes before a time were read: the reading began then.
 func (f *feed) readUntil(began time.Time) { f.read.Store(&began) }
+
+// age returns the time since then.
+func (f *feed) age() time.Duration { return time.Since(*f.read.Load()) }

@@ -18,10 +18,12 @@ type shownBatches struct {
 	ended  []string // the last ones that ended while this process ran, latest first
 }
 
-// due is by what batches are ordered.
+// due is by what batches are ordered, and which process they need.
 type due struct {
 	id                string
 	created, deadline time.Time
+	models            []string
+	paused            bool // no line starts until its user resumes it
 }
 
 // maxEnded limits how many ended batches are shown.
@@ -34,7 +36,8 @@ func (s *shownBatches) see(b *store.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !b.State.Terminal() {
-		s.living[b.ID] = due{b.ID, b.CreatedAt, b.Deadline}
+		s.living[b.ID] = due{b.ID, b.CreatedAt, b.Deadline, modelsOfBatch(b),
+			b.Paused && b.State == store.InProgress}
 		return
 	}
 	delete(s.living, b.ID)

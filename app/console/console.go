@@ -25,7 +25,7 @@ type Deps struct {
 	// Failures returns what runners have failed in the last minutes.
 	Failures func() []dispatch.RunnerFailures
 	// Waiting returns why the daemon is not ready; none: it is.
-	Waiting func(context.Context) []string
+	Waiting func() []string
 	// StandsBy reports whether another process decides for all pools.
 	StandsBy func() bool
 	// Peers returns what other processes have published of their pools.

@@ -54,7 +54,7 @@ func newDeps(names ...string) console.Deps {
 	return console.Deps{
 		Version: "v1", Node: "n", Decisions: h, Flow: cfg.For,
 		Degraded: func() []telemetry.Degradation { return nil },
-		Waiting:  func(context.Context) []string { return []string{} },
+		Waiting:  func() []string { return []string{} },
 		StandsBy: func() bool { return false },
 		Peers:    func(context.Context) []console.Peer { return nil },
 		Batches:  func(int) ([]string, int, []string) { return nil, 0, nil },

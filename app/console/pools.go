@@ -72,7 +72,7 @@ type explanation struct {
 func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
 	list := poolList{
 		Object: "list", Time: decision.Time{Time: c.deps.Now()}, Version: c.deps.Version,
-		Node: c.deps.Node, StandsBy: c.deps.StandsBy(), Waiting: c.deps.Waiting(r.Context()),
+		Node: c.deps.Node, StandsBy: c.deps.StandsBy(), Waiting: c.deps.Waiting(),
 		Data: []any{}, Degraded: []any{}, Reasons: explanations(),
 	}
 	pools, sources := c.ownPools()

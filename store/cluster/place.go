@@ -139,7 +139,7 @@ func accept(ctx context.Context, db *postgres.DB, p place) error {
 	if err != nil {
 		return err
 	}
-	running := slices.IndexFunc(owners, func(o store.KnownOwner) bool { return o.Leased })
+	running := slices.IndexFunc(owners, func(o store.KnownOwner) bool { return o.LeaseLeft > 0 })
 	_, err = db.SetPlace(ctx,
 		func(ctx context.Context, known postgres.Place) (postgres.Place, error) {
 			fault := verify(ctx, p, known)

@@ -1,0 +1,50 @@
+package dispatch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidefill/tidefill/store"
+)
+
+// feedFresh is the time, besides that between two polls, after which it is not known any more which
+// batches there are.
+const feedFresh = 15 * time.Second
+
+// Waiting returns the number of batches, of those whose models a function accepts, that need a
+// process that dispatches: it checks them, sends their lines and ends them. Paused ones need none
+// before their deadline. The error is ErrNotLoaded before all batches are known; there is one as
+// well while the store can't be read.
+func (d *Dispatcher) Waiting(accepts func(models []string) bool) (int, error) {
+	s := d.current.Load()
+	if !d.Ready() || s != nil && !s.reconciler.loading.over() {
+		return 0, ErrNotLoaded
+	}
+	if age := d.metrics.feed.age(); age > d.pollWait()+feedFresh {
+		return 0, fmt.Errorf("the batches of the store were read %v ago for the last time; see "+
+			"the daemon's log", age.Truncate(time.Second))
+	}
+	return d.shown.waiting(d.deps.Expiry(), accepts), nil
+}
+
+// waiting counts the batches that need a process that dispatches.
+func (s *shownBatches) waiting(now time.Time, accepts func(models []string) bool) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.living {
+		held := b.paused && (b.deadline.IsZero() || now.Before(b.deadline))
+		if !held && accepts(b.models) {
+			n++
+		}
+	}
+	return n
+}
+
+// modelsOfBatch lists the models of a batch.
+func modelsOfBatch(b *store.Batch) []string {
+	models := make([]string, len(b.Models))
+	for i, m := range b.Models {
+		models[i] = m.Model
+	}
+	return models
+}
