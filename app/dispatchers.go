@@ -1,10 +1,13 @@
 package app
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/autoscale/keda"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -26,4 +29,43 @@ func dispatchersOf(owners []store.KnownOwner, age time.Duration) []store.KnownOw
 	return slices.DeleteFunc(slices.Clone(owners), func(o store.KnownOwner) bool {
 		return o.LeaseLeft <= age || strings.ContainsAny(o.Node, "/*")
 	})
+}
+
+// dispatching returns the work for dispatchers of a pool, as the store has it: a process that does
+// not dispatch is asked too, and it is the only one before the first dispatcher is started.
+func (a *App) dispatching(
+	pools []autoscale.PoolConfig, pool string,
+) (work keda.Dispatching, err error) {
+	work.Batches, err = a.dispatcher.Waiting(func(models []string) bool {
+		return needsPool(pools, pool, models)
+	})
+	if err != nil || work.Batches > 0 {
+		return work, err
+	}
+	owners, age, known := a.check.known()
+	if !known {
+		return work, errUnknownOwners
+	}
+	work.Dispatchers = len(dispatchersOf(owners, age))
+	return work, nil
+}
+
+var errUnknownOwners = errors.New("the store has not said lately which processes dispatch; " +
+	"/readyz says why")
+
+// needsPool reports whether a pool serves one of the models of a batch. A batch whose models no
+// pool serves needs some dispatcher too, which ends it or says what it waits for.
+func needsPool(pools []autoscale.PoolConfig, pool string, models []string) bool {
+	none := true
+	for _, p := range pools {
+		for _, m := range p.Models {
+			if slices.Contains(models, m) {
+				none = false
+				if p.Name == pool {
+					return true
+				}
+			}
+		}
+	}
+	return none
 }

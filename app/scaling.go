@@ -56,6 +56,9 @@ func (a *App) newScaling() (err error) {
 	if a.cfg.Scaler.Listen != "" && a.scales() {
 		s.server, err = keda.New(a.cfg.Scaler, keda.Deps{
 			Snapshot: s.driver.Snapshot, Changed: s.driver.Changed,
+			Dispatching: func(pool string) (keda.Dispatching, error) {
+				return a.dispatching(*s.pools.Load(), pool)
+			},
 			Pools:   func() []autoscale.PoolConfig { return *s.pools.Load() },
 			Declare: s.driver.Declare, Logger: a.log.With("component", "scaler"),
 			Registerer: a.options.Registry, Listener: a.options.ScalerListener,

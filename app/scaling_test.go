@@ -14,7 +14,9 @@ import (
 
 	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/autoscale"
@@ -34,8 +36,8 @@ type scaledDaemon struct {
 	stop   func()
 }
 
-// startScaled runs a daemon whose pool has no replica.
-func startScaled(t *testing.T) *scaledDaemon {
+// startScaled runs a daemon with all roles, or with these, whose pool has no replica.
+func startScaled(t *testing.T, roles ...config.Role) *scaledDaemon {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,6 +48,9 @@ func startScaled(t *testing.T) *scaledDaemon {
 		Models: []string{"m"}, Max: 3, Role: autoscale.RoleBatch}}}
 	cfg.Scaler.Listen = listener.Addr().String()
 	cfg.Autoscale.Record = filepath.Join(t.TempDir(), "decisions.jsonl")
+	if len(roles) > 0 {
+		cfg.Roles = roles
+	}
 	d := &scaledDaemon{t: t, cfg: cfg, hangup: make(chan os.Signal)}
 	d.App, d.stop = apptest.Start(t, cfg, app.Options{ScalerListener: listener, Reload: d.hangup,
 		Load: func() (config.Config, error) { return d.cfg, nil }})
@@ -62,16 +67,25 @@ func startScaled(t *testing.T) *scaledDaemon {
 var nightObject = &externalscaler.ScaledObjectRef{Name: "night", Namespace: "llm",
 	ScalerMetadata: map[string]string{"pool": "night", "scalerAddress": "x"}}
 
-// await waits until KEDA is answered so.
+// await waits until KEDA is answered so about the runners.
 func (d *scaledDaemon) await(what string, is func(replicas float64, active bool) bool) {
+	d.t.Helper()
+	d.awaitOf(nightObject, "tidefill-replicas-night", what, is)
+}
+
+// awaitOf waits until KEDA is answered so about the object with this metric.
+func (d *scaledDaemon) awaitOf(
+	object *externalscaler.ScaledObjectRef, metric, what string,
+	is func(replicas float64, active bool) bool,
+) {
 	d.t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
 	for {
 		metrics, err := d.scaler.GetMetrics(d.t.Context(), &externalscaler.GetMetricsRequest{
-			ScaledObjectRef: nightObject, MetricName: "tidefill-replicas-night"})
+			ScaledObjectRef: object, MetricName: metric})
 		var active *externalscaler.IsActiveResponse
 		if err == nil {
-			active, err = d.scaler.IsActive(d.t.Context(), nightObject)
+			active, err = d.scaler.IsActive(d.t.Context(), object)
 		}
 		if err == nil && is(metrics.MetricValues[0].MetricValueFloat, active.Result) {
 			return
@@ -195,4 +209,38 @@ func TestPoolsFollowAReload(t *testing.T) {
 	d.cfg.Autoscale.Policy = "static" // the maximum
 	d.hangup <- syscall.SIGHUP
 	d.await("another policy", func(replicas float64, _ bool) bool { return replicas == 3 })
+}
+
+// Who does not dispatch does not decide, and yet a batch has the first dispatcher started, which
+// checks it; when it is cancelled, none is needed.
+func TestABatchWantsTheFirstDispatcher(t *testing.T) {
+	d := startScaled(t, config.RoleAPI, config.RoleScale)
+	object := &externalscaler.ScaledObjectRef{Name: "workers", Namespace: "llm",
+		ScalerMetadata: map[string]string{"pool": "night", "role": "dispatchers"}}
+	await := func(what string, replicas float64) {
+		t.Helper()
+		d.awaitOf(object, "tidefill-dispatchers-night", what, func(got float64, active bool) bool {
+			return got == replicas && active == (replicas > 0)
+		})
+	}
+	await("without work", 0)
+	c, batch := apptest.Submit(t, d.App, 5)
+	await("a batch is to be checked", 1)
+	if b, err := c.Batch(t.Context(), batch.ID); err != nil || b.Status != "validating" {
+		t.Errorf("the batch is %+v, %v", b, err)
+	}
+	_, err := d.scaler.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{
+		ScaledObjectRef: nightObject, MetricName: "tidefill-replicas-night"})
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("the runners, about which nothing is decided: got %v, want unavailable", err)
+	}
+	if _, err := c.Cancel(t.Context(), batch.ID); err != nil {
+		t.Fatal(err)
+	}
+	await("a batch is to be ended", 1)
+	cfg := d.cfg
+	cfg.Node, cfg.Roles, cfg.Scaler.Listen = "dispatcher", []config.Role{config.RoleDispatch}, ""
+	cfg.Autoscale.Record = ""
+	apptest.Start(t, cfg, app.Options{})
+	await("the batch has ended", 0)
 }

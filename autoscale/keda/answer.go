@@ -21,20 +21,54 @@ func answerFor(r reference, p *autoscale.PoolSnapshot) (answer, error) {
 		return answer{}, status.Errorf(codes.Unavailable, "the replicas of pool %s are not known; "+
 			"see the daemon's log and its metric tidefill_scaling_unknown", r.pool)
 	}
-	a := answer{replicas: p.Reported, active: p.Active()}
-	if r.role == dispatchers {
-		a = dispatchersFor(p)
+	// The maximum is the decision's, which has it from the declaration. A number that is cut here
+	// would have replicas removed before their lines in flight are answered.
+	return atLeast(r.Min, answer{replicas: p.Reported, active: p.Active()}), nil
+}
+
+// atLeast returns an answer within the minimum of a ScaledObject; nil: it has none.
+func atLeast(minimum *int, a answer) answer {
+	if minimum != nil {
+		a.replicas = max(a.replicas, *minimum)
+		a.active = a.active || *minimum > 0
 	}
-	// The maximum of runners is the decision's, which has it from the declaration. A number that
-	// is cut here would have replicas removed before their lines in flight are answered.
-	if r.role == dispatchers && r.Max != nil {
-		a.replicas = min(a.replicas, *r.Max)
+	return a
+}
+
+// Dispatching is what the store says of the work of dispatchers.
+type Dispatching struct {
+	// Batches counts those that need a dispatcher: to be checked, for their lines, or to end.
+	Batches int
+	// Dispatchers counts the processes that dispatch now.
+	Dispatchers int
+}
+
+// dispatchersFor returns how many dispatchers a pool needs: one, since one sends lines to any
+// number of runners. A batch needs it from its creation on: nothing else checks the batch, and who
+// does not dispatch does not decide about runners. For the same reason one stays until the last
+// decision has given back the replicas beyond the minimum. known says why the work is not known,
+// decided why p is nil.
+func dispatchersFor(
+	r reference, work Dispatching, known error, p *autoscale.PoolSnapshot, decided error,
+) (answer, error) {
+	needed := known == nil && work.Batches > 0
+	if p != nil {
+		needed = needed || p.InFlight > 0 || p.Reported > p.Min
 	}
-	if r.Min != nil {
-		a.replicas = max(a.replicas, *r.Min)
-		a.active = a.active || *r.Min > 0
+	switch {
+	case needed:
+		a := answer{1, true}
+		if r.Max != nil {
+			a.replicas = min(a.replicas, *r.Max)
+		}
+		return atLeast(r.Min, a), nil
+	case known != nil:
+		return answer{}, status.Errorf(codes.Unavailable, "whether pool %s needs a dispatcher is "+
+			"not known: %v", r.pool, known)
+	case p == nil && work.Dispatchers > 0: // lines may be in flight
+		return answer{}, decided
 	}
-	return a, nil
+	return atLeast(r.Min, answer{}), nil
 }
 
 // fresh returns an error if a snapshot is too old for an answer. Processes exchange snapshots, and
@@ -49,14 +83,4 @@ func fresh(now time.Time, s *autoscale.Snapshot, staleAfter time.Duration) error
 			"synchronize the clocks of the daemons", (-age).Truncate(time.Minute))
 	}
 	return nil
-}
-
-// dispatchersFor returns how many dispatchers a pool needs: one, since one sends lines to any
-// number of runners. Runners come first: while none starts, a dispatcher has nothing to do. One
-// starts within seconds, a runner does not.
-func dispatchersFor(p *autoscale.PoolSnapshot) answer {
-	if p.InFlight > 0 || p.Lines > 0 && p.Ready+p.Starting > 0 {
-		return answer{1, true}
-	}
-	return answer{}
 }

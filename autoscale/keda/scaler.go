@@ -76,10 +76,34 @@ func (s *scaler) snapshot() (*indexed, error) {
 // answer returns the answer for a ScaledObject now.
 func (s *scaler) answer(r reference) (answer, error) {
 	snapshot, err := s.snapshot()
+	var pool *autoscale.PoolSnapshot
+	if err == nil {
+		pool = snapshot.byName[r.pool]
+	}
+	if r.role == dispatchers {
+		if err == nil && pool == nil {
+			_, err = answerFor(r, nil)
+		}
+		work, unknown := s.deps.Dispatching(r.pool)
+		return dispatchersFor(r, work, unknown, pool, err)
+	}
 	if err != nil {
 		return answer{}, err
 	}
-	return answerFor(r, snapshot.byName[r.pool])
+	return answerFor(r, pool)
+}
+
+// knows reports whether something can be answered.
+func (s *scaler) knows() bool {
+	if _, err := s.snapshot(); err == nil {
+		return true
+	}
+	for _, p := range s.deps.Pools() {
+		if _, err := s.deps.Dispatching(p.Name); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // GetMetricSpec answers everybody, also while nothing is known: it says only what the caller has

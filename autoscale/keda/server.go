@@ -28,6 +28,8 @@ type Deps struct {
 	Snapshot func() (*autoscale.Snapshot, error)
 	// Changed returns a channel that is closed when a newer snapshot is there.
 	Changed func() <-chan struct{}
+	// Dispatching returns the work for dispatchers of a pool. The error says why it is not known.
+	Dispatching func(pool string) (Dispatching, error)
 	// Pools returns the configured pools.
 	Pools func() []autoscale.PoolConfig
 	// Declare takes what a ScaledObject says of its pool, each time that it asks, and nothing once
@@ -155,7 +157,7 @@ func (s *Server) Run(ctx context.Context) error {
 // setHealth reports whether calls can be answered.
 func (s *Server) setHealth() {
 	state := grpc_health_v1.HealthCheckResponse_NOT_SERVING
-	if _, err := s.scaler.snapshot(); err == nil {
+	if s.scaler.knows() {
 		state = grpc_health_v1.HealthCheckResponse_SERVING
 	}
 	s.health.SetServingStatus("", state)

@@ -30,6 +30,7 @@ type decisions struct {
 	snapshot *autoscale.Snapshot
 	changed  chan struct{}
 	declared map[string]autoscale.Declaration
+	work     *keda.Dispatching // nil: not known
 	before   func(pool string) // called by declare, if it is not nil
 }
 
@@ -52,6 +53,21 @@ func (d *decisions) Snapshot() (*autoscale.Snapshot, error) {
 		return nil, errors.New("the state of the pools is not loaded yet")
 	}
 	return d.snapshot, nil
+}
+
+func (d *decisions) dispatching(string) (keda.Dispatching, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.work == nil {
+		return keda.Dispatching{}, errors.New("the batches of the store are not loaded")
+	}
+	return *d.work, nil
+}
+
+func (d *decisions) setWork(of *keda.Dispatching) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.work = of
 }
 
 func (d *decisions) Changed() <-chan struct{} {
@@ -129,7 +145,8 @@ func start(t testing.TB, edit ...func(*keda.Config)) *world {
 		t.Fatal(err)
 	}
 	s, err := keda.New(cfg, keda.Deps{Snapshot: w.d.Snapshot, Changed: w.d.Changed,
-		Pools: func() []autoscale.PoolConfig { return pools }, Declare: w.d.declare,
+		Dispatching: w.d.dispatching,
+		Pools:       func() []autoscale.PoolConfig { return pools }, Declare: w.d.declare,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Registerer: w.registry,
 		Listener: listener})
 	if err != nil {
@@ -237,28 +254,73 @@ func TestAnswersAreThoseOfTheSnapshot(t *testing.T) {
 	}
 }
 
-// Runners first, dispatchers second.
-func TestDispatchersFollowRunners(t *testing.T) {
+// A batch needs a dispatcher from its creation on, whether one runs and decides or not. One that
+// runs stays until no line is in flight and the replicas beyond the minimum are given back.
+func TestDispatchersFollowBatches(t *testing.T) {
 	w := start(t)
 	ref := object("workers", "night", "role", "dispatchers")
+	work := func(batches, dispatchers int) *keda.Dispatching {
+		return &keda.Dispatching{Batches: batches, Dispatchers: dispatchers}
+	}
+	old := time.Now().Add(-time.Hour)
 	for _, test := range []struct {
-		lines, starting, ready, inFlight int
-		want                             bool
-	}{{0, 0, 0, 0, false}, {100, 0, 0, 0, false}, {100, 0, 1, 0, true}, {100, 1, 0, 0, true},
-		{0, 1, 1, 0, false}, {0, 0, 0, 3, true}} {
-		p := wanted("night", 1, 0, test.inFlight)
-		p.Lines, p.Starting, p.Ready = test.lines, test.starting, test.ready
-		w.d.set(p)
+		name               string
+		work               *keda.Dispatching
+		at                 time.Time // of the decision; zero: there is none
+		inFlight, replicas int
+		want               string
+	}{
+		{"nothing is known", nil, time.Time{}, 0, 0, "Unavailable"},
+		{"the first batch", work(1, 0), time.Time{}, 0, 0, "1 true"},
+		{"no batch, no dispatcher", work(0, 0), time.Time{}, 0, 0, "0 false"},
+		{"the decision of one that has ended", work(0, 0), old, 3, 3, "0 false"},
+		{"a batch after it", work(2, 0), old, 0, 0, "1 true"},
+		{"one runs and has not decided", work(0, 1), time.Time{}, 0, 0, "Unavailable"},
+		{"one runs and hangs", work(0, 1), old, 0, 0, "Unavailable"},
+		{"a batch without a runner", work(1, 1), time.Now(), 0, 0, "1 true"},
+		{"nothing left to do", work(0, 1), time.Now(), 0, 0, "0 false"},
+		{"lines in flight", work(0, 1), time.Now(), 3, 0, "1 true"},
+		{"replicas to give back", work(0, 1), time.Now(), 0, 2, "1 true"},
+		{"the store is away", nil, time.Now(), 0, 0, "Unavailable"},
+		{"the store is away, lines in flight", nil, time.Now(), 3, 0, "1 true"},
+	} {
+		w.d.setWork(test.work)
+		w.d.setAt(test.at, wanted("night", test.replicas, 0, test.inFlight))
 		value, active, err := w.observe(ref)
-		if err != nil || active != test.want || (value == 1) != test.want {
-			t.Errorf("%+v: got %v, %v, %v", test, value, active, err)
+		got := fmt.Sprint(value, active)
+		if err != nil {
+			got = status.Code(err).String()
+		}
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s (%v)", test.name, got, test.want, err)
 		}
 	}
 	w.d.set(wanted("night", 0, 0, 0))
+	w.d.setWork(work(0, 0))
 	value, active, err := w.observe(object("workers", "night", "role", "dispatchers",
 		"minReplicas", "2"))
 	if err != nil || value != 2 || !active {
 		t.Errorf("with minReplicas 2: got %v, %v, %v", value, active, err)
+	}
+}
+
+// A Service must not withhold the scaler from KEDA while the first dispatcher has to be started.
+func TestTheScalerServesWithoutADecision(t *testing.T) {
+	w := start(t)
+	w.d.setWork(&keda.Dispatching{Batches: 1})
+	w.awaitHealth(grpc_health_v1.HealthCheckResponse_SERVING)
+	active, _ := w.activity(object("workers", "night", "role", "dispatchers"))
+	if !<-active {
+		t.Error("a stream that begins with a batch is not active")
+	}
+	w.d.setWork(&keda.Dispatching{})
+	later, _ := w.activity(object("other", "chat", "role", "dispatchers"))
+	if <-later {
+		t.Error("a stream that begins without a batch is active")
+	}
+	w.d.setWork(&keda.Dispatching{Batches: 1})
+	if !<-later {
+		t.Error("a new batch does not activate the target")
 	}
 }
 

@@ -3,6 +3,7 @@ package keda
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // watchers are the streams of activity that are open. One goroutine follows the decisions for all
@@ -46,10 +47,13 @@ func (ws *watchers) active(w *watcher) bool {
 	return w.active
 }
 
-// follow updates the streams after each decision until ctx ends.
+// follow updates the streams after each decision, and every second because of new batches, until
+// ctx ends.
 func (ws *watchers) follow(
 	ctx context.Context, changed func() <-chan struct{}, answer func(reference) (answer, error),
 ) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
 	for ctx.Err() == nil {
 		next := changed() // before the answers, so that none is missed
 		ws.mu.Lock()
@@ -59,6 +63,7 @@ func (ws *watchers) follow(
 		ws.mu.Unlock()
 		select {
 		case <-next:
+		case <-tick.C:
 		case <-ctx.Done():
 		}
 	}

@@ -34,6 +34,7 @@ type decisions struct {
 	mu       sync.Mutex
 	snapshot *autoscale.Snapshot
 	changed  chan struct{}
+	batches  int          // that need a dispatcher
 	hanging  sync.RWMutex // locked for writing: whoever asks hangs
 }
 
@@ -60,6 +61,12 @@ func (d *decisions) Snapshot() (*autoscale.Snapshot, error) {
 	return d.snapshot, nil
 }
 
+func (d *decisions) dispatching(string) (keda.Dispatching, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return keda.Dispatching{Batches: d.batches}, nil
+}
+
 func (d *decisions) Changed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +87,10 @@ func serve(
 		f(&cfg)
 	}
 	s, err := keda.New(cfg, keda.Deps{Snapshot: d.Snapshot, Changed: d.Changed,
-		Pools:   func() []autoscale.PoolConfig { return []autoscale.PoolConfig{{Name: "night"}} },
+		Dispatching: d.dispatching,
+		Pools: func() []autoscale.PoolConfig {
+			return []autoscale.PoolConfig{{Name: "night"}}
+		},
 		Declare: func(string, autoscale.Declaration) {},
 		Logger:  slog.New(slog.NewTextHandler(t.Output(), nil)), Listener: listener})
 	if err != nil {
@@ -432,5 +442,23 @@ func TestKEDAOverTLS(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "ScaledObject llm/night-gpus: the scaler "+
 		"requires a client certificate; add tlsClientCert") {
 		t.Errorf("without a client certificate, KEDA reads the error %v", err)
+	}
+}
+
+// Nothing is decided before the first dispatcher runs, which KEDA starts for a batch.
+func TestKEDAStartsTheFirstDispatcher(t *testing.T) {
+	d := newDecisions()
+	address, _ := serve(t, d, "127.0.0.1:0")
+	s := pull(t, trigger(address, map[string]string{"role": "dispatchers"}))
+	for _, batches := range []int{0, 1, 0} {
+		d.mu.Lock()
+		d.batches = batches
+		d.mu.Unlock()
+		metrics, active, err := s.GetMetricsAndActivity(t.Context(),
+			"s3-tidefill-dispatchers-night")
+		if err != nil || active != (batches > 0) ||
+			metrics[0].Value.Value() != int64(batches) {
+			t.Errorf("with %d batches: got %v, %v, %v", batches, metrics, active, err)
+		}
 	}
 }
