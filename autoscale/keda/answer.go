@@ -77,10 +77,18 @@ func fresh(now time.Time, s *autoscale.Snapshot, staleAfter time.Duration) error
 	switch age := now.Sub(s.At); {
 	case age > staleAfter:
 		return status.Errorf(codes.Unavailable, "the last decision is %v old, and the replicas "+
-			"stay as they are; see the daemon's log", age.Truncate(time.Minute))
+			"stay as they are; see the daemon's log", roughly(age))
 	case age < -staleAfter:
 		return status.Errorf(codes.Unavailable, "the last decision is dated %v ahead; "+
-			"synchronize the clocks of the daemons", (-age).Truncate(time.Minute))
+			"synchronize the clocks of the daemons", roughly(-age))
 	}
 	return nil
+}
+
+// roughly returns an age in whole minutes, or in seconds below one: each text is logged anew.
+func roughly(age time.Duration) time.Duration {
+	if age < time.Minute {
+		return age.Truncate(time.Second)
+	}
+	return age.Truncate(time.Minute)
 }

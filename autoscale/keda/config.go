@@ -38,7 +38,7 @@ type TLSConfig struct {
 // Tuning holds constants of the server.
 type Tuning struct {
 	// StaleAfter is the age from which the last decision is no answer any more. KEDA keeps the
-	// replicas then, unless the ScaledObject has a fallback. Default: 5m.
+	// replicas then, unless the ScaledObject has a fallback. At least 30s. Default: 5m.
 	StaleAfter time.Duration `yaml:"stale_after"`
 	// ForgetAfter is how long a ScaledObject that does not ask any more keeps its pool from others,
 	// and what it says of the pool stays in effect. It must exceed the pollingInterval of
@@ -52,6 +52,11 @@ type Tuning struct {
 	// without limit, and scale nothing meanwhile. Default: 2s.
 	CallLimit time.Duration `yaml:"call_limit"`
 }
+
+// minStaleAfter is the smallest StaleAfter. A process that does not decide has decisions that are
+// up to 25 s old while all is well: who decides does so every 5 s and keeps an unchanged decision
+// every 15 s, and the others look for it every 5 s.
+const minStaleAfter = 30 * time.Second
 
 // DefaultConfig serves no scaler.
 func DefaultConfig() Config {
@@ -81,6 +86,11 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("tuning.%s: is %v, must be at least 1s", f.key,
 				f.given))
 		}
+	}
+	if given := c.Tuning.StaleAfter; given >= time.Second && given < minStaleAfter {
+		faults = append(faults, fmt.Errorf("tuning.stale_after: is %v, must be at least %v: "+
+			"processes that do not decide have decisions that are up to 25s old while all is well",
+			given, minStaleAfter))
 	}
 	return errors.Join(faults...)
 }

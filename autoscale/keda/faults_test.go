@@ -13,6 +13,16 @@ import (
 	"github.com/tidefill/tidefill/autoscale/keda"
 )
 
+// The age of a decision below a minute is not cut to zero.
+func TestAnOldDecisionHasItsAge(t *testing.T) {
+	w := start(t, func(c *keda.Config) { c.Tuning.StaleAfter = 30 * time.Second })
+	w.d.setAt(time.Now().Add(-45*time.Second), wanted("night", 0, 0, 0))
+	_, err := w.client.IsActive(t.Context(), object("night-gpus", "night"))
+	if err == nil || !strings.Contains(err.Error(), "the last decision is 45s old") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // KEDA waits without limit, and scales nothing meanwhile.
 func TestACallThatHangsFailsInTime(t *testing.T) {
 	w := start(t, func(c *keda.Config) { c.Tuning.CallLimit = time.Second })
@@ -126,10 +136,12 @@ func TestValidateReportsEveryFault(t *testing.T) {
 		t.Errorf("the defaults: %v", err)
 	}
 	c.Listen, c.TLS.ClientCAFile, c.Tuning.CallLimit = "9090", "ca.pem", 0
+	c.Tuning.StaleAfter = 29 * time.Second
 	err := c.Validate()
 	for _, want := range []string{`listen: "9090" is no address; write host:port`,
 		`tls: client_ca_file is "ca.pem" without a cert_file`,
-		"tuning.call_limit: is 0s, must be at least 1s"} {
+		"tuning.call_limit: is 0s, must be at least 1s",
+		"tuning.stale_after: is 29s, must be at least 30s: processes that do not decide"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
