@@ -278,8 +278,8 @@ func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObjec
 	var progress map[string]store.Progress
 	if len(active) > 0 {
 		var err error
-		if progress, err = store.ReadProgress(ctx, s.deps.Progress, s.meta,
-			active); err != nil {
+		if progress, err = store.ReadProgress(ctx, s.deps.Progress, s.meta, active,
+			s.deps.Silent); err != nil {
 			return nil, fmt.Errorf("read progress: %w", err)
 		}
 	}
@@ -290,9 +290,25 @@ func (s *Server) show(ctx context.Context, batches ...store.Batch) ([]batchObjec
 		if p.Forecast == (store.Forecast{}) {
 			p.Forecast = s.predictions.of(b.ID, now)
 		}
+		if why := s.notLed(b); why != "" {
+			p.Waiting = why
+		}
 		shown[i] = showBatch(b, p, now)
 	}
 	return shown, nil
+}
+
+// notLed returns why no process works on a batch that has not ended; empty: one does, as far as is
+// known.
+func (s *Server) notLed(b store.Batch) string {
+	if b.State.Terminal() || s.deps.NotLed == nil {
+		return ""
+	}
+	models := make([]string, len(b.Models))
+	for i, m := range b.Models {
+		models[i] = m.Model
+	}
+	return s.deps.NotLed(models)
 }
 
 // options returns the complete `tidefill` object of a batch as the user sent it; nil: there was

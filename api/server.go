@@ -31,6 +31,12 @@ type Deps struct {
 	// UnservedModels returns a sentence for each of the models that no upstream serves, as far as
 	// is known. Nil: nothing is known.
 	UnservedModels func(ctx context.Context, models []string) (map[string]string, error)
+	// Silent reports whether a dispatcher has not been heard of for so long that what it posted of
+	// the present is no longer so, although its lease lasts. Nil: none is.
+	Silent func(node string) bool
+	// NotLed returns a reason, as users see it, if no process works on batches of these models;
+	// empty: one does, or that is not known. Nil: nothing is known.
+	NotLed func(models []string) string
 	// Windows counts the requests of tenants over all processes. Nil: those of this process.
 	Windows live.Windows
 	// Outlook predicts what would become of batches. Nil: nothing is predicted.

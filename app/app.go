@@ -170,6 +170,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Store: a.apiStore(), Outlook: a.newOutlook(),
 		Nudge: a.changed, Models: a.models, Keys: keys,
 		UnservedModels: a.unservedModels, Windows: a.sharing, Older: a.store.Older,
+		Silent: a.silent, NotLed: a.notLed,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})
 	if err != nil {
@@ -197,7 +198,7 @@ func (a *App) Run(ctx context.Context) error {
 		return named("dispatcher", a.dispatcher.Run(work))
 	})
 	parts.Go(func() error { return named("changes", a.wake(work)) })
-	parts.Go(func() error { return a.check.run(work, a.store, a.needsOwners) })
+	parts.Go(func() error { return a.check.run(work, a.store, a.readRegistered) })
 	if a.dispatches() {
 		parts.Go(func() error { return named("pools", a.publish(work)) })
 	} else {

@@ -39,8 +39,16 @@ func (a *App) registerReady() error {
 	}))
 }
 
-// registerSharing registers the gauge of what other processes publish.
+// registerSharing registers the gauges of what other processes publish and do.
 func (a *App) registerSharing() error {
+	err := a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidefill_batches_without_dispatcher",
+		Help: "Batches that wait while no process with the role dispatch runs, as the store has " +
+			"it; 0 while one runs; NaN: it is not known.",
+	}, a.withoutDispatcher))
+	if err != nil {
+		return err
+	}
 	return a.options.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidefill_snapshot_lag_seconds",
 		Help: "Age of the newest state of pools that this process has of another one; NaN: none " +

@@ -145,7 +145,8 @@ func (a *App) consolePeers(ctx context.Context) (all []console.Peer) {
 	for _, p := range a.others(ctx) {
 		var of report
 		if json.Unmarshal(p.Data, &of) == nil {
-			all = append(all, console.Peer{Node: of.Node, Age: p.Age, Data: of.Console})
+			all = append(all, console.Peer{Node: of.Node, Age: p.Age, Data: of.Console,
+				NotLed: a.notLedBy(of.Node)})
 		}
 	}
 	return all

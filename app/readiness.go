@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/config"
@@ -47,7 +46,7 @@ func (a *App) readiness() readiness {
 	if err := a.store.Available(); err != nil {
 		common = append(common, err.Error())
 	}
-	database, bucket := a.check.away()
+	database, _ := a.check.away()
 	if database != "" {
 		common = append(common, "the store: "+database)
 	}
@@ -58,24 +57,11 @@ func (a *App) readiness() readiness {
 	for _, role := range a.cfg.Roles {
 		one := a.roleReadiness(role)
 		r.Waiting = append(r.Waiting, one.Waiting...)
-		one.Waiting = slices.Concat([]string{}, common, one.Waiting)
+		one.Waiting = append(append([]string{}, common...), one.Waiting...)
 		one.Ready = len(one.Waiting) == 0
 		r.Roles[role] = one
 	}
-	if bucket != "" {
-		r.Degraded = append(r.Degraded, "the bucket: "+bucket)
-	}
-	if _, older := a.check.files(); older != "" {
-		r.Degraded = append(r.Degraded, older)
-	}
-	if away := a.sharing.degraded(); away != "" {
-		r.Degraded = append(r.Degraded, away)
-	}
-	if stopped := a.answersStopped(); stopped != "" {
-		r.Degraded = append(r.Degraded, stopped)
-	}
-	r.Degraded = append(r.Degraded, a.failing()...)
-	r.Degraded = append(r.Degraded, a.sourcesAway()...)
+	r.Degraded = append(append(r.Degraded, a.problems()...), a.sourcesAway()...)
 	if free, err := a.store.FreeBytes(); err == nil {
 		r.FreeBytes = &free
 	}
@@ -102,6 +88,24 @@ func (a *App) failing() (names []string) {
 		}
 	}
 	return names
+}
+
+// problems lists what does not work, besides sources of readings.
+func (a *App) problems() (all []string) {
+	if _, bucket := a.check.away(); bucket != "" {
+		all = append(all, "the bucket: "+bucket)
+	}
+	if away := a.sharing.degraded(); away != "" {
+		all = append(all, away)
+	}
+	if _, older := a.check.files(); older != "" {
+		all = append(all, older)
+	}
+	if stopped := a.answersStopped(); stopped != "" {
+		all = append(all, stopped)
+	}
+	all = append(all, a.failing()...)
+	return append(all, a.notLedNow()...)
 }
 
 // mostSources is how many sources of readings that give none are named.

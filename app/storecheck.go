@@ -17,9 +17,9 @@ const (
 	checkEvery = 2 * time.Second
 	// pingTimeout bounds how long a part of the store may take to answer one.
 	pingTimeout = 2 * time.Second
-	// ownersFresh is the age up to which it counts who was registered. It covers two looks, each
-	// of which used up its time.
-	ownersFresh = 2*(checkEvery+pingTimeout) + time.Second
+	// registeredFresh is the age up to which it counts who was registered. It covers two looks,
+	// each of which used up its time.
+	registeredFresh = 2*(checkEvery+pingTimeout) + time.Second
 )
 
 // storeCheck looks at the store again and again, and keeps what it saw: who asks for the readiness
@@ -34,16 +34,19 @@ type storeCheck struct {
 	// are older than the files; empty: all is well
 	misplaced, older string
 
-	owners   []store.KnownOwner // as of ownersAt
-	ownersAt time.Time          // zero: they were never read
+	registered   registered // as of registeredAt
+	registeredAt time.Time  // zero: they were never read
+	backAt       time.Time  // when the database was back after an outage; zero: there was none
 }
 
-// run looks until ctx ends. Who is registered is looked at while somebody needs that.
-func (c *storeCheck) run(ctx context.Context, s *store.Backend, needsOwners func() bool) error {
+// run looks until ctx ends. read reads which processes are registered.
+func (c *storeCheck) run(
+	ctx context.Context, s *store.Backend, read func(context.Context) (registered, error),
+) error {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for {
-		c.look(ctx, s, needsOwners())
+		c.look(ctx, s, read)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -53,14 +56,16 @@ func (c *storeCheck) run(ctx context.Context, s *store.Backend, needsOwners func
 }
 
 // look asks all parts at once: each may use up the time.
-func (c *storeCheck) look(ctx context.Context, s *store.Backend, owned bool) {
+func (c *storeCheck) look(
+	ctx context.Context, s *store.Backend, read func(context.Context) (registered, error),
+) {
 	c.mu.Lock()
 	c.begun = time.Now()
 	c.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	var bucket, database, misplaced, older error
-	var owners []store.KnownOwner
+	var now registered
 	var asked sync.WaitGroup
 	if s.BucketAway != nil {
 		asked.Go(func() { bucket = s.BucketAway(limited) })
@@ -71,8 +76,8 @@ func (c *storeCheck) look(ctx context.Context, s *store.Backend, owned bool) {
 	if s.Older != nil {
 		asked.Go(func() { older = s.Older(limited) })
 	}
-	if database = s.Records.Ping(limited); database == nil && owned {
-		owners, database = s.Records.KnownOwners(limited)
+	if database = s.Records.Ping(limited); database == nil {
+		now, database = read(limited)
 	}
 	asked.Wait()
 	if ctx.Err() != nil {
@@ -80,15 +85,17 @@ func (c *storeCheck) look(ctx context.Context, s *store.Backend, owned bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	c.begun, c.ended = time.Time{}, now
+	if c.database != "" && database == nil {
+		c.backAt = time.Now()
+	}
+	c.begun, c.ended = time.Time{}, time.Now()
 	c.database, c.bucket = whyAway(database), whyAway(bucket)
 	c.misplaced, c.older = whyAway(misplaced), ""
 	if errors.Is(older, store.ErrOlder) {
 		c.older = whyAway(older)
 	}
-	if database == nil && owned {
-		c.owners, c.ownersAt = owners, now
+	if database == nil {
+		c.registered, c.registeredAt = now, c.ended
 	}
 }
 
@@ -114,13 +121,14 @@ func (c *storeCheck) files() (misplaced, older string) {
 	return c.misplaced, c.older
 }
 
-// known returns the processes that the store knows, and for how long it was so. ok is false if that
-// is not known, or too old.
-func (c *storeCheck) known() (owners []store.KnownOwner, age time.Duration, ok bool) {
+// known returns the processes that the store knows. ok is false if that is not known, or is not
+// worth anything: while the database is away nobody can renew a lease, and all of them need some
+// time to do so when it is back.
+func (c *storeCheck) known(renewal time.Duration) (now registered, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	age = time.Since(c.ownersAt)
-	return c.owners, age, !c.ownersAt.IsZero() && age <= ownersFresh
+	return c.registered, !c.registeredAt.IsZero() && c.database == "" &&
+		time.Since(c.registeredAt) <= registeredFresh && time.Since(c.backAt) >= renewal
 }
 
 // whyAway returns an error as one line, for people. Empty: there is none.

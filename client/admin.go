@@ -21,6 +21,8 @@ type PoolList struct {
 	Waiting  []string      `json:"waiting"`   // why the daemon is not ready
 	Data     []Pool        `json:"data"`
 	Degraded []Degradation `json:"degraded"`
+	// Problems is what else does not work, in sentences, and leaves the daemon ready.
+	Problems []string `json:"problems"`
 	// Reasons says in words what the reasons mean.
 	Reasons map[string]Explanation `json:"reasons"`
 	// Raw is the answer as received.
@@ -32,8 +34,10 @@ type Pool struct {
 	Name string `json:"name"`
 	// Node is the process that leads the pool, and Age for how long it has published this, in
 	// seconds; 0: it is the process that was asked.
-	Node       string   `json:"node"`
-	Age        float64  `json:"age_s"`
+	Node string  `json:"node"`
+	Age  float64 `json:"age_s"`
+	// NotLed is why nobody leads the pool now, though Node did; empty: it does.
+	NotLed     string   `json:"not_led"`
 	Models     []string `json:"models"`
 	Policy     string   `json:"policy"`
 	Protected  bool     `json:"protected"`

@@ -1,7 +1,10 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -47,4 +50,38 @@ func modelsOfBatch(b *store.Batch) []string {
 		models[i] = m.Model
 	}
 	return models
+}
+
+// LivingModels lists the models of the batches that have not ended, as far as they are known.
+func (d *Dispatcher) LivingModels() []string { return d.shown.models() }
+
+func (s *shownBatches) models() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := map[string]bool{}
+	for _, b := range s.living {
+		for _, m := range b.models {
+			names[m] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Leaders returns the nodes that lead models and whose lease lasts, by model.
+func (d *Dispatcher) Leaders(ctx context.Context, models []string) (map[string]string, error) {
+	names := make([]string, len(models))
+	for i, m := range models {
+		names[i] = modelName(m)
+	}
+	nodes, err := d.deps.Metadata.Leaders(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	leaders := map[string]string{}
+	for _, m := range models {
+		if node := nodes[modelName(m)]; node != "" {
+			leaders[m] = node
+		}
+	}
+	return leaders, nil
 }

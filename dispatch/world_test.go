@@ -273,7 +273,7 @@ func (w *world) awaitEnd(id string) store.Batch {
 
 func (w *world) progress(id string) store.Progress {
 	w.t.Helper()
-	p, err := store.ReadProgress(w.t.Context(), w.meta, w.meta, []string{id})
+	p, err := store.ReadProgress(w.t.Context(), w.meta, w.meta, []string{id}, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -82,18 +82,18 @@ func testDatabaseOutage(t *testing.T, hit func() (heal func()), live bool, set .
 	sent := r.stub.Requests()
 	for name, d := range r.daemons {
 		role, _, _ := strings.Cut(name, "-")
-		ready := d.Readiness(t)
-		if ready.Ready || !strings.HasPrefix(strings.Join(ready.Roles[role].Waiting, ";"),
-			"the store: ") {
-			t.Errorf("/readyz of %s: %+v", name, ready)
-		}
+		await(t, 10*time.Second, "/readyz of "+name+" to say so", func() bool {
+			ready := d.Readiness(t)
+			return !ready.Ready && strings.HasPrefix(strings.Join(ready.Roles[role].Waiting, ";"),
+				"the store: ")
+		})
 		out, status := d.Run("explain", "--admin", "http://"+d.Admin)
 		if status != 0 || !strings.Contains(out, "Not ready: the store: ") {
 			t.Errorf("explain at %s: status %d\n%s", name, status, out)
 		}
-		if lag := d.metric(t, "tidefill_change_feed_lag_seconds"); lag < 2 {
-			t.Errorf("%s shows a lag of changes of %v s", name, lag)
-		}
+		await(t, 10*time.Second, name+" to show a lag of changes", func() bool {
+			return d.metric(t, "tidefill_change_feed_lag_seconds") >= 2
+		})
 		if reason := d.PoolReason(t); live && reason != "store_unreachable" {
 			t.Errorf("%s shows the reason %q although Redis has another one", name, reason)
 		}

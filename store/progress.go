@@ -82,9 +82,12 @@ type ProgressBoard interface {
 // ReadProgress returns the progress of each of these batches: the tallies of its done chunks, and
 // what dispatchers whose lease lasts posted about the others. Batches without either are absent.
 // The two are read one after the other, from systems that need not agree: a chunk counts by its
-// tally if it is done, and else by the post of its newest claimant.
+// tally if it is done, and else by the post of its newest claimant. Of a dispatcher that is silent,
+// whose lease lasts although it has probably ended, only results and attempts count. silent may be
+// nil.
 func ReadProgress(
 	ctx context.Context, board progressReader, claims claimReader, batches []string,
+	silent func(node string) bool,
 ) (map[string]Progress, error) {
 	posts, done, err := readPosts(ctx, board, claims, batches)
 	if err != nil {
@@ -99,7 +102,12 @@ func ReadProgress(
 		p := Progress{Completed: sum.Completed, Failed: sum.Failed}
 		newest := newestClaims(posts[batch], sum.Done)
 		for _, post := range posts[batch] {
-			p = p.Add(post.counting(newest))
+			counted := post.counting(newest)
+			if silent != nil && silent(post.Owner.Node) {
+				counted = Progress{Completed: counted.Completed, Failed: counted.Failed,
+					Attempts: counted.Attempts, UpdatedAt: counted.UpdatedAt}
+			}
+			p = p.Add(counted)
 		}
 		progress[batch] = p
 	}

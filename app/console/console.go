@@ -26,6 +26,8 @@ type Deps struct {
 	Failures func() []dispatch.RunnerFailures
 	// Waiting returns why the daemon is not ready; none: it is.
 	Waiting func() []string
+	// Problems lists what does not work and leaves the daemon ready, besides sources of readings.
+	Problems func() []string
 	// StandsBy reports whether another process decides for all pools.
 	StandsBy func() bool
 	// Peers returns what other processes have published of their pools.

@@ -55,6 +55,7 @@ func newDeps(names ...string) console.Deps {
 		Version: "v1", Node: "n", Decisions: h, Flow: cfg.For,
 		Degraded: func() []telemetry.Degradation { return nil },
 		Waiting:  func() []string { return []string{} },
+		Problems: func() []string { return nil },
 		StandsBy: func() bool { return false },
 		Peers:    func(context.Context) []console.Peer { return nil },
 		Batches:  func(int) ([]string, int, []string) { return nil, 0, nil },

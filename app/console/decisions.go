@@ -31,7 +31,7 @@ func (c *Console) decisions(w http.ResponseWriter, r *http.Request) error {
 			return writeJSON(w, http.StatusOK, peerDecisions{"list", name, false,
 				[]json.RawMessage{last}})
 		}
-		return unknownPool(name, c.deps.Decisions.Names())
+		return unknownPool(name, c.poolNames(r.Context()), c.deps.Problems())
 	}
 	return writeDecisions(w, name, found)
 }

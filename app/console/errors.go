@@ -31,10 +31,14 @@ func invalid(param, format string, args ...any) *httpError {
 // shownNames limits how many names of pools an error lists.
 const shownNames = 20
 
-func unknownPool(name string, known []string) *httpError {
+// unknownPool returns the error for a pool that is not among the known ones. problems may say why
+// there is none.
+func unknownPool(name string, known, problems []string) *httpError {
 	e := &httpError{Status: http.StatusNotFound, Type: "invalid_request_error", Param: "pool",
 		Code: "pool_not_found", Message: fmt.Sprintf("There is no pool %s.", quoted(name))}
 	switch {
+	case len(known) == 0 && len(problems) > 0:
+		e.Message += " No pool is known. " + strings.Join(problems, " ")
 	case len(known) == 0:
 		e.Message += " No pool is known yet: no upstream has listed its models."
 	case suggest.Nearest(name, known) != "":

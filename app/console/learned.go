@@ -18,7 +18,7 @@ func (c *Console) forget(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return unknownPool(pool, c.deps.Decisions.Names())
+		return unknownPool(pool, c.poolNames(r.Context()), c.deps.Problems())
 	case errors.As(err, &elsewhere):
 		return &httpError{Status: http.StatusConflict, Type: "invalid_request_error",
 			Param: "pool", Code: "pool_led_elsewhere",

@@ -3,7 +3,10 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // Peer is what another process has published of the pools that it leads.
@@ -11,6 +14,8 @@ type Peer struct {
 	Node string
 	Age  time.Duration // for how long it has been published
 	Data []byte        // as its Published returned it
+	// NotLed is a reason, in words, if the process has probably ended; empty: it runs.
+	NotLed string
 }
 
 // published is what a process publishes of its pools.
@@ -57,7 +62,8 @@ func (c *Console) fromPeers(ctx context.Context, list *poolList) {
 	}
 }
 
-// peerPool returns a pool as a peer published it, with its age.
+// peerPool returns a pool as a peer published it, with its age. Of a peer that has probably ended
+// nothing is shown that was so at that moment only.
 func peerPool(raw json.RawMessage, peer Peer) (
 	members map[string]json.RawMessage, name string, err error,
 ) {
@@ -67,8 +73,53 @@ func peerPool(raw json.RawMessage, peer Peer) (
 	if err = json.Unmarshal(members["name"], &name); err != nil {
 		return nil, "", err
 	}
-	members["age_s"], err = json.Marshal(seconds(peer.Age))
-	return members, name, err
+	members["age_s"] = encoded(seconds(peer.Age))
+	if peer.NotLed == "" {
+		return members, name, nil
+	}
+	members["not_led"] = encoded(peer.NotLed)
+	var last map[string]json.RawMessage
+	if err = json.Unmarshal(members["decision"], &last); err != nil {
+		return nil, "", err
+	}
+	delete(last, "terms")
+	for field := range last {
+		if field != "time" && field != "evicted_total" {
+			last[field] = json.RawMessage("null")
+		}
+	}
+	for field, value := range map[string]any{"reason": plan.ReasonOf(peer.NotLed),
+		"allowance_reason": "none", "in_flight": 0, "allowance": 0, "jobs": 0, "runners": []any{}} {
+		last[field] = encoded(value)
+	}
+	members["decision"] = encoded(last)
+	return members, name, nil
+}
+
+// encoded returns a value that has no fault as JSON.
+func encoded(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // a mistake of the program
+	}
+	return text
+}
+
+// poolNames lists the pools that are known, by this process and by others.
+func (c *Console) poolNames(ctx context.Context) []string {
+	names := c.deps.Decisions.Names()
+	for _, peer := range c.deps.Peers(ctx) {
+		var of published
+		if json.Unmarshal(peer.Data, &of) != nil {
+			continue
+		}
+		for _, raw := range of.Pools {
+			if _, name, err := peerPool(raw, peer); err == nil && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // seconds returns a duration in seconds, to the millisecond.

@@ -55,3 +55,47 @@ func TestPoolsOfOtherProcesses(t *testing.T) {
 		t.Errorf("decisions of no pool: %d", answer.Code)
 	}
 }
+
+// Of a process that has probably ended nothing is shown as if it were so now.
+func TestPoolsOfAProcessThatHasEnded(t *testing.T) {
+	deps := newDeps("m")
+	data, err := console.New(deps).Published()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps = newDeps()
+	deps.Node = "other"
+	deps.Problems = func() []string { return []string{"no_leader: It hangs."} }
+	deps.Peers = func(context.Context) []console.Peer {
+		return []console.Peer{{Node: "n", Age: time.Second, Data: data,
+			NotLed: "no_leader: It hangs."}}
+	}
+	var list struct {
+		Problems []string
+		Data     []struct {
+			NotLed   string `json:"not_led"`
+			Decision struct {
+				Reason  string
+				Runners []any
+				Time    float64
+			}
+		}
+	}
+	answer := serve(t, deps, "/admin/pools")
+	if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil {
+		t.Fatal(err)
+	}
+	if d := list.Data[0]; len(list.Problems) != 1 || d.NotLed != "no_leader: It hangs." ||
+		d.Decision.Reason != "no_leader" || len(d.Decision.Runners) != 0 || d.Decision.Time == 0 {
+		t.Errorf("got %s", answer.Body)
+	}
+	answer = serve(t, deps, "/admin/pools/none/decisions")
+	if text := answer.Body.String(); !strings.Contains(text, `The pools are: \"m\".`) {
+		t.Errorf("the error of an unknown pool: %s", text)
+	}
+	deps.Peers = newDeps().Peers
+	answer = serve(t, deps, "/admin/pools/none/decisions")
+	if text := answer.Body.String(); !strings.Contains(text, "No pool is known. no_leader: It") {
+		t.Errorf("the error of an unknown pool without any: %s", text)
+	}
+}

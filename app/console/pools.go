@@ -21,6 +21,8 @@ type poolList struct {
 	// Data are pools: those that this process leads, and those that others have published.
 	Data     []any `json:"data"`
 	Degraded []any `json:"degraded"`
+	// Problems is what else does not work and leaves the daemon ready.
+	Problems []string `json:"problems"`
 	// Reasons words the reasons in Data, and those that a page may meet in decisions.
 	Reasons map[string]explanation `json:"reasons"`
 }
@@ -28,8 +30,10 @@ type poolList struct {
 type pool struct {
 	Name string `json:"name"`
 	// Node leads the pool, and Age is how old its report is, in seconds.
-	Node       string    `json:"node"`
-	Age        float64   `json:"age_s"`
+	Node string  `json:"node"`
+	Age  float64 `json:"age_s"`
+	// NotLed is why nobody leads the pool now, though Node did; null: it does.
+	NotLed     *string   `json:"not_led"`
 	Models     []string  `json:"models"`
 	Policy     string    `json:"policy"`
 	Protected  bool      `json:"protected"`
@@ -74,6 +78,7 @@ func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
 		Object: "list", Time: decision.Time{Time: c.deps.Now()}, Version: c.deps.Version,
 		Node: c.deps.Node, StandsBy: c.deps.StandsBy(), Waiting: c.deps.Waiting(),
 		Data: []any{}, Degraded: []any{}, Reasons: explanations(),
+		Problems: append([]string{}, c.deps.Problems()...),
 	}
 	pools, sources := c.ownPools()
 	for _, p := range pools {

@@ -119,3 +119,18 @@ func TestExplainWatchNeedsAFirstAnswer(t *testing.T) {
 	})
 	must(t, exitError, "explain", "--watch")
 }
+
+// Who leads nothing any more is not said to carry lines.
+func TestExplainWithoutALeader(t *testing.T) {
+	startFakeAdmin(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"problems":["no_leader: It hangs.","the bucket: no answer within 2s"],
+			"data":[{"name":"m","models":["m"],"node":"n2","age_s":8.4,"policy":"fixed",
+			"not_led":"no_leader: It hangs.","decision":{"reason":"no_leader","in_flight":0}}]}`)
+	})
+	const want = "Degraded: no_leader: It hangs.\nDegraded: the bucket: no answer within 2s.\n" +
+		"m  policy fixed, 0 runners\n  led by      nobody: n2 published this 8.4 s ago\n" +
+		"  limited by  no_leader: It hangs.\n\n"
+	if got := must(t, exitOK, "explain").out; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

@@ -19,12 +19,17 @@ func explainDaemon(w io.Writer, list client.PoolList, scaled int) {
 	for _, why := range list.Waiting {
 		printf(w, "Not ready: %s.\n", why)
 	}
+	for _, problem := range list.Problems {
+		printf(w, "Degraded: %s\n", sentence(problem))
+	}
 	switch {
 	case list.StandsBy && len(list.Data) == 0:
 		fmt.Fprintln(w, "This process stands by: another one leads the pools, and has not "+
 			"published them yet.")
 	case len(list.Data) == 0 && scaled > 0:
 		fmt.Fprintln(w, "No runner is ready now.")
+	case len(list.Data) == 0 && len(list.Problems) > 0:
+		fmt.Fprintln(w, "No pool is known.")
 	case len(list.Data) == 0:
 		fmt.Fprintln(w, "No pool yet: no upstream has listed its models. The log says what they "+
 			"answer.")
@@ -34,6 +39,14 @@ func explainDaemon(w io.Writer, list client.PoolList, scaled int) {
 		printf(w, "Degraded: %s of %s is %s for %s. %s\n", d.Source, d.Target, d.State,
 			humanize.Duration(since), d.Meaning)
 	}
+}
+
+// sentence returns a text with a full stop.
+func sentence(text string) string {
+	if strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
 }
 
 // explainPool prints why a pool starts or starts no lines.
@@ -46,6 +59,12 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 	}
 	if p.Name != strings.Join(p.Models, ",") {
 		row("models", "%s", strings.Join(p.Models, ", "))
+	}
+	if p.NotLed != "" {
+		row("led by", "nobody: %s published this %s", p.Node, ago(&p.Age))
+		row("limited by", "%s", p.NotLed)
+		fmt.Fprintln(w)
+		return
 	}
 	if p.Age > 0 {
 		row("led by", "%s, which published this %s", p.Node, ago(&p.Age))

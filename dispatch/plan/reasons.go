@@ -75,6 +75,11 @@ func Explanations() []Explanation {
 		{DiskFull, "The disk is full, so results, or answers too large for memory, can't be kept.",
 			"Free space, or enlarge the disk."},
 		{StoreDown, "The store accepts no writes.", "Check the store, and the log."},
+		{NoDispatcher, "No process with the role `dispatch` runs, so nobody checks batches or " +
+			"sends lines.", "Start one."},
+		{NoLeader, "The process that leads the model does not renew its lease.",
+			"Wait: another process takes over when the lease ends. If none does, start one with " +
+				"the role `dispatch`."},
 		{Closed, "The scaling policy keeps batch lines from the pool.", wait},
 		{Draining, "The process is stopping, or the runner is about to be removed.",
 			"Wait for the restart, or for another runner."},

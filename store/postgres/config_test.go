@@ -289,14 +289,14 @@ func TestPostsOfAFullDisk(t *testing.T) {
 	if !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("post: got %v, want %v", err, store.ErrNoSpace)
 	}
-	progress, err := store.ReadProgress(ctx, db, db, []string{"b"})
+	progress, err := store.ReadProgress(ctx, db, db, []string{"b"}, nil)
 	if err != nil || progress["b"].Waiting != "disk_full" {
 		t.Errorf("progress is %+v, %v", progress["b"], err)
 	}
 	s.Exec(t, database, "DROP TRIGGER full_disk ON progress")
 	post.Waiting = ""
 	must(t, db.PostProgress(ctx, o, map[string]store.ProgressPost{"b": post}))
-	progress, err = store.ReadProgress(ctx, db, db, []string{"b"})
+	progress, err = store.ReadProgress(ctx, db, db, []string{"b"}, nil)
 	if err != nil || progress["b"].Waiting != "" {
 		t.Errorf("progress is %+v, %v after a post", progress["b"], err)
 	}

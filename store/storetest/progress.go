@@ -166,5 +166,5 @@ func post(p store.Progress) store.ProgressPost { return store.ProgressPost{Progr
 
 func readProgress(t testing.TB, m Store, batches ...string) map[string]store.Progress {
 	t.Helper()
-	return got(store.ReadProgress(t.Context(), m, m, batches))(t)
+	return got(store.ReadProgress(t.Context(), m, m, batches, nil))(t)
 }

@@ -59,8 +59,11 @@ function noticesOf(state, scaled) {
   const all = state.waiting.map((text) => ({ key: 'waiting ' + text, kind: 'bad', text: 'Not ready: ' + text + '.' }));
   if (state.stands_by) {
     all.push({ key: 'stands by', kind: 'warn', text: 'This process stands by: another one leads the pools. Their figures are as that one has published them.' });
-  } else if (state.data.length === 0 && !state.waiting.length && !scaled) {
+  } else if (state.data.length === 0 && !state.waiting.length && !state.problems.length && !scaled) {
     all.push({ key: 'no pool', kind: 'warn', text: 'No pool yet: no upstream has listed its models. The log says what they answer.' });
+  }
+  for (const text of state.problems) {
+    all.push({ key: 'problem ' + text, kind: 'warn', text: /\.$/.test(text) ? text : text + '.' });
   }
   for (const d of state.degraded) {
     all.push({ key: `degraded ${d.target} ${d.source}`, kind: 'warn',

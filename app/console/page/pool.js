@@ -50,7 +50,7 @@ export class PoolView {
     setParts(this.policy, pool.policy, ...(pool.age_s > 0 ? [' · as ', name(pool.node), ` published it ${age(pool.age_s)}`] : []));
     setText(this.reason, d.reason);
     set(this.reason, 'data-kind', kind(d.reason));
-    setText(this.sentence, [meaning(d.reason), remedy(d.reason)].filter(Boolean).join(' '));
+    setText(this.sentence, pool.not_led?.replace(/^\w+: /, '') ?? [meaning(d.reason), remedy(d.reason)].filter(Boolean).join(' '));
     setText(this.promise, pool.protection);
     set(this.promise, 'data-kind', pool.protected ? null : 'unprotected');
     this.warnings.update(pool.warnings.map((w) => ({ key: w.code, text: `${w.code}: ${w.text}` })), (w) => w.key);
