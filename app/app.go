@@ -147,6 +147,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Scheduler: a.cfg.Scheduler, Flow: settings.Flow,
 		Misplaced: a.store.Misplaced,
 		Logger:    a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
+		Away:    a.partAway,
 		Watcher: a.recording.watcher(), OnPools: a.recording.onPools(),
 		OnChanged:  func(batch string) { a.progressed(batch) },
 		OnPosted:   func(batches []string) { a.progressed(batches...) },

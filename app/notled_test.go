@@ -92,7 +92,8 @@ func TestBatchesThatNobodyLeads(t *testing.T) {
 	await("the leader is back", func(b client.Batch) bool {
 		return b.Tidefill.Waiting == "" && b.Tidefill.InFlight == 4 && b.Tidefill.Rate == 12
 	})
-	if got := page("/readyz"); !strings.Contains(got, `"degraded":[],"roles":{"api":{"ready":true,"waiting":[],`) {
+	if got := page("/readyz"); !strings.Contains(got, `"degraded":[],"roles":`+
+		`{"api":{"ready":true,"waiting":[],`) {
 		t.Errorf("/readyz with a leader: %s", got)
 	}
 }

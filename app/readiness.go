@@ -1,11 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/internal/humanize"
 )
 
@@ -101,11 +104,39 @@ func (a *App) problems() (all []string) {
 	if _, older := a.check.files(); older != "" {
 		all = append(all, older)
 	}
-	if stopped := a.answersStopped(); stopped != "" {
-		all = append(all, stopped)
-	}
 	all = append(all, a.failing()...)
+	if full := cmp.Or(a.diskFull(), a.answersStopped()); full != "" {
+		all = append(all, full)
+	}
 	return append(all, a.notLedNow()...)
+}
+
+// diskFull returns the reason that the disk is full: that of the data directory or, as the pools of
+// this process say, that of the database. Empty: none is.
+func (a *App) diskFull() string {
+	switch {
+	case slices.ContainsFunc(a.dispatcher.Pools(), func(p plan.PoolStatus) bool {
+		return p.Reason == plan.DiskFull
+	}):
+		return plan.DiskFull.Text()
+	case a.store.CheckSpace() == nil:
+		return ""
+	case a.store.BucketAway == nil:
+		return plan.DiskFull.Text()
+	}
+	return plan.DiskFull.Because("The data directory is full, and answers above 1 MiB need it.")
+}
+
+// partAway says which part of the store is away, for users.
+func (a *App) partAway() string {
+	switch database, bucket := a.check.away(); {
+	case database == notLooked:
+	case database != "":
+		return "The database does not answer."
+	case bucket != "":
+		return "The bucket, which holds files and results, does not answer."
+	}
+	return ""
 }
 
 // mostSources is how many sources of readings that give none are named.

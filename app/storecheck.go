@@ -22,6 +22,9 @@ const (
 	registeredFresh = 2*(checkEvery+pingTimeout) + time.Second
 )
 
+// notLooked is why the store can't be used before the first look.
+const notLooked = "it has not been looked at yet"
+
 // storeCheck looks at the store again and again, and keeps what it saw: who asks for the readiness
 // of the daemon is answered from memory, however long the store takes.
 type storeCheck struct {
@@ -108,7 +111,7 @@ func (c *storeCheck) away() (database, bucket string) {
 	case late:
 		return whyAway(context.DeadlineExceeded), c.bucket
 	case c.ended.IsZero():
-		return "it has not been looked at yet", ""
+		return notLooked, ""
 	}
 	return c.database, c.bucket
 }

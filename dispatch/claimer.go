@@ -61,7 +61,7 @@ func (cl *claimer) load(ctx context.Context, job *plan.JobKey) {
 		var err error
 		if answer, err = cl.claimNext(ctx, r, *job); err != nil {
 			answer.More, answer.Wait = true, retryEvery
-			cl.loadFailed(ctx, r, job, err)
+			answer.Failed = cl.loadFailed(ctx, r, job, err)
 		} else {
 			r.setLoading(plan.Flowing)
 		}
@@ -69,14 +69,19 @@ func (cl *claimer) load(ctx context.Context, job *plan.JobKey) {
 	cl.notify(answer)
 }
 
-func (cl *claimer) loadFailed(ctx context.Context, r *run, job *plan.JobKey, err error) {
+// loadFailed notes that lines could not be loaded. It returns why, unless they are not needed.
+func (cl *claimer) loadFailed(
+	ctx context.Context, r *run, job *plan.JobKey, err error,
+) (why plan.Reason) {
 	if ctx.Err() == nil && r.setLoading(reasonOf(err)) {
+		why = reasonOf(err)
 		cl.log.WarnContext(ctx, "could not load lines, trying again", "batch_id", job.Batch,
 			"model", job.Model, "error", err)
 	}
 	if errors.Is(err, batchfile.ErrDamaged) {
 		cl.batches.stopLater(job.Batch, codeDamaged, damagedInput)
 	}
+	return why
 }
 
 func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (loadedChunk, error) {

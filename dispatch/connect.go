@@ -153,6 +153,7 @@ func (d *Dispatcher) newProgress(with shared, leading *leadership) *progress {
 		catalog: d.catalog, takeovers: takeovers{}, onPools: d.deps.OnPools,
 		forecasts: &d.forecasts, onPosted: d.deps.OnPosted,
 		failures: &runnerFailures{runners: map[string]*[recentMinutes]minuteFailures{}},
+		away:     d.deps.Away,
 	}
 	if board, forgets := d.deps.Progress.(forgetful); forgets {
 		p.againEvery = board.PostAgainEvery()

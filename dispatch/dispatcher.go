@@ -32,6 +32,9 @@ type Deps struct {
 	Expiry func() time.Time
 	// Registerer registers the metrics; nil: they are not registered.
 	Registerer prometheus.Registerer
+	// Away says in a sentence, for users, which part of the store is away; empty: none, as far as
+	// is known. Nil: nothing is known.
+	Away func() string
 	// Watcher receives the planner's events and actions; nil: nobody does.
 	Watcher Watcher
 	// OnPools receives the state of the pools each time it is published. The loop calls it, so it
@@ -87,6 +90,9 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	}
 	if deps.Misplaced == nil {
 		deps.Misplaced = func(context.Context) error { return nil }
+	}
+	if deps.Away == nil {
+		deps.Away = func() string { return "" }
 	}
 	if deps.OnChanged != nil {
 		deps.Metadata = announcing{deps.Metadata, deps.OnChanged}

@@ -41,7 +41,7 @@ func TestADispatcherWithoutTheFilesLeadsNothing(t *testing.T) {
 	})
 	close(steps)
 	owners, err := w.meta.KnownOwners(t.Context())
-	if err != nil || len(owners) != 1 || owners[0].Leased {
+	if err != nil || len(owners) != 1 || owners[0].LeaseLeft > 0 {
 		t.Errorf("owners %+v, %v: want a lease that has ended", owners, err)
 	}
 	w.dispatcher("b", quick, serve(t, nil, "m").URL)

@@ -33,6 +33,7 @@ type progress struct {
 	forecasts *forecasts
 	onPools   func(now time.Time, pools []plan.PoolStatus) // nil: nobody
 	onPosted  func(batches []string)                       // nil: nobody
+	away      func() string                                // as Deps.Away
 	// againEvery is how often posts are repeated that have not changed; 0: never
 	againEvery time.Duration
 	// writeEvery is the least time between two posts to the store
@@ -96,6 +97,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	var changed []changedProgress
 	batches, noRunner := batchCounts{}, p.catalog.waiting()
 	p.unranked.count = 0
+	away := p.away()
 	again := p.againEvery > 0 && !now.Before(p.againAt)
 	if again {
 		p.againAt = now.Add(p.againEvery)
@@ -104,7 +106,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 		status, known := planner.Status(now, r.id)
 		said := reported{why: whyWaiting(status, noRunner),
 			unranked: p.unranked.note(p.log, r, status), leads: p.leading.leadsAny(r),
-			forecast: p.forecasts.of(r.id), again: again}
+			forecast: p.forecasts.of(r.id), again: again, away: away}
 		batches.add(r, now, said.forecast.Verdict)
 		if post, ok := r.progress(now, status, known, said); ok {
 			changed = append(changed, post)
@@ -167,6 +169,7 @@ type reported struct {
 	unranked string         // why the ordering policy can't rank the batch
 	forecast store.Forecast // zero: none
 	again    bool           // it is posted even if nothing has changed
+	away     string         // the part of the store that is away, as a sentence; empty: none
 }
 
 // progress returns the run's progress, and whether it differs from what was posted last.
@@ -201,6 +204,9 @@ func (r *run) progress(
 		p.Waiting = r.blocked.Text()
 	case len(r.unsaved) > 0:
 		p.Waiting = plan.DiskFull.Text()
+	}
+	if of.away != "" && p.Waiting == plan.StoreDown.Text() {
+		p.Waiting = plan.StoreDown.Because(of.away)
 	}
 	if !of.again && p == r.lastPost.Progress && slices.Equal(chunks, r.lastPost.Chunks) {
 		return changedProgress{}, false

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -59,8 +60,8 @@ func TestFullDiskCanBeEmptied(t *testing.T) {
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{
 		Upstreams: []string{stub.URL}, Data: filepath.Join(disk, "data"),
-		Args: []string{"--admin-listen", admin},
-		Set:  append([]string{"dispatch.tuning.lease_ttl=3s"}, small...),
+		Admin: admin,
+		Set:   append([]string{"dispatch.tuning.lease_ttl=3s"}, small...),
 	})
 	c := d.Client()
 	ready := "http://" + admin + "/readyz"
@@ -89,7 +90,13 @@ func TestFullDiskCanBeEmptied(t *testing.T) {
 	}
 	stuck(runs)
 	for round := range 2 {
-		awaitStatus(t, ready, http.StatusOK)
+		if is := awaitStatus(t, ready, http.StatusOK); !strings.Contains(is,
+			`"degraded":["disk_full: `) {
+			t.Errorf("/readyz on the full disk: %s", is)
+		}
+		await(t, 20*time.Second, "the pool to say that the disk is full", func() bool {
+			return d.PoolReason(t) == "disk_full"
+		})
 		_, err := c.Upload(NewLines("late", "m", 1).Content)
 		wantDiskFull(t, "an upload", err)
 		_, err = c.CreateBatch(done.InputFileID, "")

@@ -64,6 +64,8 @@ type Backend struct {
 	ClaimName func(ctx context.Context, name string, ttl time.Duration) error
 	// FreeBytes returns the free space of the local medium.
 	FreeBytes func() (uint64, error)
+	// CheckSpace returns ErrNoSpace while the local medium has no free space but its reserve.
+	CheckSpace func() error
 	// OtherNodes returns the names of the other processes that have the local medium open.
 	OtherNodes func() ([]string, error)
 	// Close flushes the journals and closes everything.

@@ -86,6 +86,8 @@ type Loaded struct {
 	// Wait is how long to wait before the next claim of the job, because the store did not answer
 	// or canary lines are in flight. 0: no wait.
 	Wait time.Duration
+	// Failed is why the claim failed, which the next one may not. Flowing: it did not fail.
+	Failed Reason
 }
 
 // Unloaded takes back the lines of a chunk that have no result, none of which is in flight. They

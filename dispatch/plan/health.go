@@ -418,8 +418,8 @@ func (p *Planner) probe(now time.Time, j *job) {
 	}
 }
 
-// failed reports whether every runner that takes lines of the job has answered the last ones badly.
-func (j *job) failed() bool {
+// answeredBadly reports whether every runner that takes lines of the job has answered the last ones badly.
+func (j *job) answeredBadly() bool {
 	some := false
 	for _, pool := range j.pools {
 		for _, r := range pool.runners {

@@ -73,6 +73,7 @@ type job struct {
 	batch *batchState
 	pools []*pool
 
+	failed   Reason // why its last claim failed; Flowing: it did not
 	ready    lineQueue
 	aside    []line // ready, but for a runner that has not failed them
 	inFlight int

@@ -73,6 +73,7 @@ func (p *Planner) loaded(now time.Time, ev Loaded) {
 			prompt: int32(l.PromptTokens), max: int32(l.MaxTokens)})
 		p.countReady(j, l.PromptTokens)
 	}
+	p.noteLoad(j, ev.Failed)
 	j.more = ev.More
 	j.claimAfter = time.Time{}
 	if ev.Wait > 0 {
@@ -80,6 +81,32 @@ func (p *Planner) loaded(now time.Time, ev Loaded) {
 		p.timers.set(timer{at: j.claimAfter, job: j})
 	}
 	p.offer(now, j)
+}
+
+// noteLoad notes why the last claim of a job failed; Flowing: it did not, or the job is gone.
+func (p *Planner) noteLoad(j *job, failed Reason) {
+	if j.failed != Flowing {
+		p.failedLoads--
+	}
+	if failed != Flowing {
+		p.failedLoads++
+	}
+	j.failed = failed
+}
+
+// loadFailure returns why lines of the pool can't be loaded, the first reason by name. Flowing:
+// they can.
+func (p *Planner) loadFailure(pool *pool) (why Reason) {
+	if p.failedLoads == 0 {
+		return Flowing
+	}
+	for _, j := range p.jobs {
+		if j.failed != Flowing && (why == Flowing || j.failed < why) &&
+			slices.Contains(j.pools, pool) {
+			why = j.failed
+		}
+	}
+	return why
 }
 
 func (p *Planner) unloaded(now time.Time, ev Unloaded) {

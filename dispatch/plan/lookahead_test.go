@@ -74,3 +74,28 @@ func TestUrgentBatchIsReadBeyondTheLimit(t *testing.T) {
 		t.Fatalf("claims %v, want that of the urgent batch last", w.claims)
 	}
 }
+
+// A pool whose lines can't be loaded says why, until they are or their batch is gone.
+func TestAPoolSaysWhyItsLinesAreNotLoaded(t *testing.T) {
+	w := lookAheadDriver(t, 8, 1000)
+	fail := func(batch string, why Reason) {
+		w.claims = nil
+		w.step(Loaded{Key: JobKey{batch, "m1"}, More: true, Wait: time.Second, Failed: why})
+	}
+	want := func(reason Reason) {
+		t.Helper()
+		if got := w.planner.Pools()[0].Reason; got != reason {
+			t.Errorf("the pool waits for %q, want %q", got, reason)
+		}
+	}
+	w.put(Batch{ID: "a", Created: noon}, chunksOf(4, 1))
+	fail("a", StoreDown)
+	want(StoreDown)
+	w.put(Batch{ID: "b", Created: noon}, chunksOf(4, 1))
+	fail("b", DiskFull)
+	want(DiskFull)
+	w.batchGone("b")
+	want(StoreDown)
+	fail("a", Flowing)
+	want(NothingReady)
+}

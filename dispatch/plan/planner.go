@@ -35,6 +35,7 @@ type Planner struct {
 	starts       uint64    // number of starts so far
 	nextRequired time.Time // when to report next how many lines deadlines require
 	hold         Reason    // from the last Hold
+	failedLoads  int       // jobs whose last claim failed
 	draining     bool      // since Drain
 	out          Actions   // of the present Step
 }
@@ -195,11 +196,14 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	}
 	slots += p.try(now, pool)
 	p.claimAhead(now, pool, slots)
+	failed := p.loadFailure(pool)
 	switch {
 	case r == nil:
 		pool.waitReason = pool.limitReason(now)
 	case p.wantsRoom(pool) != Flowing:
 		pool.waitReason = p.wantsRoom(pool)
+	case failed != Flowing:
+		pool.waitReason = failed
 	case pool.expected > 0 || pool.loads.Offered() > 0:
 		pool.waitReason = Loading
 	default:
@@ -403,6 +407,7 @@ func (p *Planner) batchGone(id string) {
 		j.ready, j.aside = lineQueue{}, nil
 		j.gone = true
 		p.limit(j, Room{})
+		p.noteLoad(j, Flowing)
 		for _, pool := range j.pools {
 			pool.starts.Remove(j.id)
 			pool.loads.Remove(j.id)

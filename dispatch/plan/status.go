@@ -89,7 +89,7 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 	if !served {
 		return NoRunner
 	}
-	if j.failed() {
+	if j.answeredBadly() {
 		return RunnersFailing
 	}
 	if j.room.Stops() {

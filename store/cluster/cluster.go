@@ -104,7 +104,8 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	backend := &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
 		Available: files.Available, FreeBytes: files.FreeBytes,
-		OtherNodes: files.OtherNodes, ClaimName: claims.claim, Close: opened.Close,
+		CheckSpace: files.CheckSpace, ClaimName: claims.claim,
+		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}
 	var at place = directory{o.Directory, files}
 	var objects *s3.Bucket

@@ -67,6 +67,7 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	return &store.Backend{
 		Records: db, Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Spool: files,
 		Available: files.Available, FreeBytes: files.FreeBytes,
+		CheckSpace: files.CheckSpace,
 		OtherNodes: files.OtherNodes, Close: opened.Close,
 	}, nil
 }
