@@ -79,8 +79,8 @@ var (
 		"runner")
 	runnerAllowance = gauge("tidefill_runner_allowance_lines",
 		"Batch lines that may be in flight.", "pool", "runner")
-	runnerLimited = gauge("tidefill_runner_limited", "1 for the reason why flow control allows "+
-		"no more lines on the runner; none: nothing limits it.", "pool", "runner", "reason")
+	runnerLimited = gauge("tidefill_runner_limited", "1 for the reason why the runner gets no "+
+		"more lines; none: it carries fewer than flow control allows.", "pool", "runner", "reason")
 	runnerPrompts = gauge("tidefill_runner_waiting_prompt_tokens",
 		"Prompt tokens of batch lines that wait to be computed, as far as is known.", "pool",
 		"runner")
@@ -227,8 +227,8 @@ func showRunner(
 	show(runnerInFlight, float64(r.InFlight), pool, r.ID)
 	show(runnerAllowance, float64(r.Limit), pool, r.ID)
 	why := "none"
-	if r.Granted != flowcontrol.ReasonNone {
-		why = string(r.Granted)
+	if limited := r.Limited(); limited != flowcontrol.ReasonNone {
+		why = string(limited)
 	}
 	show(runnerLimited, 1, pool, r.ID, why)
 	show(runnerPrompts, float64(r.Prefilling), pool, r.ID)

@@ -101,7 +101,7 @@ func TestGatewaysAreJudgedByThePoolsObjectives(t *testing.T) {
 
 func TestDecisionsShowWhatWasReadAndDecided(t *testing.T) {
 	fake := newFake(2)
-	fake.pool.Runners[0].Evict = true
+	fake.pool.Runners[0].Evict, fake.pool.Runners[0].InFlight = true, 2
 	r, h := newRecorder(fake)
 	read := flowcontrol.NoReading(flowcontrol.Metrics, start.Add(-time.Second))
 	read.Running, read.KVUsed = 9, 0.5
@@ -131,12 +131,12 @@ func TestDecisionsShowWhatWasReadAndDecided(t *testing.T) {
 		`"first_tokens":null,"first_token_objective_ms":null,"first_token_alone_ms":null,` +
 		`"gateway":{"age_s":0,"first_tokens_total":110,"late_first_tokens_total":3,` +
 		`"answers_total":0,"late_answers_total":0},"runners":[` +
-		`{"name":"gpu-0","in_flight":1,"allowance":2,"reason":"token_time","evicting":true,` +
+		`{"name":"gpu-0","in_flight":2,"allowance":2,"reason":"token_time","evicting":true,` +
 		`"breaker_open":false,"prompt_tokens":0,"prompt_tokens_allowed":null,` +
 		`"reading":{"source":"metrics","age_s":1,"running":9,"waiting":null,"kv_used":0.5},` +
 		`"interactive_running":null,"interactive_waiting":null,"token_time_ms":40,` +
 		`"first_tokens":null},` +
-		`{"name":"gpu-1","in_flight":1,"allowance":2,"reason":"token_time","evicting":false,` +
+		`{"name":"gpu-1","in_flight":1,"allowance":2,"reason":"none","evicting":false,` +
 		`"breaker_open":false,"prompt_tokens":0,"prompt_tokens_allowed":null,"reading":null,` +
 		`"interactive_running":null,"interactive_waiting":null,"token_time_ms":40,` +
 		`"first_tokens":null}]}`

@@ -170,7 +170,7 @@ func poolReasons(p *plan.PoolStatus) []plan.Reason {
 	reasons := make([]plan.Reason, 0, 2+len(p.Runners))
 	reasons = append(reasons, p.Reason, plan.Reason(p.Granted))
 	for i := range p.Runners {
-		reasons = append(reasons, plan.Reason(p.Runners[i].Granted))
+		reasons = append(reasons, plan.Reason(p.Runners[i].Limited()))
 	}
 	return reasons
 }

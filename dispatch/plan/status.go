@@ -186,6 +186,15 @@ type RunnerStatus struct {
 	Granted flowcontrol.Reason
 }
 
+// Limited returns why the runner gets no more lines: Granted where the limit that it explains is
+// reached. ReasonNone: the runner has room.
+func (s *RunnerStatus) Limited() flowcontrol.Reason {
+	if s.InFlight < s.Limit && s.Prefilling < s.Prompt {
+		return flowcontrol.ReasonNone
+	}
+	return s.Granted
+}
+
 // RunnerFailure is how a line ended that a runner did not answer well. Status is what the runner,
 // or a gateway, has answered; 0: nothing.
 type RunnerFailure struct {
