@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"dispatch/openai":      {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision":    {"dispatch/plan", "flowcontrol"},
 	"dispatch":             {"dispatch", "store", "internal/batchfile", "scheduler", "flowcontrol"},
-	"app/console": {"api", "store", "dispatch/decision", "dispatch/plan", "flowcontrol",
+	"app/console": {"api", "store", "dispatch", "dispatch/decision", "dispatch/plan", "flowcontrol",
 		"telemetry", "autoscale"},
 	"api":              {"api", "store", "internal/batchfile", "scheduler"},
 	"client":           {"internal/batchfile"},

@@ -159,26 +159,32 @@ func readPosts(
 	return posts, done, err
 }
 
-// ReadForecasts returns the forecasts that dispatchers whose lease lasts posted about these
-// batches. Batches without one are absent.
-func ReadForecasts(
+// Outlook is what dispatchers expect of a batch, and why none of its lines start.
+type Outlook struct {
+	Forecast
+	Waiting string // empty: lines start
+}
+
+// ReadOutlooks returns what dispatchers whose lease lasts posted about these batches. Batches of
+// which nothing was posted are absent.
+func ReadOutlooks(
 	ctx context.Context, board progressReader, owners ownerReader, batches []string,
-) (map[string]Forecast, error) {
+) (map[string]Outlook, error) {
 	posts, err := livePosts(ctx, board, owners, batches)
 	if err != nil {
 		return nil, err
 	}
-	forecasts := map[string]Forecast{}
+	outlooks := map[string]Outlook{}
 	for batch, ofBatch := range posts {
-		var joined Forecast
+		var joined Progress
 		for _, post := range ofBatch {
-			joined = joined.Join(post.Forecast)
+			joined = joined.Add(post.Progress)
 		}
-		if joined != (Forecast{}) {
-			forecasts[batch] = joined
+		if len(ofBatch) > 0 {
+			outlooks[batch] = Outlook{joined.Forecast, joined.Waiting}
 		}
 	}
-	return forecasts, nil
+	return outlooks, nil
 }
 
 // progressReader is the part of ProgressBoard that the functions here need.

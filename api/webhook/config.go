@@ -52,15 +52,21 @@ const (
 	Infeasible Event = "batch.infeasible"
 	// Feasible: the deadline will be met after all, after AtRisk or Infeasible.
 	Feasible Event = "batch.feasible"
+	// Stalled: the batch waits, because its runners answer its lines with errors and nothing shows
+	// that the lines are at fault.
+	Stalled Event = "batch.stalled"
+	// Resumed: it goes on after Stalled.
+	Resumed Event = "batch.resumed"
 )
 
 var (
 	// ends are the events of batches that end.
 	ends = map[store.State]Event{store.Completed: Completed, store.Failed: Failed,
 		store.Expired: Expired, store.Cancelled: Cancelled}
-	verdicts = []Event{AtRisk, Infeasible, Feasible}
+	verdicts = []Event{AtRisk, Infeasible, Feasible, Stalled, Resumed}
 	events   = []string{string(Completed), string(Failed), string(Expired), string(Cancelled),
-		string(AtRisk), string(Infeasible), string(Feasible)}
+		string(AtRisk), string(Infeasible), string(Feasible), string(Stalled),
+		string(Resumed)}
 )
 
 const (

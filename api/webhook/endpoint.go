@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -25,10 +26,11 @@ type endpoint struct {
 	log      *slog.Logger
 
 	leads     bool
-	confirmed time.Time    // when the store was last asked who leads
-	cursor    store.Cursor // up to which there are notices; read when it begins to lead
-	judged    time.Time    // when the forecasts were last read
-	failing   bool         // the last round failed
+	confirmed time.Time       // when the store was last asked who leads
+	cursor    store.Cursor    // up to which there are notices; read when it begins to lead
+	judged    time.Time       // when the forecasts were last read
+	stalled   map[string]bool // batches that the last reading said to be stalled
+	failing   bool            // the last round failed
 }
 
 // run works until ctx ends.
@@ -181,14 +183,15 @@ func (e *endpoint) ends(ctx context.Context, ids []string) (notices []store.Noti
 	return notices, nil
 }
 
-// judge stores notices of the batches whose verdict is another than at the last notice.
+// judge stores notices of the batches whose verdict is another than at the last notice, or that
+// wait for runners that answer well.
 func (e *endpoint) judge(ctx context.Context) error {
 	living, _, err := e.store.ChangedBatches(ctx, "", 1)
 	if err != nil {
 		return err
 	}
 	for ids := range slices.Chunk(living, page) {
-		forecasts, err := store.ReadForecasts(ctx, e.progress, e.store, ids)
+		outlooks, err := store.ReadOutlooks(ctx, e.progress, e.store, ids)
 		if err != nil {
 			return fmt.Errorf("read forecasts: %w", err)
 		}
@@ -197,8 +200,12 @@ func (e *endpoint) judge(ctx context.Context) error {
 			return err
 		}
 		var notices []store.Notice
-		for id, forecast := range forecasts {
-			event := verdictEvent(forecast.Verdict, Event(last[id].Event))
+		for _, id := range ids {
+			outlook, known := outlooks[id]
+			if !known {
+				continue
+			}
+			event := e.outlookEvent(id, outlook, Event(last[id].Event))
 			if event == "" {
 				continue
 			}
@@ -223,6 +230,30 @@ func (e *endpoint) judge(ctx context.Context) error {
 	return nil
 }
 
+// outlookEvent returns the event of what is expected of a batch after the last event about it;
+// empty: none. A batch counts as stalled when two readings in a row say so.
+func (e *endpoint) outlookEvent(id string, of store.Outlook, last Event) Event {
+	if !strings.HasPrefix(of.Waiting, stalledReason) {
+		delete(e.stalled, id)
+		if last == Stalled {
+			return Resumed
+		}
+		return verdictEvent(of.Verdict, last)
+	}
+	seen := e.stalled[id]
+	if e.stalled == nil {
+		e.stalled = map[string]bool{}
+	}
+	e.stalled[id] = true
+	if !seen || last == Stalled {
+		return ""
+	}
+	return Stalled
+}
+
+// stalledReason begins what a batch says that waits for runners that answer well.
+const stalledReason = "runners_failing:"
+
 // verdictEvent returns the event of a verdict after the last event about the batch; empty: none.
 func verdictEvent(v store.Verdict, last Event) Event {
 	var event Event
@@ -232,7 +263,7 @@ func verdictEvent(v store.Verdict, last Event) Event {
 	case store.VerdictInfeasible:
 		event = Infeasible
 	case store.VerdictOK:
-		if last == "" { // as everybody expects
+		if last == "" || last == Resumed { // as everybody expects
 			return ""
 		}
 		event = Feasible

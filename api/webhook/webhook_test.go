@@ -571,3 +571,33 @@ func TestOnlyTheLastEventOfABatchIsKept(t *testing.T) {
 		t.Errorf("the last event is %v", last[len(last)-1])
 	}
 }
+
+// A batch that waits for runners that answer well is notified of, and when it goes on. A batch that
+// only seems to wait for a moment is not.
+func TestStalledBatchesAreNotifiedOf(t *testing.T) {
+	w, all := newWorld(t), newReceiver(t, nil)
+	w.start("n", Endpoint{Name: "all", URL: all.URL})
+	w.begun("all")
+	id := w.batch("a")
+	post := func(p store.Progress) {
+		t.Helper()
+		p.Leads = true
+		owner, err := w.db.Register(t.Context(), "dispatcher", time.Hour)
+		if err == nil {
+			err = w.db.PostProgress(t.Context(), owner, map[string]store.ProgressPost{id: {
+				Progress: p}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ok := store.Forecast{Verdict: store.VerdictOK}
+	post(store.Progress{Waiting: "runners_failing: r answered 500.", Forecast: ok})
+	w.delivered("all", all, id+" stalled")
+	post(store.Progress{Forecast: ok})
+	w.delivered("all", all, id+" stalled", id+" resumed")
+	post(store.Progress{Forecast: store.Forecast{Verdict: store.VerdictAtRisk}})
+	w.delivered("all", all, id+" stalled", id+" resumed", id+" at_risk")
+	w.end(id, store.Completed)
+	w.delivered("all", all, id+" stalled", id+" resumed", id+" at_risk", id+" completed")
+}

@@ -172,7 +172,7 @@ func runnerTable(w io.Writer, d *client.Decision) {
 
 func limit(r *client.RunnerDecision) string {
 	switch {
-	case r.BreakerOpen:
+	case r.BreakerOpen && r.Reason != "failing":
 		return "unreachable"
 	case r.Evicting:
 		return r.Reason + ", evicting"

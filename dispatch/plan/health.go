@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math/bits"
-	"net/http"
 	"slices"
 	"time"
 )
@@ -204,7 +203,7 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 // mayBeOfLine reports whether an answer that is the operator's fault may be that of the line all the
 // same: some servers answer 403 to what a line says, or garbage to what it asks for.
 func (f *Finished) mayBeOfLine() bool {
-	return f.Status != http.StatusUnauthorized && f.Status != http.StatusProxyAuthRequired
+	return f.Status != 401 && f.Status != 407 // as HTTP says that who asks is unknown
 }
 
 // suspected reports whether a runner fails nearly all lines while the others of its pool answer

@@ -143,8 +143,8 @@ func forecastsAreJoined(t *testing.T, m Store, c *clock) {
 	read := func(what string, want store.Forecast) {
 		t.Helper()
 		wantEqual(t, what, readProgress(t, m, "b")["b"].Forecast, want)
-		wantEqual(t, what+" alone", got(store.ReadForecasts(ctx, m, m, []string{"b", "c"}))(t),
-			map[string]store.Forecast{"b": want})
+		wantEqual(t, what+" alone", got(store.ReadOutlooks(ctx, m, m, []string{"b", "c"}))(t),
+			map[string]store.Outlook{"b": {Forecast: want}})
 	}
 	forecast("n1", fine)
 	read("forecast of one process", fine)
