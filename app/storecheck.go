@@ -116,8 +116,8 @@ func (c *storeCheck) away() (database, bucket string) {
 	return c.database, c.bucket
 }
 
-// files returns why the files of the store are not within reach, and that the records are older than
-// they; empty: all is well, as far as is known.
+// files returns why the files of the store are not within reach, and that the records are older
+// than they; empty: all is well, as far as is known.
 func (c *storeCheck) files() (misplaced, older string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

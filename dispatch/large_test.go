@@ -24,7 +24,8 @@ func short(c *dispatch.Config, _ *dispatch.Deps) { c.Memory = 3 << 20 }
 func TestLargeAnswersAreUnchangedInTheOutput(t *testing.T) {
 	answers := map[string]string{}
 	for i, size := range []int{100, 20_000, 200_000, 2_000_000, 5_000_000} {
-		answers[fmt.Sprintf("say line-%d\"", i)] = "{\n\t\"choices\":[], \"text\": \"" + strings.Repeat("é",
+		answers[fmt.Sprintf("say line-%d\"", i)] = "{\n\t\"choices\":[]," +
+			" \"text\": \"" + strings.Repeat("é",
 			size/2) + "\",\r\n \"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n"
 	}
 	up := serve(t, func(w http.ResponseWriter, r *http.Request) {

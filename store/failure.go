@@ -20,7 +20,7 @@ type Failure struct {
 // ShownFailures is the number of causes that users see.
 const ShownFailures = 3
 
-// maxFailures limits the causes that are told apart.
+// maxFailures limits the causes that are counted apart.
 const maxFailures = 32
 
 // Failures counts causes. Answers that differ in their numbers only have the same cause.

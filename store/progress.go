@@ -19,9 +19,9 @@ type Progress struct {
 	Unranked string `json:",omitempty"`
 	// Forecast is that of the models of the batch that the dispatcher leads.
 	Forecast Forecast `json:",omitzero"`
-	// Failures are the most frequent causes of failed lines, as far as the dispatcher has seen them.
+	// Failures are the most frequent causes of failed lines that the dispatcher has seen.
 	Failures  [ShownFailures]Failure `json:",omitzero"`
-	Leads     bool                   // the dispatcher leads a model of the batch, so its Waiting counts
+	Leads     bool                   // a model of the batch, so its Waiting counts
 	UpdatedAt time.Time
 }
 

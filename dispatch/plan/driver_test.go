@@ -975,11 +975,12 @@ func (w *testDriver) fail(line *fakeLine, f *request, ev *Finished, cause fault)
 		line.charged = w.now
 	}
 	if overdue := w.overdue(line, f.job); overdue && cause == ofRunner && ev.Status != 401 {
-		line.blamed++
+		line.blamed += 2
 		line.charged = w.now
 	}
-	charge := cause == none || cause == ofLine || cause == likely || cause == doubtful && ev.Outcome == Failed &&
-		w.overdue(line, f.job)
+	charge := cause == none || cause == ofLine || cause == likely ||
+		cause == doubtful && ev.Outcome == Failed &&
+			w.overdue(line, f.job)
 	others := 0
 	for id, r := range w.runners {
 		if id != f.Runner && slices.Contains(r.models, f.Key.Model) && !r.open &&

@@ -98,7 +98,8 @@ func (p *Planner) decide(
 			d.pause = cfg.backoff(int(l.tries) + 2)
 		}
 		if d.again {
-			p.failedOn(now, &f.Start, l).charged = now
+			t := p.failedOn(now, &f.Start, l)
+			t.charged, t.later = now, false
 		}
 		return d
 	}
@@ -110,10 +111,12 @@ func (p *Planner) decide(
 			return decided()
 		case cause == ofRunner && f.mayBeOfLine():
 			t.charged = now
-			t.blamed++
+			t.blamed += 2 // it has waited for long
 		}
 	}
-	return decideElsewhere(cfg, *l, f, cause, p.elsewhere(l, j))
+	other := p.elsewhere(l, j)
+	t.later = !other
+	return decideElsewhere(cfg, *l, f, cause, other)
 }
 
 // turnedAway reports whether the line was answered, and by no engine: it was shed, or a gateway
@@ -214,9 +217,12 @@ func (p *Planner) jitter(pause time.Duration) time.Duration {
 // requeue makes a line the next to start. One on which a connection has broken comes after those
 // that are ready: it may be the cause, and would be each trial of a runner that it has broken.
 func (p *Planner) requeue(j *job, l line) {
-	if l.deaths > 0 {
+	switch {
+	case l.deaths > 0:
 		j.ready.push(l)
-	} else {
+	case l.trouble != nil && l.trouble.later:
+		j.ready.insert(suspectAfter, l)
+	default:
 		j.ready.pushFront(l)
 	}
 	p.countReady(j, int(l.prompt))

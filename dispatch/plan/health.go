@@ -36,7 +36,7 @@ const (
 	// patience is the time after which an attempt is charged though nothing shows whether the
 	// runner or the line is at fault, if most lines of the job are answered well. The last lines of
 	// a job that are at fault themselves have no others to compare with.
-	patience = 4 * time.Minute
+	patience = 6 * time.Minute
 	// manySheds is the number of pauses of a line after which it goes to another runner than the
 	// one that has shed it.
 	manySheds = 4
@@ -55,7 +55,7 @@ type lastAnswers struct {
 	n    int    // at most judgedAnswers
 	well uint64 // greatest number of a Start that was answered well
 	// wellAt is the time of the last good answer. failed are the jobs of which a line was answered
-	// badly since a line that was sent after them was answered well, lines the first of these lines.
+	// badly since a line that was sent after them was answered well, lines the first of these.
 	wellAt time.Time
 	failed []*job
 	lines  []failedLine
@@ -124,6 +124,9 @@ type trouble struct {
 	number  uint64    // of the Start that failed last
 	charged time.Time // of the last attempt that was charged, or of the first failure
 	blamed  int       // counted answers that are the operator's fault; see maxBlamed
+	// later has the line start after the first ones that are ready: its runner is the likely cause,
+	// and lines that have not failed show sooner whether it is.
+	later bool
 }
 
 // fault says what the cause of an answer is.
@@ -141,8 +144,8 @@ const (
 // judge finds the cause of an answer, and counts it for or against its runner. The runner is the
 // probable cause of a bad answer unless it answers other lines well: one of the last and, if the
 // line has failed before, one that was sent later than that, or all but few. One that was sent
-// before shows nothing of a runner that has turned bad since. A refusal (400) counts against a runner only if another
-// one has answered lines of the job well meanwhile.
+// before shows nothing of a runner that has turned bad since. A refusal (400) counts against a
+// runner only if another one has answered lines of the job well meanwhile.
 func (p *Planner) judge(now time.Time, f *Finished) fault {
 	s := &f.Start
 	j, r, t := s.job, s.runner, s.line.trouble
@@ -200,8 +203,8 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 	}
 }
 
-// mayBeOfLine reports whether an answer that is the operator's fault may be that of the line all the
-// same: some servers answer 403 to what a line says, or garbage to what it asks for.
+// mayBeOfLine reports whether an answer that is the operator's fault may be that of the line after
+// all: some servers answer 403 to what a line says, or garbage to what it asks for.
 func (f *Finished) mayBeOfLine() bool {
 	return f.Status != 401 && f.Status != 407 // as HTTP says that who asks is unknown
 }
@@ -417,12 +420,13 @@ func (p *Planner) probe(now time.Time, j *job) {
 	}
 }
 
-// answeredBadly reports whether every runner that takes lines of the job has answered the last ones badly.
+// answeredBadly reports whether every runner that takes lines of the job has answered the last ones
+// badly.
 func (j *job) answeredBadly() bool {
 	some := false
 	for _, pool := range j.pools {
 		for _, r := range pool.runners {
-			bad := r.inFlight == 0 && !r.answers.working() && slices.Contains(r.answers.failed, j)
+			bad := r.inFlight == 0 && slices.Contains(r.answers.failed, j)
 			switch {
 			case bad || r.failing():
 				some = true

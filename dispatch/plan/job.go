@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/scheduler"
@@ -215,6 +216,12 @@ func (q *lineQueue) pushFront(l line) {
 	}
 	q.head--
 	q.lines[q.head] = l
+}
+
+// insert adds a line behind the first n.
+func (q *lineQueue) insert(n int, l line) {
+	at := q.head + min(n, q.len())
+	q.lines = slices.Insert(q.lines, at, l)
 }
 
 // at returns the line at a place, from the head.

@@ -29,8 +29,8 @@ func Explanations() []Explanation {
 			"Start one, or cancel the batch. It fails by itself if the model was never served."},
 		{RunnersDown, "Every runner of the model is unreachable, or a gateway without an engine.",
 			"Start one: lines are sent when one answers."},
-		{RunnersFailing, "Every runner of the model answers with errors, and nothing shows that the " +
-			"lines are the cause; one is tried now and then.",
+		{RunnersFailing, "Every runner of the model answers with errors, and nothing shows that " +
+			"the lines are the cause; one is tried now and then.",
 			"Check the runners: lines are sent when one answers well."},
 		{Failing, "The runner answers nearly all lines with errors; one is tried now and then.",
 			"Check the runner."},

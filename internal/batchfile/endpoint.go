@@ -12,8 +12,8 @@ type Endpoint struct {
 	MaxTokens []string
 	// Streams reports whether an answer can be streamed token by token.
 	Streams bool
-	// Lists names the members of an answer of which one is a list, by which it is told from what
-	// another server would say. Servers differ for some endpoints.
+	// Lists names the members of an answer of which one is a list, which another server's
+	// answers lack. Servers differ for some endpoints.
 	Lists []string
 	// modelOptional reports whether a body may omit its model.
 	modelOptional bool
