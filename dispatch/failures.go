@@ -196,7 +196,7 @@ func readError(body []byte) (code, message string) {
 		Code    any
 	}
 	if len(body) > shortError*4 || json.Unmarshal(body, &e) != nil {
-		return "", string(body[:min(len(body), maxSample)])
+		return "", string(body[:min(len(body), 2*maxSample)])
 	}
 	var inner struct {
 		Message string
@@ -211,7 +211,7 @@ func readError(body []byte) (code, message string) {
 		code = text
 	}
 	if e.Message == "" {
-		return code, string(body[:min(len(body), maxSample)])
+		return code, string(body[:min(len(body), 2*maxSample)])
 	}
 	return code, e.Message
 }

@@ -132,6 +132,53 @@ func TestController(
 		}
 	})
 
+	t.Run("a runner that turns bad and well again gets lines again", func(t *testing.T) {
+		c := build()
+		for _, r := range []string{"bad", "good"} {
+			c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+		}
+		now := opened(t, c)
+		end := func(runner string, kind flowcontrol.Kind) {
+			for _, k := range []flowcontrol.Kind{flowcontrol.Started, kind} {
+				o := flowcontrol.Observation{Kind: k, Runner: runner, Latency: time.Second}
+				if k == flowcontrol.Started {
+					o.InFlight = 1
+				}
+				c.Observe(now, o)
+			}
+		}
+		lines := func(i int) int {
+			a := c.Allowance(now)
+			if a.Pool < 1 {
+				return 0
+			}
+			return a.Runners[i].Lines
+		}
+		// As the planner does it: many fail at once, then single lines are tried.
+		for range 20 {
+			end("bad", flowcontrol.Broken)
+		}
+		for range 10 {
+			now = now.Add(30 * time.Second)
+			end("bad", flowcontrol.Broken)
+			end("good", flowcontrol.Answered)
+			if limits.PerRunner > 0 && lines(1) < 1 {
+				t.Fatalf("the good runner gets no line while another is bad: %+v",
+					c.Allowance(now))
+			}
+		}
+		now = now.Add(2 * time.Minute)
+		for range 60 {
+			now = now.Add(time.Second)
+			end("bad", flowcontrol.Answered)
+			end("good", flowcontrol.Answered)
+		}
+		if limits.PerRunner > 0 && lines(0) < 1 && lines(1) < c.Allowance(now).Pool {
+			t.Errorf("got %+v a minute after the runner is well again, want lines",
+				c.Allowance(now))
+		}
+	})
+
 	t.Run("a runner that left is forgotten", func(t *testing.T) {
 		c := build()
 		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
