@@ -83,7 +83,7 @@ func TestCreateAnswersWithEveryField(t *testing.T) {
 		"start_by_missed": false, "priority": 0.0, "rank_error": nil,
 		"attempts": 0.0, "in_flight": 0.0, "retrying": 0.0, "waiting": nil, "reason": nil,
 		"reported_at": nil,
-		"retry_of":    nil, "options": nil, "options_omitted": nil,
+		"retry_of":    nil, "options": nil, "options_omitted": nil, "failures": []any{},
 		"models":         []any{map[string]any{"model": "m", "lines": 2.0}},
 		"input_file_ids": []any{file}, "outputs": []any{},
 	}

@@ -42,7 +42,8 @@ func TestSummaries(t *testing.T) {
 	got.CreatedAt, got.Deadline = time.Time{}, time.Time{}
 	want := BatchSummary{ID: running, Tenant: DefaultTenant, State: store.InProgress,
 		Models: []string{"m"}, Counts: store.Counts{Total: 100, Completed: 30}, InFlight: 4,
-		Rate: 7, Waiting: "token_time", Finish: time.Unix(s.clock.now().Unix()+10, 0)}
+		Rate: 7, Waiting: "token_time", Failures: []store.Failure{},
+		Finish: time.Unix(s.clock.now().Unix()+10, 0)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the summary is (-want +got)\n%s", diff)
 	}
