@@ -215,7 +215,7 @@ func TestStartRefusesWhatWaitingDoesNotRepair(t *testing.T) {
 			func(c *cluster.Config) { c.Objects.AccessKeyFile = wrong }, nil},
 		{"bucket", "the bucket does not exist: create it",
 			func(c *cluster.Config) { c.Objects.Bucket = "missing" }, nil},
-		{"bucket of another cluster", "set another prefix", func(c *cluster.Config) {
+		{"bucket of another cluster", "give each its own", func(c *cluster.Config) {
 			c.Metadata.URL = strings.Replace(c.Metadata.URL, "/db1", "/"+server.NewDatabase(t), 1)
 		}, nil},
 		{"clock", "synchronise both", nil, func(database string) {

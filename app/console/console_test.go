@@ -15,6 +15,7 @@ import (
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/app/console"
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -56,6 +57,10 @@ func newDeps(names ...string) console.Deps {
 		Degraded: func() []telemetry.Degradation { return nil },
 		Waiting:  func() []string { return []string{} },
 		Problems: func() []string { return nil },
+		Failures: func() []dispatch.RunnerFailures {
+			return []dispatch.RunnerFailures{{Pool: "m", Runner: "r", Failing: true, Bad: 9,
+				Judged: 10, Causes: []store.Failure{{Count: 9, Status: 500, Sample: "boom"}}}}
+		},
 		StandsBy: func() bool { return false },
 		Peers:    func(context.Context) []console.Peer { return nil },
 		Batches:  func(int) ([]string, int, []string) { return nil, 0, nil },
@@ -233,6 +238,17 @@ func FuzzDecisions(f *testing.F) {
 	})
 }
 
+func TestFailuresOfRunnersAreShown(t *testing.T) {
+	w := serve(t, newDeps("m"), "/admin/pools")
+	const want = `"failures":[{"runner":"r","answered":0,"failed":0,` +
+		`"causes":[{"count":9,"status":500,"code":"","sample":"boom","runner":""}],` +
+		`"failing":true,"since":null,"next_trial":null,` +
+		`"text":"failing: 500 \"boom\", 9 of the last 10"}]`
+	if got := w.Body.String(); !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s in it", got, want)
+	}
+}
+
 func TestBatchesAreShown(t *testing.T) {
 	deps := newDeps()
 	asked := 0
@@ -244,6 +260,7 @@ func TestBatchesAreShown(t *testing.T) {
 		for _, id := range ids {
 			all = append(all, api.BatchSummary{ID: id, Tenant: "t", State: store.InProgress,
 				Counts: store.Counts{Total: 9, Completed: 2, Failed: 1}, Waiting: "paused",
+				Failures:  []store.Failure{{Count: 1, Status: 500, Runner: "r"}},
 				CreatedAt: began})
 			if id == "b1" {
 				b := &all[0]
@@ -256,7 +273,9 @@ func TestBatchesAreShown(t *testing.T) {
 	w := serve(t, deps, "/admin/batches?limit=3")
 	const want = `{"id":"b1","tenant":"t","status":"in_progress","paused":false,"models":[],` +
 		`"priority":0,"request_counts":{"total":9,"completed":2,"failed":1},"in_flight":0,` +
-		`"rate":0,"waiting":"paused","reason":null,"created_at":1800000000,"deadline":null,` +
+		`"rate":0,"waiting":"paused","reason":null,` +
+		`"failures":[{"count":1,"status":500,"code":"","sample":"","runner":"r"}],` +
+		`"created_at":1800000000,"deadline":null,` +
 		`"verdict":"at_risk","predicted_finish":1800000120,` +
 		`"predicted_band":[1800000060,1800003600],"ended_at":null}`
 	if got := w.Body.String(); asked != 3 ||
