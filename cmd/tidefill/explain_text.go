@@ -211,7 +211,7 @@ func explainRunnerReasons(
 	var said []string
 	for i := range d.Runners {
 		reason := d.Runners[i].Reason
-		if d.Runners[i].BreakerOpen {
+		if d.Runners[i].BreakerOpen && reason != "failing" {
 			reason = "unreachable"
 		}
 		if reason != d.Reason && reason != "none" && !slices.Contains(said, reason) {
