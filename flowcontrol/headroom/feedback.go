@@ -74,6 +74,9 @@ const (
 // follow changes the number of lines per runner so that iterations approach the target time, by
 // what was measured on one runner over a period.
 func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
+	if r.breaksLines() {
+		return // it carries no lines, whatever c.lines is
+	}
 	mix, model := c.LineMix(), c.fit.fitted()
 	// Lines that have just started will hold more context, which lengthens iterations.
 	held := portable.Rounded(float64(r.own.lines) * mix.Context)
@@ -89,8 +92,19 @@ func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 	seconds := min(period.Seconds(), 5)
 	move := gain * seconds * off / max(model.PerLine(mix), leastPerLine)
 	c.lines += min(move, seconds*(1+portable.Rounded(c.tuning.Pace.MaxGrowth*c.lines))) /
-		float64(len(c.roster.Members))
+		c.answering()
 	c.boundLines()
+}
+
+// answering returns the number of runners on which lines do not break; 1 if there is none.
+func (c *Controller) answering() float64 {
+	n := 0.0
+	for _, m := range c.roster.Members {
+		if !m.State.breaksLines() {
+			n++
+		}
+	}
+	return max(n, 1)
 }
 
 // boundLines keeps the number of lines near the number in flight, since a higher number is not
@@ -98,8 +112,8 @@ func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 func (c *Controller) boundLines() {
 	carried, n := 0.0, 0.0
 	for _, m := range c.roster.Members {
-		if m.State.packed == 0 {
-			carried += float64(m.State.own.lines)
+		if r := m.State; r.packed == 0 && !r.breaksLines() {
+			carried += float64(r.own.lines)
 			n++
 		}
 	}

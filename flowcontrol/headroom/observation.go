@@ -24,6 +24,7 @@ func (c *Controller) observe(
 		c.mixture.answers++
 		c.mixedTokens.answered(o, c.longestToken())
 		c.linesAnswered++
+		r.unanswered = 0
 		r.staleness.observed(now)
 		c.sizes.answer(o.PromptTokens, o.CachedTokens, o.OutputTokens)
 		r.ownAnswers.answered(o.OutputTokens)
@@ -50,10 +51,14 @@ func (c *Controller) observe(
 				r.iterations.promptAt = now
 			}
 		}
+		if o.Kind == flowcontrol.TokenGaps || o.Latency > 0 {
+			r.unanswered = 0
+		}
 		r.staleness.observed(now)
 	case flowcontrol.Shed:
 		c.shed(now, m, o.RetryAfter)
 	case flowcontrol.Broken:
+		r.unanswered++
 		r.staleness.lineBroke(now, c.tuning.Staleness)
 	case flowcontrol.Evicted:
 		produced := milliseconds(o.Latency) / max(r.iterations.all.mean(), 1)

@@ -26,7 +26,7 @@ func (c *Controller) poolLoad(now time.Time) poolLoad {
 	budget, n := 0.0, 0.0
 	for _, m := range c.roster.Members {
 		r := m.State
-		if r.packed > 0 {
+		if r.packed > 0 || r.breaksLines() {
 			continue
 		}
 		if r.comparable(m.Held(now)) {

@@ -24,6 +24,7 @@ type runner struct {
 	queued       queued
 	feed         feed
 	backlog      backlog
+	unanswered   int // lines that broke since one was answered
 
 	// yield is the share of the lines by feedback that the runner may carry after sheds. 1: all.
 	yield   float64
@@ -72,3 +73,11 @@ func (r *runner) comparable(held bool) bool {
 	full := r.granted.Reason == ReasonKV || r.granted.Reason == ReasonSlots
 	return r.yield == 1 && !held && r.staleness.state == fresh && !full
 }
+
+// breaksAfter is the number of lines that break without an answer between them after which a runner
+// counts as one that breaks lines. A single one may be at fault itself.
+const breaksAfter = 2
+
+// breaksLines reports whether lines on the runner break, though its metrics may go on. It carries
+// none but trials, so it says nothing of what the others may carry.
+func (r *runner) breaksLines() bool { return r.unanswered >= breaksAfter }

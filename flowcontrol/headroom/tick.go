@@ -31,7 +31,7 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 		r := m.State
 		ours += float64(r.own.lines)
 		r.carried.add(now, carriedAs, float64(r.own.lines))
-		if r.packed == 0 {
+		if r.packed == 0 && !r.breaksLines() {
 			carried += float64(r.own.lines)
 			unpacked++
 		}
