@@ -164,7 +164,14 @@ type Batch struct {
 		Reason   *string
 		Attempts int64
 		InFlight int `json:"in_flight"`
+		Failures []Failure
 	}
+}
+
+// Failure is a cause for which lines of a batch have failed.
+type Failure struct {
+	Count, Status        int
+	Code, Sample, Runner string
 }
 
 // WaitsFor reports whether the batch waits for a reason with the code.
