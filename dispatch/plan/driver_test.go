@@ -124,6 +124,7 @@ type fakeLine struct {
 
 	on      map[string]bool // runners that have failed it, with their life
 	failed  uint64          // number of the start that failed last
+	proven  bool            // a line that was sent after it was answered well
 	blamed  int
 	charged time.Time
 }
@@ -894,7 +895,9 @@ func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finish
 		others := maps.Clone(r.lines)
 		delete(others, f.id())
 		works = r.lastOK > line.failed
-		few = !works && working && len(others) < fewFailed-1 && w.now.Sub(r.okAt) <= recently
+		line.proven = line.proven || works
+		few = !works && working && (len(others) < fewFailed-1 || line.proven) &&
+			w.now.Sub(r.okAt) <= recently
 		works = works || few
 	}
 	of := f.job
@@ -938,7 +941,7 @@ func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finish
 		ev.Status != 401 {
 		line.blamed++
 	}
-	if r.trial == f || line == nil || !line.on[w.life(f.Runner)] {
+	if r.trial == f || line == nil || !line.proven && !line.on[w.life(f.Runner)] {
 		r.good = append(r.good, false)
 	}
 	if r.failed == nil {

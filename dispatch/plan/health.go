@@ -49,7 +49,7 @@ const (
 )
 
 // lastAnswers are those of a runner to lines that it might have answered well. A line that it has
-// failed before counts only as a trial, because it may be at fault itself.
+// failed before, or another one that worked, counts only as a trial: it may be at fault itself.
 type lastAnswers struct {
 	bad  uint64 // a bit for each of the last n, the newest lowest; 1: it was bad
 	n    int    // at most judgedAnswers
@@ -95,7 +95,7 @@ func (a *lastAnswers) count(f *Finished) {
 		}
 		a.lines = append(a.lines, l)
 	}
-	if f.Start.trial > 0 || t == nil || !slices.Contains(t.on, f.Start.runner) {
+	if f.Start.trial > 0 || t == nil || !t.proven && !slices.Contains(t.on, f.Start.runner) {
 		a.add(1)
 	}
 	a.last = RunnerFailure{f.Outcome, f.Status}
@@ -109,13 +109,15 @@ func (s *Start) failedLine() failedLine {
 }
 
 // few reports whether the runner has worked a moment ago, and has failed no more than some lines
-// since, that of the Start included.
+// since, that of the Start included. Any number of lines may fail that have failed while it worked:
+// those that are at fault are the last ones of their job, with no others to compare with.
 func (a *lastAnswers) few(now time.Time, s *Start) bool {
 	n := len(a.lines)
 	if !slices.Contains(a.lines, s.failedLine()) {
 		n++
 	}
-	return a.working() && n < fewFailed && now.Sub(a.wellAt) <= recently
+	return a.working() && (n < fewFailed || s.line.trouble.proven) &&
+		now.Sub(a.wellAt) <= recently
 }
 
 // trouble is what a line without a result has met. Few lines have one.
@@ -124,6 +126,8 @@ type trouble struct {
 	number  uint64    // of the Start that failed last
 	charged time.Time // of the last attempt that was charged, or of the first failure
 	blamed  int       // counted answers that are the operator's fault; see maxBlamed
+	// proven says that a runner has answered a line well that was sent after this one had failed.
+	proven bool
 	// later has the line start after the first ones that are ready: its runner is the likely cause,
 	// and lines that have not failed show sooner whether it is.
 	later bool
@@ -155,7 +159,11 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 	a := &r.answers
 	working := a.working()
 	works, few := working, false
-	if t != nil && a.well <= t.number {
+	switch {
+	case t == nil:
+	case a.well > t.number:
+		t.proven = true
+	default:
 		few = a.few(now, s)
 		works = few
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,6 +21,8 @@ type badRunners struct {
 	// bad returns how a runner answers a line of a batch at a time since the start; nil: well.
 	bad   func(runner string, at time.Duration, batch, slot int) *Finished
 	until time.Duration // 0: a day
+	// goodTime is the time of a good answer; 0: 2 s.
+	goodTime time.Duration
 
 	succeeded, failed []int // lines of each batch
 	requests          map[string]int
@@ -28,12 +31,13 @@ type badRunners struct {
 	idle              time.Duration
 }
 
-// goodTime and badTime are how long answers take.
-const goodTime, badTime = 2 * time.Second, 2 * time.Millisecond
+// badTime is the time of a bad answer.
+const badTime = 2 * time.Millisecond
 
 // run runs until every line has a result.
 func (b *badRunners) run(t *testing.T) {
 	t.Helper()
+	goodTime := cmp.Or(b.goodTime, 2*time.Second)
 	p := newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(), Flow: b.flow,
 		Random: rand.New(rand.NewPCG(1, 2))})
 	type flight struct {
@@ -169,7 +173,7 @@ func TestBadRunnerBesideAGoodOne(t *testing.T) {
 				if b.failed[0] > 0 {
 					t.Errorf("%d of 5000 lines failed", b.failed[0])
 				}
-				if policy == "fixed" && kind != "overloaded" && b.took > 5000/20*goodTime*105/100 {
+				if policy == "fixed" && kind != "overloaded" && b.took > 5000/20*2*time.Second*105/100 {
 					t.Errorf("took %v: the good runner was not at its limit", b.took)
 				}
 			})
@@ -258,6 +262,8 @@ func TestLinesAtFaultEnd(t *testing.T) {
 			}
 			return nil
 		}, 50, 15 * time.Minute},
+		{"one of twenty, nearly at once", 1, []int{1000}, nil, 50, 30 * time.Second},
+		{"one of twenty, nearly at once, on two", 2, []int{1000}, nil, 50, 30 * time.Second},
 		{"one of two", 1, []int{1000}, func(_, slot int) *Finished {
 			if slot%2 > 0 {
 				return failed
@@ -311,6 +317,15 @@ func TestLinesAtFaultEnd(t *testing.T) {
 				bad: func(_ string, _ time.Duration, batch, slot int) *Finished {
 					return test.bad(batch, slot)
 				}}
+			if test.bad == nil { // the others are over before the second attempts
+				b.flow, b.goodTime = fixedLines(30), 4*time.Millisecond
+				b.bad = func(_ string, _ time.Duration, _, slot int) *Finished {
+					if slot%20 == 0 {
+						return failed
+					}
+					return nil
+				}
+			}
 			b.run(t)
 			t.Logf("failed %v, took %v, requests %v", b.failed, b.took, b.requests)
 			if b.failed[0] != test.failed {
