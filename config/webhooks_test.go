@@ -29,7 +29,7 @@ webhooks:
 		`f.yaml:5: webhooks[2].secret_env: is empty; name the environment variable that holds the secret`,
 		`f.yaml:5: webhooks[2].events[0]: there is no event "batch.done"; there are ` +
 			`batch.completed, batch.failed, batch.expired, batch.cancelled, batch.at_risk, ` +
-			`batch.infeasible, batch.feasible.`,
+			`batch.infeasible, batch.feasible, batch.stalled, batch.resumed.`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -237,7 +237,7 @@ func TestNoAnswerIsComputedWithoutSpaceForIt(t *testing.T) {
 		if raw, _ := io.ReadAll(r.Body); strings.Contains(string(raw), "say large") {
 			size = 1_500_000
 		}
-		fmt.Fprintf(w, `{"text":%q}`, strings.Repeat("x", size))
+		fmt.Fprintf(w, `{"choices":[],"text":%q}`, strings.Repeat("x", size))
 	}, "m")
 	w := newWorld(t)
 	d, _ := w.dispatcher("a", func(_ *dispatch.Config, d *dispatch.Deps) {

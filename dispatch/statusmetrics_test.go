@@ -83,6 +83,7 @@ func TestStatusIsShownAsMetrics(t *testing.T) {
 		"runner_allowance_lines m,n c 0",
 		"runner_breaker_open m,n a 0", "runner_breaker_open m,n b 1",
 		"runner_breaker_open m,n c 0",
+		"runner_failing m,n a 0", "runner_failing m,n b 0", "runner_failing m,n c 0",
 		"runner_in_flight_lines m,n a 5", "runner_in_flight_lines m,n b 2",
 		"runner_in_flight_lines m,n c 0",
 		"runner_interactive_requests m,n a running 12.5",

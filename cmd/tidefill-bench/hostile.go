@@ -25,6 +25,10 @@ func (hostile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, prompt, _ := strings.Cut(string(body), `"input":"`)
 	prompt, _, _ = strings.Cut(prompt, `"`)
 	fields := strings.Fields(prompt)
+	if len(fields) == 0 {
+		http.Error(w, "no kind", http.StatusBadRequest)
+		return
+	}
 	size, err := strconv.Atoi(fields[len(fields)-1])
 	if err != nil {
 		http.Error(w, "no size", http.StatusBadRequest)
@@ -52,7 +56,7 @@ func answerAs(w http.ResponseWriter, kind string, size int) {
 	case "drip": // in two seconds
 		pieces(size, 2*time.Second/time.Duration(size/len(piece)+1))
 	case "error":
-		w.WriteHeader(http.StatusInternalServerError)
+		w.WriteHeader(http.StatusBadRequest) // a line's own fault: after a 500 it would wait
 		pieces(size, 0)
 	case "endless":
 		pieces(1<<40, 0)

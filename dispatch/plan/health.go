@@ -95,7 +95,7 @@ func (a *lastAnswers) count(f *Finished) {
 		}
 		a.lines = append(a.lines, l)
 	}
-	if f.Start.trial > 0 || t == nil || !t.proven && !slices.Contains(t.on, f.Start.runner) {
+	if f.Start.trial > 0 || t == nil || !t.proven && !t.has(f.Start.runner) {
 		a.add(1)
 	}
 	a.last = RunnerFailure{f.Outcome, f.Status}
@@ -120,12 +120,23 @@ func (a *lastAnswers) few(now time.Time, s *Start) bool {
 		now.Sub(a.wellAt) <= recently
 }
 
+// runnerLife is a runner from its coming to its going.
+type runnerLife struct {
+	runner *runner
+	life   uint32
+}
+
+// has reports whether the runner has failed the line.
+func (t *trouble) has(r *runner) bool {
+	return slices.Contains(t.on, runnerLife{r, r.life})
+}
+
 // trouble is what a line without a result has met. Few lines have one.
 type trouble struct {
-	on      []*runner // that have failed the line
-	number  uint64    // of the Start that failed last
-	charged time.Time // of the last attempt that was charged, or of the first failure
-	blamed  int       // counted answers that are the operator's fault; see maxBlamed
+	on      []runnerLife // that have failed the line
+	number  uint64       // of the Start that failed last
+	charged time.Time    // of the last attempt that was charged, or of the first failure
+	blamed  int          // counted answers that are the operator's fault; see maxBlamed
 	// proven says that a runner has answered a line well that was sent after this one had failed.
 	proven bool
 	// later has the line start after the first ones that are ready: its runner is the likely cause,
@@ -251,8 +262,8 @@ func (p *Planner) failedOn(now time.Time, s *Start, l *line) *trouble {
 		j.troubled++
 	}
 	t.number = s.number
-	if !slices.Contains(t.on, r) {
-		t.on = append(t.on, r)
+	if failed := (runnerLife{r, s.life}); !slices.Contains(t.on, failed) {
+		t.on = append(t.on, failed)
 	}
 	return t
 }
@@ -270,7 +281,7 @@ func (p *Planner) elsewhere(l *line, j *job) bool {
 			continue
 		}
 		for _, x := range pool.runners {
-			if x.takes() && x.granted.Lines > 0 && !slices.Contains(l.trouble.on, x) {
+			if x.takes() && x.granted.Lines > 0 && !l.trouble.has(x) {
 				return true
 			}
 		}
@@ -285,7 +296,7 @@ func (r *runner) takes() bool {
 
 // avoids reports whether the line waits for another runner than this one.
 func (p *Planner) avoids(l *line, r *runner, j *job) bool {
-	return l.trouble != nil && slices.Contains(l.trouble.on, r) && p.elsewhere(l, j)
+	return l.trouble != nil && l.trouble.has(r) && p.elsewhere(l, j)
 }
 
 // freeFor returns the runner with the most free slots of those that have not failed the line; nil:
@@ -295,7 +306,7 @@ func (p *pool) freeFor(now time.Time, l *line) *runner {
 	most := 0
 	for _, r := range p.runners {
 		if free := r.free(now); free > most && !r.failing() &&
-			!slices.Contains(l.trouble.on, r) {
+			!l.trouble.has(r) {
 			best, most = r, free
 		}
 	}
