@@ -173,7 +173,8 @@ func TestBadRunnerBesideAGoodOne(t *testing.T) {
 				if b.failed[0] > 0 {
 					t.Errorf("%d of 5000 lines failed", b.failed[0])
 				}
-				if policy == "fixed" && kind != "overloaded" && b.took > 5000/20*2*time.Second*105/100 {
+				longest := 5000 / 20 * 2 * time.Second * 105 / 100
+				if policy == "fixed" && kind != "overloaded" && b.took > longest {
 					t.Errorf("took %v: the good runner was not at its limit", b.took)
 				}
 			})
