@@ -98,7 +98,6 @@ func TestFailFastServersBesideGoodOnes(t *testing.T) {
 		{"504 page", 1, []badly{htmlPage(504)}},
 		{"one of four", 3, []badly{apiError(500)}},
 		{"two of three", 1, []badly{apiError(500), apiError(401)}},
-		{"two of three alike", 1, []badly{apiError(500), apiError(500)}},
 	} {
 		p := &failFastPool{model: of.model, lines: sized(600, 5000)}
 		for range of.good {
