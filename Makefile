@@ -80,7 +80,7 @@ unit: ## Run unit, property and conformance tests, those of packages with gorout
 
 .PHONY: e2e
 e2e: ## Run the real binary with the official SDKs, with kill -9 and faults.
-	cd e2e && $(GO) test -vet=off -count=1 -timeout 30m ./...
+	cd e2e && $(GO) test -vet=off -count=1 -timeout 50m ./...
 
 .PHONY: deploy
 deploy: ## Test the chart, the manifests, the image and the systemd unit.
