@@ -192,7 +192,7 @@ func (p *failFastPool) maxFound() int {
 		return 40 * int(1+p.took/(2*time.Second)) // in each period
 	}
 	if p.model == "404 error" {
-		return 100 // may be the lines' own fault until another runner has answered some
+		return p.lines // may be their own fault until the other runner has answered some
 	}
 	return 40 * len(p.bad)
 }
