@@ -28,6 +28,7 @@ func TestChaosHostileRunners(t *testing.T) {
 		lines     int
 		handler   RawHandler
 		completes bool // all lines must complete
+		waits     bool // no answer is one, so that lines wait until the runner is well
 		most      int  // attempts allowed per line; default: 3, with two attempts and two deaths
 		set       string
 	}{
@@ -48,9 +49,11 @@ func TestChaosHostileRunners(t *testing.T) {
 		{name: "closed after some requests", lines: sized(300, 3000),
 			handler: some(`7 \u00e9`, nothing), most: 2},
 		{name: "Content-Length too long", lines: 60, handler: announced(+100)},
-		{name: "Content-Length too short", lines: 60, handler: announced(-100)},
+		{name: "Content-Length too short", lines: 60, handler: announced(-100),
+			waits: true, completes: true, most: 20},
 		{name: "unsolicited answers", lines: sized(500, 5000), handler: stray},
-		{name: "gzip bombs", lines: 24, handler: gzipBomb},
+		{name: "gzip bombs", lines: 24, handler: gzipBomb, waits: true, completes: true,
+			most: 20},
 		{name: "invented models in answers", lines: sized(2000, 20_000), handler: inventedModel,
 			completes: true},
 	} {
@@ -71,6 +74,12 @@ func TestChaosHostileRunners(t *testing.T) {
 			b, other := c.Submit(t, lines.Content, ""), c.Submit(t, others.Content, "")
 
 			c.CheckComplete(t, c.AwaitEnd(t, other.ID, 20*time.Second), others)
+			if h.waits {
+				c.Await(t, b.ID, time.Minute, func(b Batch) bool {
+					return b.WaitsFor("runners_failing")
+				})
+				bad.SetHandler(AnswerCorrectly)
+			}
 			b = c.AwaitEnd(t, b.ID, time.Minute)
 			checkHostile(t, tr, d, bad, b, lines, cmp.Or(h.most, 3))
 			if h.completes {

@@ -71,7 +71,7 @@ func endlessTrailer(conn net.Conn, _ *http.Request, _ []byte) bool {
 // large returns a correct answer of many bytes.
 func large(size int) RawHandler {
 	return func(conn net.Conn, _ *http.Request, _ []byte) bool {
-		const before, after = `{"a":"`, `"}`
+		const before, after = `{"choices":[],"a":"`, `"}`
 		fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n%s", okHead, size, before)
 		piece := []byte(strings.Repeat("x", 64<<10))
 		for left := size - len(before) - len(after); left > 0; {
@@ -135,7 +135,7 @@ func stray(conn net.Conn, request *http.Request, body []byte) bool {
 var bomb = sync.OnceValue(func() []byte {
 	var packed bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
-	io.WriteString(w, `{"a":"`)
+	io.WriteString(w, `{"choices":[],"a":"`)
 	piece := bytes.Repeat([]byte("x"), 1<<20)
 	for range 256 {
 		w.Write(piece) // a buffer takes everything
