@@ -132,7 +132,7 @@ func setFaults(t *testing.T, address, faults string) {
 	}
 }
 
-// A key that is changed at the upstream in the middle of a batch costs no line: the batch waits until
+// A key that is changed at the upstream within a batch costs no line: the batch waits until
 // the daemon has the new one.
 func TestFailFastRotatedKey(t *testing.T) {
 	t.Parallel()
