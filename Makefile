@@ -26,8 +26,12 @@ build: ## Build the one binary into bin/.
 	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/tidefill
 
 .PHONY: test
-test: setup check unit deploy keda kube e2e ## Install what is missing, then check and run all tests. CI runs this.
-	@echo "all tests passed$(if $(MISSING),; some were skipped because recordings are missing)"
+test: setup check unit deploy kube e2e ## Install what is missing, then check and run the tests. CI runs this.
+	@echo "all tests passed$(if $(MISSING),; some were skipped because recordings are missing); make test-all has KEDA's own clients and a day of scaling too"
+
+.PHONY: test-all
+test-all: KUBE =
+test-all: test keda ## Run all tests: also KEDA's own clients and a day of scaling in real time, which take long.
 
 .PHONY: setup
 setup: ## Install the Debian and npm packages that the tests need.
@@ -40,7 +44,6 @@ check: columns words links ## Check format, line length, words, links, vet and l
 	$(GO) vet ./...
 	$(GO) vet -C e2e ./...
 	$(GO) vet -C test/deploy ./...
-	$(GO) vet -C test/keda ./...
 	$(GO) vet -C test/kube ./...
 	$(GO) vet -C test/s3 ./...
 	$(GO) vet -C tools ./style ./clusterscale
@@ -88,11 +91,15 @@ deploy: ## Test the chart, the manifests, the image and the systemd unit.
 
 .PHONY: keda
 keda: ## Run KEDA's own clients against the scaler. The first build takes 10 minutes.
+	$(GO) vet -C test/keda ./...
 	$(GO) test -C test/keda -vet=off -count=1 -timeout 10m ./...
+
+# Five hours of a day in as many minutes.
+KUBE = -skip '^TestLoopOfADay$$'
 
 .PHONY: kube
 kube: ## Test autoscale/kube and the closed loop with a real API server. The first build takes minutes.
-	$(GO) test -C test/kube -vet=off -count=1 -timeout 30m ./...
+	$(GO) test -C test/kube -vet=off -count=1 -timeout 30m $(KUBE) ./...
 
 KILLS  ?= 1000
 ROUNDS ?= 1

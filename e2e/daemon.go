@@ -151,7 +151,9 @@ func (d *Daemon) AwaitReady() {
 		}
 		if response, err := http.Get(url); err == nil {
 			response.Body.Close()
-			if d.servesAPI() || response.StatusCode == http.StatusOK {
+			// While it opens its store it answers 503.
+			if response.StatusCode == http.StatusOK || d.servesAPI() &&
+				response.StatusCode != http.StatusServiceUnavailable {
 				return
 			}
 		}

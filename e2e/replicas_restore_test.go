@@ -95,8 +95,11 @@ func TestARestoredDatabaseKeepsWhatItDoesNotKnow(t *testing.T) {
 	await(t, 10*time.Second, "that leftovers are left", func() bool {
 		return strings.Contains(d.Log(), "leave blobs that no record refers to")
 	})
-	wantWords(t, "degraded", strings.Join(d.Readiness(t).Degraded, "\n"),
-		"older than its files", "tidefill store check --accept")
+	await(t, 20*time.Second, "that /readyz says so", func() bool { // by a look at the store
+		degraded := strings.Join(d.Readiness(t).Degraded, "\n")
+		return strings.Contains(degraded, "older than its files") &&
+			strings.Contains(degraded, "tidefill store check --accept")
+	})
 	check(1, []string{"--accept"}, "not accepted", "--allow-missing")
 	check(0, []string{"--accept", "--allow-missing"}, "accepted")
 	if _, err := os.Stat(blob); err != nil {
