@@ -60,7 +60,6 @@ type testDriver struct {
 	// the next job is known
 	fifo     bool
 	recorded int
-	oks      int             // good answers
 	okOn     map[*job]string // runner of a job's last good answer
 	okOf     map[*job]int    // good answers of a job
 	offered  map[*job]bool   // had a line to start

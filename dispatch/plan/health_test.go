@@ -28,7 +28,6 @@ type badRunners struct {
 	requests          map[string]int
 	took              time.Duration
 	maxWait           Reason // of the first batch, seen last
-	idle              time.Duration
 }
 
 // badTime is the time of a bad answer.
