@@ -60,8 +60,7 @@ func (d *Dispatcher) newSession(
 		s.finisher.hurry()
 	}
 	s.transport = d.newTransport(with, recorder)
-	s.loop = newLoop(planner, inbox, with.memory, d.deps.Watcher)
-	s.loop.failures = s.progress.failures
+	s.loop = newLoop(planner, inbox, with.memory, d.deps.Watcher, s.progress.failures)
 	s.loop.decisions = decision.NewRecorder(d.decisions, planner)
 	s.loop.expired, s.loop.recordFailure = lease.expired, recorder.recordFailure
 	s.loop.send, s.loop.load, s.loop.release = s.transport.submit, s.claimer.enqueue,

@@ -83,9 +83,13 @@ type flightKey struct {
 	slot  int
 }
 
-func newLoop(planner *plan.Planner, inbox *inbox, memory *memory, watcher Watcher) *loop {
+func newLoop(
+	planner *plan.Planner, inbox *inbox, memory *memory, watcher Watcher, failures *runnerFailures,
+) *loop {
 	return &loop{planner: planner, inbox: inbox, memory: memory, watcher: watcher,
-		chunks: map[chunkKey]*chunk{}, flights: map[flightKey]*flight{}, done: make(chan struct{})}
+		failures: failures,
+		chunks:   map[chunkKey]*chunk{}, flights: map[flightKey]*flight{},
+		done: make(chan struct{})}
 }
 
 // run processes messages until the loop is drained.

@@ -25,11 +25,11 @@ type silentRunner struct {
 }
 
 const (
-	// silentAfter is how long a breaker is open for want of answers before that is logged: one that
-	// opens and closes again and again would fill the log.
+	// Time from which on an open breaker is logged that lacks answers: one that opens and closes
+	// again and again would fill the log.
 	silentAfter = 5 * time.Second
-	// warnedAgainAfter is how long bad answers of a runner are not logged again, unless its breaker
-	// stays open for silentAfter.
+	// Time between two warnings of a runner's bad answers, unless its breaker stays open for
+	// silentAfter.
 	warnedAgainAfter = time.Minute
 )
 

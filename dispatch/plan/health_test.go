@@ -49,10 +49,8 @@ func (b *badRunners) run(t *testing.T) {
 	b.succeeded, b.failed = make([]int, len(b.batches)), make([]int, len(b.batches))
 	loaded := make([]int, len(b.batches))
 	name := func(i int) string { return string(rune('a' + i)) }
-	step := func(ev Event) Verdict {
-		actions := p.Step(now, ev)
-		verdict, claims := actions.Verdict, slices.Clone(actions.Claim)
-		for _, s := range actions.Start {
+	send := func(starts []Start) {
+		for _, s := range starts {
 			b.requests[s.Runner]++
 			f := flight{&Finished{Start: s, Outcome: Succeeded, Status: 200, Latency: goodTime,
 				InputTokens: 50, OutputTokens: 5}, now.Add(goodTime)}
@@ -64,6 +62,11 @@ func (b *badRunners) run(t *testing.T) {
 			}
 			flights = append(flights, f)
 		}
+	}
+	step := func(ev Event) Verdict {
+		actions := p.Step(now, ev)
+		verdict, claims := actions.Verdict, slices.Clone(actions.Claim)
+		send(actions.Start)
 		for len(claims) > 0 {
 			key := claims[0].Key
 			claims = claims[1:]
@@ -77,17 +80,7 @@ func (b *badRunners) run(t *testing.T) {
 			ev.More = loaded[i] < b.batches[i]
 			more := p.Step(now, ev)
 			claims = append(claims, more.Claim...)
-			for _, s := range more.Start {
-				b.requests[s.Runner]++
-				f := flight{&Finished{Start: s, Outcome: Succeeded, Status: 200, Latency: goodTime,
-					InputTokens: 50, OutputTokens: 5}, now.Add(goodTime)}
-				if bad := b.bad(s.Runner, now.Sub(noon), i, s.Chunk*100+s.Slot); bad != nil {
-					copied := *bad
-					copied.Start = s
-					f = flight{&copied, now.Add(badTime)}
-				}
-				flights = append(flights, f)
-			}
+			send(more.Start)
 		}
 		return verdict
 	}

@@ -195,8 +195,8 @@ func (s *RunnerStatus) Limited() flowcontrol.Reason {
 	return s.Granted
 }
 
-// RunnerFailure is how a line ended that a runner did not answer well. Status is what the runner,
-// or a gateway, has answered; 0: nothing.
+// RunnerFailure is the end of a line that a runner did not answer well. Status is that of the
+// runner's or a gateway's answer; 0: there was none.
 type RunnerFailure struct {
 	Outcome Outcome
 	Status  int

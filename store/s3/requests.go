@@ -282,12 +282,12 @@ func (g *got) measure(header http.Header, offset, length int64) (want int64, err
 	return sent, nil
 }
 
-// mostWhole limits the objects that are read as a whole.
-const mostWhole = 64 << 10
+// maxWhole limits the objects that are read as a whole.
+const maxWhole = 64 << 10
 
 // readWhole reads a small object beside the blobs and segments.
 func (b *Bucket) readWhole(ctx context.Context, key string) ([]byte, error) {
-	g, err := b.getUnguarded(ctx, nil, key, "", 0, mostWhole)
+	g, err := b.getUnguarded(ctx, nil, key, "", 0, maxWhole)
 	return g.body, err
 }
 
