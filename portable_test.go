@@ -3,7 +3,6 @@ package tidefill_test
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,7 +11,7 @@ import (
 )
 
 // notReproducible lists the packages below the core ones whose results need not be the same to the
-// last bit on every processor. A fit is written with six digits.
+// last bit on every processor of one architecture. A fit is written with six digits.
 var notReproducible = []string{"simulator/fit"}
 
 // reproduciblePackages lists the packages that the bytes of a simulation's result depend on.
@@ -33,35 +32,8 @@ func reproduciblePackages(t *testing.T) []string {
 	})
 }
 
-// The compiler for arm64 fuses a product into the sum that follows, across statements too, unless
-// Rounded or an explicit conversion is applied to it. A simulation would then give other results
-// there than here.
-func TestNothingIsFused(t *testing.T) {
-	arguments := []string{"build", "-gcflags=-S"}
-	for _, pkg := range reproduciblePackages(t) {
-		arguments = append(arguments, module+pkg)
-	}
-	build := exec.CommandContext(t.Context(), "go", arguments...)
-	build.Env = append(os.Environ(), "GOARCH=arm64", "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=")
-	assembly, err := build.CombinedOutput()
-	if err != nil {
-		t.Fatalf("build for arm64: %v\n%.2000s", err, assembly)
-	}
-	if len(regexp.MustCompile(`\bFMULD\b`).FindAll(assembly, -1)) < 10 {
-		t.Fatal("the assembly has fewer than 10 FMULD instructions; has its format changed?")
-	}
-	var fused []string
-	for _, line := range regexp.MustCompile(
-		`\((\S+\.go:\d+)\)\s+FN?M(?:ADD|SUB)[DS]`).FindAllSubmatch(assembly, -1) {
-		fused = append(fused, string(line[1]))
-	}
-	slices.Sort(fused)
-	for _, place := range slices.Compact(fused) {
-		t.Errorf("%s: a product is fused into a sum; wrap the product in portable.Rounded", place)
-	}
-}
-
-// The functions of package math whose last bits differ between processors are not used.
+// The functions of package math that are written in assembly, whose last bits depend on the
+// processor, are not used.
 func TestOnlyPortableFunctionsAreUsed(t *testing.T) {
 	unportable := regexp.MustCompile(
 		`\bmath\.(Exp|Exp2|Expm1|Log|Log2|Log10|Log1p|Pow|Sin|Cos|Tan|Tanh|Sinh|Cosh|Atan|Atan2|Asin|Acos|Hypot|Cbrt|Gamma|Lgamma|Erf|Erfc|FMA)\(|\.(NormFloat64|ExpFloat64)\(`)

@@ -5,8 +5,6 @@ import (
 	"container/heap"
 	"slices"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // task is a job with a deadline.
@@ -93,7 +91,7 @@ func newDemand(list []task, guard func(task) float64, factor, earliest float64) 
 		if t.lost {
 			continue
 		}
-		sum += portable.Rounded(t.job.Work * factor)
+		sum += t.job.Work * factor
 		at := t.deadline - guard(t)
 		if at < earliest {
 			continue

@@ -80,7 +80,7 @@ func (s *sharing) until(work float64) float64 {
 	if i > 0 {
 		sum = s.sums[i-1]
 	}
-	return sum + portable.Rounded(float64(len(s.works)-i)*work)
+	return sum + float64(len(s.works)-i)*work
 }
 
 // all returns the work of all jobs.
@@ -139,12 +139,12 @@ func (e *ends) inTime(j *Job, deadline, due float64) end {
 	if urgent > deadline {
 		urgent = o.most.when(due) + o.lineTime
 	}
-	tail := max(o.cfg.Deadline.Lines*o.lineTime, portable.Rounded(float64(j.Longest)*o.tokenTime))
+	tail := max(o.cfg.Deadline.Lines*o.lineTime, float64(j.Longest)*o.tokenTime)
 	work := e.expected.until(j.Work)
 	x := end{
 		earliest: earlyShare * e.planned.when(min(e.small.until(o.smallWork(j)), due)),
 		expected: min(e.planned.when(work)+tail, max(urgent, deadline-tail)),
-		latest: min(portable.Rounded(lateShare*e.planned.when(e.large.until(o.largeWork(j))))+
+		latest: min(lateShare*e.planned.when(e.large.until(o.largeWork(j)))+
 			lateTime.Seconds(),
 			max(urgent, deadline)),
 	}
@@ -167,7 +167,7 @@ func (e *ends) late(j *Job, deadline, behind float64) end {
 	x := end{
 		earliest: max(deadline, earlyShare*o.most.when(behind)),
 		expected: max(deadline, o.most.when(behind)+o.lineTime),
-		latest: portable.Rounded(lateShare*o.most.when(behind-j.Work+o.largeWork(j))) +
+		latest: lateShare*o.most.when(behind-j.Work+o.largeWork(j)) +
 			lateTime.Seconds(),
 	}
 	return x.ordered()

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // The usual day is stored in slots.
@@ -80,8 +78,8 @@ func (f *forecast) add(length time.Duration, rate float64) {
 	if !f.informed {
 		f.level, f.informed = rate, true
 	}
-	f.level += portable.Rounded((rate - f.level) * seconds / (seconds + f.cfg.Smooth.Seconds()))
-	f.slot.sum += portable.Rounded(rate * seconds)
+	f.level += (rate - f.level) * seconds / (seconds + f.cfg.Smooth.Seconds())
+	f.slot.sum += rate * seconds
 	f.slot.seconds += seconds
 }
 
@@ -117,7 +115,7 @@ func (f *forecast) update(at time.Time, mean float64) {
 		f.seen++
 		return
 	}
-	f.usual[i] += portable.Rounded((mean - f.usual[i]) * f.cfg.Learn)
+	f.usual[i] += (mean - f.usual[i]) * f.cfg.Learn
 }
 
 // take removes and returns the prediction for a slot. It removes those for earlier slots too.
@@ -178,7 +176,7 @@ func (f *forecast) seasonal(t time.Time) float64 {
 	if now <= 0 {
 		return usual
 	}
-	return usual * (1 + portable.Rounded(f.fade(t)*(f.level/now-1)))
+	return usual * (1 + f.fade(t)*(f.level/now-1))
 }
 
 // current returns the mean rate of the last day, corrected by its difference from the rate now.
@@ -191,14 +189,14 @@ func (f *forecast) current(t time.Time) float64 {
 		sum += r
 	}
 	mean := sum / float64(len(f.recent))
-	return mean + portable.Rounded((f.level-mean)*f.fade(t))
+	return mean + (f.level-mean)*f.fade(t)
 }
 
 // fade returns the weight of a correction: 1 now, and nearly exp(-t/Memory) at a time ahead.
 func (f *forecast) fade(t time.Time) float64 {
 	x := max(0, t.Sub(f.last).Seconds()/f.cfg.Memory.Seconds())
-	square := portable.Rounded(x * x)
-	return 1 / (1 + x + portable.Rounded(square/2) + portable.Rounded(square*x/6))
+	square := x * x
+	return 1 / (1 + x + square/2 + square*x/6)
 }
 
 // usualAt returns the rate of the usual day, averaged over three slots and linear between their
@@ -211,7 +209,7 @@ func (f *forecast) usualAt(t time.Time) float64 {
 		return (f.usual[(i+slots-1)%slots] + f.usual[i%slots] + f.usual[(i+1)%slots]) / 3
 	}
 	a, b := smooth(i), smooth(i+1)
-	return a + portable.Rounded((b-a)*share)
+	return a + (b-a)*share
 }
 
 // band returns the share to add to a near forecast so that it is rarely too low.

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // future predicts the batch work that pools can do, by their numbers of replicas. Times are seconds
@@ -200,7 +198,7 @@ func (f *future) sum(replicas func(i, c int) int) supply {
 		for i := range f.pools {
 			rate += f.rate(i, c, replicas(i, c))
 		}
-		total += portable.Rounded(rate * (cell.to - cell.from))
+		total += rate * (cell.to - cell.from)
 		s.sum[c] = total
 	}
 	return s

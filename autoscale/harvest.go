@@ -2,8 +2,6 @@ package autoscale
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // harvest measures the share of the predicted batch work that a pool achieves.
@@ -49,10 +47,10 @@ func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 		return
 	}
 	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + length.Seconds())
-	h.achieved = portable.Rounded(h.achieved*fade) + harvested
-	h.predicted = portable.Rounded(h.predicted*fade) +
-		portable.Rounded(rate*float64(ready)*length.Seconds())
-	trust := portable.Rounded(rate * float64(ready) * h.cfg.Trust.Seconds())
-	h.share = (h.achieved + portable.Rounded(trust*h.cfg.Share)) / (h.predicted + trust)
+	h.achieved = h.achieved*fade + harvested
+	h.predicted = h.predicted*fade +
+		rate*float64(ready)*length.Seconds()
+	trust := rate * float64(ready) * h.cfg.Trust.Seconds()
+	h.share = (h.achieved + trust*h.cfg.Share) / (h.predicted + trust)
 	h.share = min(max(h.share, h.cfg.ShareLeast), h.cfg.ShareMost)
 }

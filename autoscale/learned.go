@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // PoolLearned is what was learned of a pool, for the fleet that takes the place of this one. It has
@@ -290,7 +288,7 @@ func (h *harvest) takeOver(l HarvestLearned, age time.Duration) {
 	}
 	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + age.Seconds())
 	h.achieved, h.predicted = h.achieved*fade, h.predicted*fade
-	kept := portable.Rounded(h.share * fade)
-	h.share = kept + portable.Rounded(h.cfg.Share*(1-fade))
+	kept := h.share * fade
+	h.share = kept + h.cfg.Share*(1-fade)
 	h.share = min(max(h.share, h.cfg.ShareLeast), h.cfg.ShareMost)
 }

@@ -2,8 +2,6 @@ package autoscale
 
 import (
 	"slices"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Serves reports whether the pool can do lines of a model.
@@ -28,8 +26,8 @@ func meanLine(jobs []Job, p *Pool) (mean Lines) {
 		}
 		n := float64(j.Lines)
 		left += n
-		mean.Mix.Prompt += portable.Rounded(n * j.Prompt)
-		mean.Mix.Output += portable.Rounded(n * j.Output)
+		mean.Mix.Prompt += n * j.Prompt
+		mean.Mix.Output += n * j.Output
 		mean.Work += j.Work
 	}
 	if left > 0 {

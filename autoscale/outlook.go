@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // outlook is the planning of one step of the policy slack. Times are seconds from now.
@@ -234,7 +232,7 @@ func (o *outlook) measureTime() float64 {
 	took := o.cfg.Deadline.UnknownFactor * o.lineTime
 	for _, t := range o.tasks {
 		if o.uncertain(t) {
-			took = max(took, portable.Rounded(t.job.MostOutput*o.tokenTime))
+			took = max(took, t.job.MostOutput*o.tokenTime)
 		}
 	}
 	return took
@@ -304,7 +302,7 @@ func (o *outlook) retain(tracker *tracker) {
 		if n := min(active(p.pool), worth); n > o.replicas[i] && n > needed {
 			o.replicas[i], o.retained[i] = n, true
 		}
-		short -= portable.Rounded(rate * p.lead * float64(max(0, o.replicas[i]-needed)))
+		short -= rate * p.lead * float64(max(0, o.replicas[i]-needed))
 	}
 }
 

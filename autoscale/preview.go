@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Preview says what hypothetical jobs would mean.
@@ -216,8 +214,8 @@ func (o *outlook) hours() []float64 {
 		rate := (f.rate(i, 0, number[i]) - f.rate(i, 0, there)) / float64(more) *
 			time.Hour.Seconds()
 		// All of them could be busy until the last deadline.
-		did := min(short, portable.Rounded(rate*float64(more)*o.expected[len(o.expected)-1].at/
-			time.Hour.Seconds()))
+		did := min(short, rate*float64(more)*o.expected[len(o.expected)-1].at/
+			time.Hour.Seconds())
 		short -= did
 		hours[p.index] = did/max(rate, 1e-9) + float64(max(0, number[i]-active(p.pool)))*p.lead/
 			time.Hour.Seconds()

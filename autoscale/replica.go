@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // replica predicts what a replica of a pool can do.
@@ -43,7 +42,7 @@ func (r replica) load(rate, iteration float64) costmodel.Load {
 	running := rate * mix.Output * iteration / 1000
 	return costmodel.Load{
 		Running:    running,
-		Context:    portable.Rounded(running * (mix.Prompt + portable.Rounded(mix.Output/2))),
+		Context:    running * (mix.Prompt + mix.Output/2),
 		PromptRate: rate * mix.Prompt, PromptMean: mix.Prompt,
 	}
 }
@@ -104,8 +103,8 @@ func (r replica) lines(load costmodel.Load) float64 {
 		lines = min(lines, float64(p.Engine.MaxSeqs-r.cfg.Slots)-load.Running)
 	}
 	if p.Engine.KVTokens > 0 {
-		free := portable.Rounded(r.cfg.KV*float64(p.Engine.KVTokens)) - load.Context
-		lines = min(lines, free/(mix.Prompt+portable.Rounded(mix.Output/2)))
+		free := r.cfg.KV*float64(p.Engine.KVTokens) - load.Context
+		lines = min(lines, free/(mix.Prompt+mix.Output/2))
 	}
 	return lines
 }

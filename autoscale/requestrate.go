@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // RequestRateConfig configures the policy request_rate, which follows the planner that
@@ -70,7 +68,7 @@ func (c *requestRate) lines(now time.Time, jobs []Job) float64 {
 		left := j.Deadline.Sub(now) - c.tracker.cfg.Deadline.Guard
 		rate = max(rate, due/max(left, time.Minute).Seconds())
 	}
-	return portable.Rounded(rate)
+	return rate
 }
 
 func ready(p *Pool) int {

@@ -3,8 +3,6 @@ package autoscale
 import (
 	"math"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // SeparateConfig configures the policy separate, which runs batches on pools of their own.
@@ -41,7 +39,7 @@ func (c *separate) Step(now time.Time, s State) Decision {
 			return 0, ReasonNone
 		}
 		n := int(min(math.Ceil(work/rate), float64(s.Pools[i].Max)))
-		work -= portable.Rounded(rate * float64(n))
+		work -= rate * float64(n)
 		work = max(work, 0)
 		return n, ReasonQueue
 	}, c.tracker.removal)

@@ -3,8 +3,6 @@ package autoscale
 import (
 	"math"
 	"slices"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // supply is the work that can be done by each instant.
@@ -39,7 +37,7 @@ func (s supply) within(c int, before, t float64) float64 {
 		return before
 	}
 	rate := (s.sum[c] - before) / (s.cells[c].to - s.cells[c].from)
-	return before + portable.Rounded(rate*(t-s.cells[c].from))
+	return before + rate*(t-s.cells[c].from)
 }
 
 // when returns the instant by which an amount of work is done. +Inf: never.

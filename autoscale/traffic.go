@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Traffic measures the interactive traffic of a pool: what its runners count, less what they have
@@ -216,7 +215,7 @@ func at(series []Counters, when time.Time) (c Counters, known bool) {
 	}
 	a, b := series[i-1], series[i]
 	share := float64(when.Sub(a.At)) / float64(b.At.Sub(a.At))
-	between := func(x, y float64) float64 { return x + portable.Rounded(share*(y-x)) }
+	between := func(x, y float64) float64 { return x + share*(y-x) }
 	return Counters{when, between(a.Requests, b.Requests),
 		between(a.PromptTokens, b.PromptTokens), between(a.OutputTokens, b.OutputTokens)}, true
 }
@@ -256,6 +255,6 @@ const (
 func (m *meanMix) add(requests, prompt, output float64) {
 	m.requests = min(m.requests+requests, mixMemory)
 	weight := min(1, requests/m.requests)
-	m.prompt += portable.Rounded(weight * (prompt - m.prompt))
-	m.output += portable.Rounded(weight * (output - m.output))
+	m.prompt += weight * (prompt - m.prompt)
+	m.output += weight * (output - m.output)
 }

@@ -6,5 +6,5 @@
 // counts work in its unit, milliseconds of engine iteration.
 //
 // The package is pure arithmetic. It imports the standard library and package internal/portable,
-// which keeps the results the same to the last bit on every processor.
+// which keeps the results the same to the last bit on every processor of an architecture.
 package costmodel

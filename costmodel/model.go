@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Model predicts the time of one engine iteration, in milliseconds:
@@ -70,21 +68,21 @@ func (m Model) Validate() error {
 // and the tokens of prefill chunks, context the tokens that the decoding requests attend to, and
 // prefill is the sum of Prefill over the chunks.
 func (m Model) Iteration(tokens, context, prefill float64) float64 {
-	return m.C0 + portable.Rounded(m.C1*tokens) + portable.Rounded(m.C2*max(0, tokens-m.N0)) +
-		portable.Rounded(m.KV*context) + prefill
+	return m.C0 + m.C1*tokens + m.C2*max(0, tokens-m.N0) +
+		m.KV*context + prefill
 }
 
 // Prefill returns the time that a chunk adds to an iteration beyond the cost of its tokens, in
 // milliseconds.
 func (m Model) Prefill(c Chunk) float64 {
 	tokens := float64(c.Tokens)
-	return portable.Rounded(m.P1*tokens) +
-		portable.Rounded(m.P2*tokens*(float64(c.Context)+portable.Rounded(tokens/2)))
+	return m.P1*tokens +
+		m.P2*tokens*(float64(c.Context)+tokens/2)
 }
 
 // PromptToken returns the cost of one prompt token, in milliseconds of iteration, averaged over a
 // prompt of the given length. Chunks of prompts make iterations large, so each token counts as one
 // beyond the knee.
 func (m Model) PromptToken(prompt float64) float64 {
-	return m.C1 + m.C2 + m.P1 + portable.Rounded(m.P2*prompt/2)
+	return m.C1 + m.C2 + m.P1 + m.P2*prompt/2
 }

@@ -1,7 +1,5 @@
 package costmodel
 
-import "github.com/tidefill/tidefill/internal/portable"
-
 // Load is a steady interactive load of one engine.
 type Load struct {
 	Running    float64 // requests that decode
@@ -24,7 +22,7 @@ func (m Mix) MeanContext() float64 {
 	if m.Context > 0 {
 		return m.Context
 	}
-	return m.Prompt + portable.Rounded(m.Output/2)
+	return m.Prompt + m.Output/2
 }
 
 // MeanIteration returns the mean time of an iteration, in milliseconds, while the given number of
@@ -32,7 +30,7 @@ func (m Mix) MeanContext() float64 {
 func (m Model) MeanIteration(load Load, mix Mix, lines float64) float64 {
 	alone, share := m.alone(load)
 	beyond := max(0, load.Running+lines-m.N0) - max(0, load.Running-m.N0)
-	return (alone + portable.Rounded(lines*m.PerLine(mix)) + portable.Rounded(m.C2*beyond)) /
+	return (alone + lines*m.PerLine(mix) + m.C2*beyond) /
 		(1 - share)
 }
 
@@ -40,20 +38,20 @@ func (m Model) MeanIteration(load Load, mix Mix, lines float64) float64 {
 // target milliseconds. It is negative if the load alone takes longer.
 func (m Model) Lines(load Load, mix Mix, target float64) float64 {
 	alone, share := m.alone(load)
-	left := portable.Rounded(target*(1-share)) - alone
+	left := target*(1-share) - alone
 	perLine := m.PerLine(mix)
 	free := max(0, m.N0-load.Running) // lines below the knee
 	if left <= free*perLine {
 		return left / perLine
 	}
-	return free + (left-portable.Rounded(free*perLine))/(perLine+m.C2)
+	return free + (left-free*perLine)/(perLine+m.C2)
 }
 
 // PerLine returns what one batch line adds to a mean iteration below the knee: its token, its
 // context, and its part of the prompts. In a steady state prompts are computed as fast as lines
 // finish, Prompt/Output prompt tokens for each iteration of a line.
 func (m Model) PerLine(mix Mix) float64 {
-	return m.C1 + portable.Rounded(m.KV*mix.MeanContext()) +
+	return m.C1 + m.KV*mix.MeanContext() +
 		m.PromptToken(mix.Prompt)*mix.Prompt/mix.Output
 }
 
@@ -61,7 +59,7 @@ func (m Model) PerLine(mix Mix) float64 {
 // interactive prompts take. More prompts arrive during a longer iteration, so the two make
 // T = time + T·share.
 func (m Model) alone(load Load) (time, share float64) {
-	time = m.C0 + portable.Rounded(m.C1*load.Running) +
-		portable.Rounded(m.C2*max(0, load.Running-m.N0)) + portable.Rounded(m.KV*load.Context)
+	time = m.C0 + m.C1*load.Running +
+		m.C2*max(0, load.Running-m.N0) + m.KV*load.Context
 	return time, min(m.PromptToken(load.PromptMean)*load.PromptRate/1000, 0.99)
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // LineWork returns the work of a request with the given numbers of prompt and output tokens, in
@@ -15,8 +13,8 @@ import (
 // context.
 func (m Model) LineWork(prompt, output int) float64 {
 	in, out := float64(prompt), float64(output)
-	decode := m.C1 + portable.Rounded(m.KV*(in+portable.Rounded(out/2)))
-	return portable.Rounded(m.PromptToken(in)*in) + portable.Rounded(decode*out)
+	decode := m.C1 + m.KV*(in+out/2)
+	return m.PromptToken(in)*in + decode*out
 }
 
 // AssumedRate is the work that an engine is assumed to do per second, in milliseconds of engine
@@ -75,5 +73,5 @@ func (e Estimate) Validate() error {
 // Work returns the work of the given numbers of prompt and output tokens, in milliseconds of engine
 // iteration.
 func (e Estimate) Work(prompt, output float64) float64 {
-	return portable.Rounded(e.PromptToken*prompt) + portable.Rounded(e.OutputToken*output)
+	return e.PromptToken*prompt + e.OutputToken*output
 }

@@ -2,8 +2,6 @@ package flowcontrol
 
 import (
 	"math"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Bucket is one bucket of a Prometheus histogram: Count observations were Upper at most. The Upper
@@ -32,7 +30,7 @@ func Estimated(buckets []Bucket, limit float64) Attainment {
 		if math.IsInf(b.Upper, 1) {
 			return 0
 		}
-		return portable.Rounded(n * ((limit - edge) / (b.Upper - edge)))
+		return n * ((limit - edge) / (b.Upper - edge))
 	})
 }
 

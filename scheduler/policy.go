@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/internal/registry"
 )
 
@@ -106,5 +105,5 @@ func (priority) Rank(j Job) float64 {
 	)
 	level := float64(max(-highest, min(j.Priority, highest)))
 	due := max(0, min(float64(int64(min(j.due(), seconds*1e6)/1e6)), seconds-1))
-	return due - portable.Rounded(level*seconds)
+	return due - level*seconds
 }

@@ -3,7 +3,6 @@ package simulator
 import (
 	"math"
 
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -64,7 +63,7 @@ const (
 func (sim *simulation) leastLoadedOr(home *replica) *replica {
 	least := sim.leastLoaded(-1, sim.routerLoad)
 	if home == nil || least == nil ||
-		sim.routerLoad(home) > portable.Rounded(clearFactor*sim.routerLoad(least))+clearTokens {
+		sim.routerLoad(home) > clearFactor*sim.routerLoad(least)+clearTokens {
 		return least
 	}
 	return home
@@ -108,7 +107,7 @@ func (sim *simulation) loadOf(req *request) float64 {
 	if sim.setup.Scenario.Pool.Router == scenario.LeastRequests {
 		return 1
 	}
-	return float64(req.input) + portable.Rounded(heldTokenWeight*float64(req.input))
+	return float64(req.input) + heldTokenWeight*float64(req.input)
 }
 
 // refreshRouterView updates the router's view of all replicas periodically.
@@ -128,7 +127,7 @@ func (sim *simulation) refreshRouterView() {
 func (r *replica) work() float64 {
 	s := r.engine.Snapshot(r.sim.now)
 	return float64(s.PendingTokens) +
-		portable.Rounded(heldTokenWeight*float64(s.KVBlocksUsed*engine.BlockSize))
+		heldTokenWeight*float64(s.KVBlocksUsed*engine.BlockSize)
 }
 
 // heldTokenWeight is the load of a held token, relative to one to compute.

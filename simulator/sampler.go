@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // sampler adds samples to the timeline of a simulation. It changes nothing in the simulation, so a
@@ -190,7 +189,7 @@ func (r *sampler) predictFinishes() {
 	}
 	ahead := 0.0 // tokens of the jobs before, and its own
 	for _, d := range r.sim.dispatcher.planner.Demand() {
-		ahead += portable.Rounded(float64(d.Lines) * (d.Prompt + d.Output))
+		ahead += float64(d.Lines) * (d.Prompt + d.Output)
 		if d.Deadline.IsZero() {
 			return // and so are all that follow
 		}

@@ -15,7 +15,7 @@ const MaxLoss = 1
 // distinguishes from MaxLoss is MaxLoss: 1 - 0.99 is a little more than 0.01.
 func Loss(withoutBatch, withBatch float64) float64 {
 	const rounding = 1e-9
-	points := portable.Rounded(100 * (withoutBatch - withBatch))
+	points := 100 * (withoutBatch - withBatch)
 	if math.Abs(points-MaxLoss) < rounding {
 		return MaxLoss
 	}
@@ -103,7 +103,7 @@ func GeometricMean(values []float64) float64 {
 	}
 	low, high := 0.0, max(1, product)
 	for {
-		middle := low + portable.Rounded((high-low)/2)
+		middle := low + (high-low)/2
 		if middle <= low || middle >= high {
 			return middle
 		}

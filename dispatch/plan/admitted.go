@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // admitted is the youngest line that an engine is known to have admitted, by its metrics.
@@ -185,7 +184,7 @@ func (u *inFlightLines) tickByMetrics(before, s sample) {
 		decoding += d.lines
 	}
 	tokens = max(0, min(tokens, math.Floor(gaps/float64(max(1, decoding)))))
-	u.ticked, u.tickedByMetrics = from.Add(seconds(portable.Rounded(tokens*gap))), true
+	u.ticked, u.tickedByMetrics = from.Add(seconds(tokens*gap)), true
 	u.advance(int64(tokens))
 }
 

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"math"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // cachedShare estimates which share of a line's prompt the prefix cache of a runner holds, from the
@@ -33,7 +31,7 @@ func (c *cachedShare) add(prompt, cached int) {
 		c.answers++
 	}
 	c.mean += (share - c.mean) / float64(c.answers)
-	c.square += (portable.Rounded(share*share) - c.square) / float64(c.answers)
+	c.square += (share*share - c.square) / float64(c.answers)
 }
 
 // computedOn records that a runner has computed a prompt of the job.
@@ -54,6 +52,6 @@ func (c *cachedShare) of(prompt int, r *runner) int {
 	if life, warm := c.warm[r]; !warm || life != r.life {
 		return 0
 	}
-	deviation := math.Sqrt(max(0, c.square-portable.Rounded(c.mean*c.mean)))
+	deviation := math.Sqrt(max(0, c.square-c.mean*c.mean))
 	return int(float64(prompt) * max(0, c.mean-deviation))
 }

@@ -1,7 +1,5 @@
 package plan
 
-import "github.com/tidefill/tidefill/internal/portable"
-
 // outputMean is the mean number of output tokens of answers, by which work is estimated.
 type outputMean struct {
 	mean float64
@@ -61,7 +59,7 @@ func (p *Planner) expectOutput(j *job, limit float64) float64 {
 		expected = o.mean
 	}
 	seen := float64(j.output.seen)
-	sum := portable.Rounded(expected*modelWeight) + portable.Rounded(j.output.mean*seen)
+	sum := expected*modelWeight + j.output.mean*seen
 	expected = sum / (seen + modelWeight)
 	grown := (sum + float64(2*j.ages.tokens)) / (seen + modelWeight + float64(j.ages.lines))
 	expected = max(expected, grown, j.least)
@@ -87,7 +85,7 @@ func (p *Planner) mostOutput(j *job) float64 {
 		most = min(most, j.limitMean)
 	}
 	unseen := 1 - float64(j.output.seen)/trustedAnswers
-	return expected + portable.Rounded(unseen*max(0, most-expected))
+	return expected + unseen*max(0, most-expected)
 }
 
 // longOutput returns how long the answer of a line may be, at most limit (0: none). It becomes what
@@ -99,7 +97,7 @@ func (p *Planner) longOutput(j *job, expected, limit float64) float64 {
 		most = min(most, limit)
 	}
 	unseen := max(0, 1-float64(j.output.seen)/float64(2*j.inFlight+fewAnswers))
-	return expected + portable.Rounded(unseen*max(0, most-expected))
+	return expected + unseen*max(0, most-expected)
 }
 
 // updateLengths updates the ages of the lines in flight and the lower bounds of their jobs.
@@ -126,7 +124,7 @@ func (p *Planner) updateLengths() {
 func (p *Planner) leastWork(j *job) float64 {
 	c, output := p.cfg.Cost, j.least
 	begun := min(float64(j.ages.lines), float64(j.lines))
-	missing := max(0, portable.Rounded(begun*output)-float64(j.ages.tokens))
-	return portable.Rounded(max(0, float64(j.lines)-begun)*c.Work(j.promptMean, output)) +
-		portable.Rounded(c.OutputToken*missing)
+	missing := max(0, begun*output-float64(j.ages.tokens))
+	return max(0, float64(j.lines)-begun)*c.Work(j.promptMean, output) +
+		c.OutputToken*missing
 }

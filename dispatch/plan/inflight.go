@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // inFlightLines holds the lines in flight on a runner, in the order of their starts, and estimates
@@ -135,7 +134,7 @@ func (u *inFlightLines) tick(now time.Time, gaps int, took time.Duration) {
 	u.ticked, u.tickedByMetrics = now, false
 	tokens := int64(gaps)
 	if took > passed {
-		tokens = int64(portable.Rounded(float64(gaps)*(float64(passed)/float64(took))) + 0.5)
+		tokens = int64(float64(gaps)*(float64(passed)/float64(took)) + 0.5)
 	}
 	u.advance(tokens)
 }

@@ -3,8 +3,6 @@ package plan
 import (
 	"math"
 	"math/bits"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // lengths estimates a lower bound of the mean output tokens of a job's lines before the long ones
@@ -105,16 +103,16 @@ func (l *lengths) least(limit float64) float64 {
 		}
 		width := binFrom(bin+1) - binFrom(bin)
 		left *= (atRisk - here) / atRisk
-		mean += portable.Rounded(left * width)
+		mean += left * width
 		ended[bin%binsPerOctave], risked[bin%binsPerOctave] = here,
-			portable.Rounded(width*(atRisk-here))
+			width*(atRisk-here)
 		come, running = come-here-stay, running-stay
 	}
 	age := binFrom(bin)
 	if further := min(age, limit-age); further > 0 && left > 0 && bin >= 2*binsPerOctave {
 		// about further · (1 - exp(-speedup)) / speedup, and the same on every processor
 		if speedup := mostSpeedup * hazard(ended, risked, bin) * further; speedup > 0 {
-			mean += left * further / (1 + portable.Rounded(speedup/2) + speedup*speedup/12)
+			mean += left * further / (1 + speedup/2 + speedup*speedup/12)
 		}
 	}
 	return sure * min(mean, limit)

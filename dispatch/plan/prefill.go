@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // prefill predicts how long an engine takes at most to compute the prompt that is next. The zero
@@ -32,6 +31,6 @@ func (p prefill) took(prompt, uncached int32) time.Duration {
 	if budget := p.engine.MaxBatchedTokens; budget > 0 {
 		each += m.C0 / float64(budget)
 	}
-	ms := portable.Rounded(prefillMargin * each * float64(uncached))
+	ms := prefillMargin * each * float64(uncached)
 	return time.Duration(ms * float64(time.Millisecond))
 }

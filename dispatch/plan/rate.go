@@ -2,8 +2,6 @@ package plan
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // rate measures the work per second of a pool, as an exponential mean over half a minute. Times
@@ -28,7 +26,7 @@ func (r *rate) add(now time.Time, work float64) {
 		// about exp(-dt/memory), and the same on every processor
 		keep := rateMemory / (rateMemory + dt)
 		r.work *= keep
-		r.seconds = portable.Rounded(r.seconds*keep) + portable.Rounded((1-keep)*rateMemory)
+		r.seconds = r.seconds*keep + (1-keep)*rateMemory
 		r.last = now
 	}
 	r.work += work

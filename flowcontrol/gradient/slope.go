@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // slope is a runner's limit and what is known of its latency.
@@ -55,8 +54,8 @@ func (s *slope) answered(now time.Time, o flowcontrol.Observation, cfg Config) i
 	}
 	if carried >= s.limit/2 { // a limit that is not in use proves nothing
 		ratio := max(0.5, min(1, cfg.Tolerance*s.long.mean/short))
-		next := portable.Rounded(s.limit*ratio) + float64(cfg.Tuning.Queue)
-		s.limit += portable.Rounded((next - s.limit) * cfg.Tuning.Smoothing)
+		next := s.limit*ratio + float64(cfg.Tuning.Queue)
+		s.limit += (next - s.limit) * cfg.Tuning.Smoothing
 		s.limit = max(float64(cfg.Min), min(s.limit, float64(cfg.Max)))
 	}
 	return int(s.limit)

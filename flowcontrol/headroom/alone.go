@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // alone estimates how the pool would do without batch work. Times are in milliseconds. Packed
@@ -45,9 +43,9 @@ const (
 func (a *aloneSeen) add(ms, running, promptRate float64) {
 	a.seconds++
 	weight := max(seenWeight, 1/a.seconds)
-	a.time += portable.Rounded(weight * (ms - a.time))
-	a.running += portable.Rounded(weight * (running - a.running))
-	a.promptRate += portable.Rounded(weight * (promptRate - a.promptRate))
+	a.time += weight * (ms - a.time)
+	a.running += weight * (running - a.running)
+	a.promptRate += weight * (promptRate - a.promptRate)
 }
 
 // mostAloneNow returns how long iterations take without lines at most, by what was seen while none
@@ -60,8 +58,8 @@ func (c *Controller) mostAloneNow() float64 {
 	if a.time == 0 || !known || !c.slo.Relative() {
 		return math.Inf(1)
 	}
-	more := portable.Rounded(c.fit.perSequence()*max(0, l.Running-a.running)) +
-		portable.Rounded(c.fit.perToken()*max(0, l.PromptRate-a.promptRate)*a.time/1000)
+	more := c.fit.perSequence()*max(0, l.Running-a.running) +
+		c.fit.perToken()*max(0, l.PromptRate-a.promptRate)*a.time/1000
 	return a.time + generousCost*more
 }
 
@@ -107,7 +105,7 @@ func (c *Controller) updateAlone(now time.Time) {
 // they take with these, which shows a fast engine before its cost model is fitted.
 func (c *Controller) timeAlone(r *runner) float64 {
 	base := r.iterations.atBase(&c.fit) -
-		portable.Rounded(float64(r.own.lines)*c.fit.perSequence())
+		float64(r.own.lines)*c.fit.perSequence()
 	alone := max(base, c.fit.perIteration(), 1)
 	if measured := r.iterations.all.mean(); measured > 0 {
 		alone = min(alone, measured)
@@ -147,7 +145,7 @@ func (s *slowMean) add(now time.Time, value float64) {
 	dt := min(now.Sub(s.at), longestStep).Seconds()
 	s.at = now
 	s.age += dt
-	s.value += portable.Rounded((value - s.value) * (dt / (min(s.age, aloneWindow.Seconds()) + dt)))
+	s.value += (value - s.value) * (dt / (min(s.age, aloneWindow.Seconds()) + dt))
 }
 
 func (s *slowMean) mean() float64 { return s.value }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // attribution estimates how many late first tokens batch work has caused. Late ones come in bursts
@@ -53,8 +52,8 @@ func (c *Controller) mayBeFull(now time.Time, r *runner) bool {
 		return false
 	}
 	seqs, capacity := float64(c.engine.MaxSeqs), r.interactive.capacity(c.engine.KVTokens)
-	return float64(r.own.lines) > portable.Rounded(tenth*seqs) ||
-		r.own.context > portable.Rounded(tenth*capacity)
+	return float64(r.own.lines) > tenth*seqs ||
+		r.own.context > tenth*capacity
 }
 
 // caused returns how many of the late first tokens, those beyond the usual number, batch work has
@@ -73,7 +72,7 @@ func (a *attribution) caused(
 	// Requests of a burst wait for each other, so that a slowdown delays the last ones more than
 	// once. Its square is what steady chat showed.
 	slowdown := max(1, a.slowdowns.most(now))
-	most := portable.Rounded(limit*portable.Rounded(slowdown*slowdown)) + a.waits.most(now)
+	most := limit*(slowdown*slowdown) + a.waits.most(now)
 	sum, from, below := 0.0, 0.0, 0.0
 	for i, b := range counted {
 		n := b.Count - before[i].Count - below
@@ -83,9 +82,9 @@ func (a *attribution) caused(
 			to = 2 * max(from, 1)
 		}
 		if part := min(to, most) - max(from, limit); part > 0 && n > 0 {
-			sum += portable.Rounded(n * (part / (to - from)))
+			sum += n * (part / (to - from))
 		}
 		from = b.Upper
 	}
-	return min(late, max(sum, portable.Rounded(doubtfulPart*late)))
+	return min(late, max(sum, doubtfulPart*late))
 }

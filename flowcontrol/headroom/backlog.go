@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // backlog estimates how many prompt tokens of batch lines a runner has still to compute, where
@@ -30,7 +29,7 @@ func (b *backlog) observe(now time.Time, o flowcontrol.Observation) {
 
 func (b *backlog) drain(now time.Time) {
 	if !b.at.IsZero() {
-		b.tokens = max(0, b.tokens-portable.Rounded(b.rate*milliseconds(now.Sub(b.at))))
+		b.tokens = max(0, b.tokens-b.rate*milliseconds(now.Sub(b.at)))
 	}
 	b.at = now
 }

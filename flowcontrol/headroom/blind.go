@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // answerTimes decides on the lines of a pool that shows nothing but how long its answers take. It
@@ -48,10 +46,10 @@ func (a *answerTimes) add(
 	if alone || a.best == 0 || mean < a.best || now.Sub(a.bestAt) > bestFor {
 		a.best, a.bestAt = mean, now
 	}
-	if allowed := portable.Rounded(slowdown*a.best) + unnoticed; mean > allowed {
+	if allowed := slowdown*a.best + unnoticed; mean > allowed {
 		return lines * max(roundFall, allowed/mean)
 	}
-	return portable.Rounded(roundGrowth*lines) + 1
+	return roundGrowth*lines + 1
 }
 
 // seesIterations reports whether streams or metrics have ever shown an iteration of the pool's

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // costFit corrects an engine's cost model by measurements: the mean time of an iteration is base +
@@ -46,7 +45,7 @@ func guessedModel(tpot float64) costmodel.Model {
 func newCostFit(model costmodel.Model, maxCorrection float64, halfLife int) costFit {
 	f := costFit{
 		model: model, base: model.C0,
-		sequence:      model.C1 + portable.Rounded(model.KV*typicalContext),
+		sequence:      model.C1 + model.KV*typicalContext,
 		token:         model.PromptToken(typicalContext),
 		maxCorrection: maxCorrection, keep: 1 - 0.7/float64(halfLife),
 		factor: [3]float64{1, 1, 1},
@@ -63,26 +62,26 @@ func (f *costFit) add(decoding, tokens, ms float64) {
 	x := [3]float64{f.base, f.sequence * decoding, f.token * tokens}
 	predicted := 0.0
 	for i := range 3 {
-		predicted += portable.Rounded(x[i] * f.factor[i])
+		predicted += x[i] * f.factor[i]
 	}
 	if !(predicted > 0) {
 		return
 	}
-	noise := portable.Rounded(measurementError * predicted)
+	noise := measurementError * predicted
 	var px [3]float64
 	certainty := noise * noise
 	for i := range 3 {
 		for j := range 3 {
-			px[i] += portable.Rounded(f.covariance[i][j] * x[j])
+			px[i] += f.covariance[i][j] * x[j]
 		}
-		certainty += portable.Rounded(px[i] * x[i])
+		certainty += px[i] * x[i]
 	}
 	// One measurement in ten is an interactive burst that no coefficient explains; it may not move
 	// them all the way.
 	off := min(max(ms-predicted, -2*noise), 2*noise)
 	for i := range 3 {
 		gain := px[i] / certainty
-		f.factor[i] = min(max(f.factor[i]+portable.Rounded(gain*off), 1/f.maxCorrection),
+		f.factor[i] = min(max(f.factor[i]+gain*off, 1/f.maxCorrection),
 			f.maxCorrection)
 	}
 	for i := range 3 {
@@ -119,24 +118,24 @@ func (f *costFit) bound() {
 const certain = 0.999
 
 // perIteration is the cost of an iteration without requests, in milliseconds.
-func (f *costFit) perIteration() float64 { return portable.Rounded(f.factor[0] * f.base) }
+func (f *costFit) perIteration() float64 { return f.factor[0] * f.base }
 
 // perSequence is the cost of a request that decodes, in milliseconds of an iteration.
-func (f *costFit) perSequence() float64 { return portable.Rounded(f.factor[1] * f.sequence) }
+func (f *costFit) perSequence() float64 { return f.factor[1] * f.sequence }
 
 // perToken is the cost of a prompt token, in milliseconds of its iteration.
-func (f *costFit) perToken() float64 { return portable.Rounded(f.factor[2] * f.token) }
+func (f *costFit) perToken() float64 { return f.factor[2] * f.token }
 
 // fitted returns the corrected cost model.
 func (f *costFit) fitted() costmodel.Model {
 	m := f.model
 	m.C0 *= f.factor[0]
 	m.KV *= f.factor[1]
-	m.P1 = portable.Rounded(m.P1 * f.factor[2])
+	m.P1 = m.P1 * f.factor[2]
 	m.P2 *= f.factor[2]
 	// C1 and C2 are part of the cost of sequences and of prompt tokens; the difference goes to P1.
-	c1, c2 := portable.Rounded(m.C1*f.factor[1]), portable.Rounded(m.C2*f.factor[1])
-	m.P1 = max(0, m.P1+portable.Rounded((m.C1+m.C2)*f.factor[2])-c1-c2)
+	c1, c2 := m.C1*f.factor[1], m.C2*f.factor[1]
+	m.P1 = max(0, m.P1+(m.C1+m.C2)*f.factor[2]-c1-c2)
 	m.C1, m.C2 = c1, c2
 	return m
 }

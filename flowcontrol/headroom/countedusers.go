@@ -3,8 +3,6 @@ package headroom
 import (
 	"math"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // countedUsers estimates how many interactive requests are in the pool at a time where no engine
@@ -33,7 +31,7 @@ func (c *Controller) countedUsers() float64 {
 	if token <= 0 {
 		token = c.fit.perIteration()
 	}
-	stay := (portable.Rounded(c.answers.mean()) + 1) * token / 1000
-	mean := portable.Rounded(rate * stay)
-	return mean + portable.Rounded(countedDeviations*math.Sqrt(mean))
+	stay := (c.answers.mean() + 1) * token / 1000
+	mean := rate * stay
+	return mean + countedDeviations*math.Sqrt(mean)
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // crowd recognises a runner to which a router sends users because batch lines on the others keep
@@ -67,7 +66,7 @@ func (c *Controller) disperse(now time.Time, r *runner, g *flowcontrol.RunnerAll
 	if !c.shared || d.on == nil || d.on == r || now.After(d.until) || r.packed > 0 {
 		return
 	}
-	most := int(portable.Rounded(c.tuning.Pace.MaxLineRatio*float64(d.on.own.lines))) + allowedLines
+	most := int(c.tuning.Pace.MaxLineRatio*float64(d.on.own.lines)) + allowedLines
 	if r.own.lines <= most || !c.mayWaste(r, true) {
 		lower(g, most, ReasonBrake)
 		return

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // engineFirstTokens counts first tokens of interactive requests where no gateway does it, or not
@@ -120,7 +119,7 @@ func (o *ownFirstTokens) removeFrom(times firstTokenTimes, sampled time.Time) {
 	o.unseen -= unseen
 	sum, part := 0.0, (all-unseen)/max(all, 1)
 	for i, n := range counts {
-		sum += portable.Rounded(n * part)
+		sum += n * part
 		times[i].Count = sum
 	}
 }

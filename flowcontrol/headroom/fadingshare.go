@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // fadingShare is the share of some requests in all, in which older ones fade with time.
@@ -14,8 +12,8 @@ type fadingShare struct {
 
 func (f *fadingShare) add(now time.Time, window time.Duration, all, some float64) {
 	keep := kept(f.at, now, window)
-	f.all = portable.Rounded(keep*f.all) + all
-	f.some = portable.Rounded(keep*f.some) + some
+	f.all = keep*f.all + all
+	f.some = keep*f.some + some
 	f.at = now
 }
 

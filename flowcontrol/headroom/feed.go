@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // feed decides how many prompts of lines may wait on a runner without interactive requests. So many
@@ -43,7 +42,7 @@ func (f *feed) pass(least, most float64) {
 		} else if f.refused > 0 && f.prompts >= nearRefused*f.refused {
 			f.prompts *= 1 + slowFeedGrowth
 		} else {
-			f.prompts += 1 + portable.Rounded(feedGrowth*f.prompts)
+			f.prompts += 1 + feedGrowth*f.prompts
 		}
 	}
 	f.prompts = min(f.prompts, max(least, most))
@@ -62,7 +61,7 @@ func (f *feed) cut(now time.Time, least float64, cfg Tuning) bool {
 		return f.trust > leastTrust
 	}
 	f.refused = f.prompts
-	f.prompts = max(least, portable.Rounded(cfg.Decrease*f.prompts))
+	f.prompts = max(least, cfg.Decrease*f.prompts)
 	return true
 }
 
@@ -77,14 +76,14 @@ func (c *Controller) feedPrompts(r *runner) {
 // known, and when that number has grown by a prompt: the engine has computed some since.
 func (c *Controller) promptsOfFeed(now time.Time, r *runner) (tokens float64, more time.Time) {
 	prompt := max(c.sizes.compute, 1)
-	tokens = portable.Rounded(max(r.feed.prompts, float64(c.tuning.Pace.MaxPrompts)) * prompt)
+	tokens = max(r.feed.prompts, float64(c.tuning.Pace.MaxPrompts)) * prompt
 	if r.feed.knownAt.IsZero() { // nothing shows it: all lines in flight seem to wait
-		return max(tokens, portable.Rounded(c.linesByFeedback(r)*prompt)), time.Time{}
+		return max(tokens, c.linesByFeedback(r)*prompt), time.Time{}
 	}
-	iteration := c.fit.perIteration() + portable.Rounded(c.fit.perSequence()*float64(r.own.lines))
+	iteration := c.fit.perIteration() + c.fit.perSequence()*float64(r.own.lines)
 	rate := r.feed.trust / (c.fit.perToken() + iteration/c.chunk()) // a millisecond
 	since := min(milliseconds(now.Sub(r.feed.knownAt)), longestFeed)
-	return tokens + portable.Rounded(since*rate),
+	return tokens + since*rate,
 		now.Add(max(5*time.Millisecond, fromMilliseconds(prompt/max(rate, 1e-3))))
 }
 
@@ -105,6 +104,6 @@ func (c *Controller) grantToFill(r *runner, g *flowcontrol.RunnerAllowance) {
 	g.Lines, g.Reason = int(c.linesByFeedback(r)+r.extra), flowcontrol.ReasonLearning
 	if r.interactive.capacity(c.engine.KVTokens) > 0 {
 		g.Lines, g.Reason = int(c.perRunner(r)), flowcontrol.ReasonRunnerLimit
-		lower(g, int(portable.Rounded(r.yield*c.perRunner(r))), flowcontrol.ReasonShed)
+		lower(g, int(r.yield*c.perRunner(r)), flowcontrol.ReasonShed)
 	}
 }

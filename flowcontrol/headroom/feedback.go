@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // unsharedTarget is the share of the TPOT objective that iterations may take in a pool without
@@ -36,9 +35,9 @@ func (c *Controller) targetTimeAt(share float64) float64 {
 	if c.slo.Relative() { // nothing shows which requests are late
 		share = relativeShare
 	}
-	room := portable.Rounded(share * max(0, objective-alone))
+	room := share * max(0, objective-alone)
 	if c.kvLonger > 0 {
-		room = min(room, portable.Rounded((c.kvLonger-1)*alone))
+		room = min(room, (c.kvLonger-1)*alone)
 	}
 	if c.slo.TPOT == 0 {
 		return alone + room
@@ -58,9 +57,9 @@ func (c *Controller) linesByRoom() float64 {
 	left := c.targetTime() - min(c.alone.iteration.mean(), mostAlone*c.objectiveTime())
 	mix := c.LineMix()
 	// Short lines wait for their prompts most of the time.
-	life := portable.Rounded(max(mix.Output, 1) * c.targetTime())
+	life := max(mix.Output, 1) * c.targetTime()
 	waiting := float64(c.tuning.Pace.MaxPrompts) * min(1, c.promptCost()/max(life, 1))
-	return generous * (1 + portable.Rounded(waiting)) * max(0, left) /
+	return generous * (1 + waiting) * max(0, left) /
 		max(c.fit.fitted().PerLine(mix), leastPerLine)
 }
 
@@ -79,19 +78,19 @@ func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 	}
 	mix, model := c.LineMix(), c.fit.fitted()
 	// Lines that have just started will hold more context, which lengthens iterations.
-	held := portable.Rounded(float64(r.own.lines) * mix.Context)
-	growth := portable.Rounded(model.KV * max(0, held-r.own.context))
+	held := float64(r.own.lines) * mix.Context
+	growth := model.KV * max(0, held-r.own.context)
 	// The target is for iterations with c.lines lines. Lines that are still to start, or to end,
 	// will change them, unless lines are so short that the measurement includes that already.
 	life := lifeOf(mix, r.iterations.all.mean())
-	growth += portable.Rounded(c.lagOf(life) * model.PerLine(mix) *
-		(c.lines - float64(r.own.lines)))
+	growth += c.lagOf(life) * model.PerLine(mix) *
+		(c.lines - float64(r.own.lines))
 	off := c.targetTime() - (r.iterations.all.mean() + growth)
 	// The number of long lines cannot be reduced soon. Prompts compensate for short deviations.
 	gain = min(gain, c.tuning.Pace.GainPerLife/max(life, 1))
 	seconds := min(period.Seconds(), 5)
 	move := gain * seconds * off / max(model.PerLine(mix), leastPerLine)
-	c.lines += min(move, seconds*(1+portable.Rounded(c.tuning.Pace.MaxGrowth*c.lines))) /
+	c.lines += min(move, seconds*(1+c.tuning.Pace.MaxGrowth*c.lines)) /
 		c.answering()
 	c.boundLines()
 }
@@ -122,7 +121,7 @@ func (c *Controller) boundLines() {
 	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
 	c.lines = max(c.lines, carried/ratio-start, 0)
 	held, _ := c.resume.heldBack(c.ticked)
-	c.lines = min(c.lines, portable.Rounded(ratio*carried)+start, c.mostPerRunner(),
+	c.lines = min(c.lines, ratio*carried+start, c.mostPerRunner(),
 		c.linesByRoom(), held)
 }
 

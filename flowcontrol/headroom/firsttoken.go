@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // firstTokens estimates how long first tokens of interactive requests would take without batch
@@ -42,7 +41,7 @@ func (f *firstTokens) read(
 	}
 	f.recent.add(now, before, buckets)
 	f.alone.fade(now)
-	scale := portable.Rounded(objective.Seconds() * slowdown)
+	scale := objective.Seconds() * slowdown
 	from, counted := 0.0, 0.0
 	for i, b := range buckets {
 		n := b.Count - before[i].Count - counted
@@ -70,7 +69,7 @@ func (f *firstTokens) read(
 // is late because of it. usual is the share with usualSlowdown while nothing is known of them.
 func (f *firstTokens) allowed(share, usual float64) float64 {
 	if f.alone.total < fewFirstTokens {
-		return min(mostSlowdown, 1+portable.Rounded((usualSlowdown-1)*(share/usual)))
+		return min(mostSlowdown, 1+(usualSlowdown-1)*(share/usual))
 	}
 	return min(mostSlowdown, 1/max(f.alone.threshold(share), shortestShare))
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // firstTokenTimes is a histogram of first tokens, cumulative.
@@ -60,7 +59,7 @@ func (f firstTokenTimes) quantile(q, limit float64) float64 {
 	if f.count() < 30 {
 		return 0
 	}
-	rank, from, below := portable.Rounded(q*f.count()), 0.0, 0.0
+	rank, from, below := q*f.count(), 0.0, 0.0
 	for _, b := range f {
 		if b.Count >= rank {
 			if from < limit {
@@ -70,7 +69,7 @@ func (f firstTokenTimes) quantile(q, limit float64) float64 {
 				return 2 * from
 			}
 			part := (rank - below) / max(b.Count-below, 1e-9)
-			return from + portable.Rounded((b.Upper-from)*part)
+			return from + (b.Upper-from)*part
 		}
 		from, below = b.Upper, b.Count
 	}
@@ -83,7 +82,7 @@ func (f firstTokenTimes) within(q float64) float64 {
 	if f.count() < bestRequests {
 		return 0
 	}
-	rank := portable.Rounded(q * f.count())
+	rank := q * f.count()
 	for _, b := range f {
 		if b.Count >= rank && !math.IsInf(b.Upper, 1) {
 			return b.Upper
@@ -118,7 +117,7 @@ func (b *bestTimes) read(
 		return
 	}
 	usual := b.times.quantile(nearlyAll, limit)
-	share := (b.late + portable.Rounded(2*math.Sqrt(b.late+1))) / b.all
+	share := (b.late + 2*math.Sqrt(b.late+1)) / b.all
 	if b.at.IsZero() || now.Sub(b.at) > shareMemory {
 		b.usual, b.share, b.at = usual, share, now
 	}

@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // forecast compares how many interactive requests were expected to be late because of batch work
@@ -26,7 +24,7 @@ const (
 
 // expect records which share of requests is expected to be late over some seconds.
 func (f *forecast) expect(share, seconds float64) {
-	f.share += portable.Rounded(share * seconds)
+	f.share += share * seconds
 	f.seconds += seconds
 }
 
@@ -39,12 +37,12 @@ func (f *forecast) read(now time.Time, requests, late, hidden float64) {
 	f.late *= keep
 	f.at = now
 	if f.seconds > 0 {
-		expected := portable.Rounded(requests * (f.share / f.seconds))
+		expected := requests * (f.share / f.seconds)
 		f.expected += expected
 		f.late += max(late, min(expected, hidden))
 	}
 	// What was late beyond expectation is forgiven as it would have been allowed.
-	f.expected += min(max(0, f.late-f.expected), portable.Rounded(requests*f.allowed))
+	f.expected += min(max(0, f.late-f.expected), requests*f.allowed)
 	f.share, f.seconds = 0, 0
 }
 
@@ -63,7 +61,7 @@ func (c *Controller) forecastLate(part, seconds float64) {
 	part = min(1, part)
 	_, slowdown := c.poolSlowdown()
 	first := c.first.lateBy(slowdown, c.firstForecast.allowed)
-	c.firstForecast.expect(min(1, first+portable.Rounded(c.promptHarm()*part)), seconds)
+	c.firstForecast.expect(min(1, first+c.promptHarm()*part), seconds)
 	alone, objective := max(c.alone.usual, c.fit.perIteration()), c.objectiveTime()
 	answers := c.answers.lateByPrompts(part, c.promptLoad(), alone, objective)
 	tokens := c.tokens.lateBy(objective, c.addedTime())

@@ -24,8 +24,8 @@ func gapVariance(before, after []flowcontrol.Bucket) float64 {
 		}
 		if middle := (from + to) / 2; count > 0 {
 			n += count
-			sum += portable.Rounded(count * middle)
-			squares += portable.Rounded(count * (middle * middle))
+			sum += count * middle
+			squares += count * (middle * middle)
 		}
 		from = to
 	}
@@ -33,7 +33,7 @@ func gapVariance(before, after []flowcontrol.Bucket) float64 {
 		return 0
 	}
 	mean := sum / n
-	return max(0, squares/n-portable.Rounded(mean*mean))
+	return max(0, squares/n-mean*mean)
 }
 
 // together is how many times as much the means of answers differ as if each of their gaps were
@@ -60,10 +60,10 @@ func normalTail(z float64) float64 {
 		return 1 - normalTail(-z)
 	}
 	// Zelen and Severo, Abramowitz and Stegun 26.2.17.
-	t := 1 / (1 + portable.Rounded(0.2316419*z))
+	t := 1 / (1 + 0.2316419*z)
 	series := 0.0
 	for _, c := range []float64{1.330274429, -1.821255978, 1.781477937, -0.356563782, 0.319381530} {
-		series = portable.Rounded(t * (c + series))
+		series = t * (c + series)
 	}
-	return min(1, 0.3989422804014327*portable.Exp(-portable.Rounded(z*z)/2)*series)
+	return min(1, 0.3989422804014327*portable.Exp(-(z*z)/2)*series)
 }

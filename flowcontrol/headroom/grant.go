@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Allowance implements flowcontrol.Controller.
@@ -210,7 +209,7 @@ func (c *Controller) prompts(now time.Time, r *runner) (tokens float64, more tim
 // carry one more than the others.
 func (c *Controller) shareExtra() {
 	n := len(c.roster.Members)
-	more := int(portable.Rounded((c.lines-math.Floor(c.lines))*float64(n)) + 0.5)
+	more := int((c.lines-math.Floor(c.lines))*float64(n) + 0.5)
 	for i, m := range c.roster.Members {
 		extra := 0.0
 		if i < more {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // interactive estimates the load of interactive requests on a runner: the load that the runner's
@@ -88,7 +87,7 @@ func (in *interactive) read(
 		in.kvTokens = m.KVTokens
 	}
 	if capacity := in.capacity(configured); m.KVUsed >= 0 && capacity > 0 {
-		held := portable.Rounded(m.KVUsed * capacity)
+		held := m.KVUsed * capacity
 		in.context.add(m.Sampled, window, max(0, held-then.context))
 	}
 	cached := m.CachedTokens - before.CachedTokens
@@ -106,12 +105,12 @@ func (in *interactive) read(
 		in.promptRate.add(m.Sampled, window, computed/m.Sampled.Sub(at).Seconds())
 	}
 	gaps, took := m.TokenGaps-before.TokenGaps,
-		portable.Rounded(1000*(m.TokenGapTime-before.TokenGapTime))
+		1000*(m.TokenGapTime-before.TokenGapTime)
 	ours := then.shortGaps - past.shortGaps
-	if ours > 0 && gaps-ours > portable.Rounded(fewGaps*gaps) {
+	if ours > 0 && gaps-ours > fewGaps*gaps {
 		mean, lines := took/gaps, max(1, (then.lines+past.lines)/2)
-		each := min(mean, mean-portable.Rounded((mean-alone)/lines))
-		gaps, took = gaps-ours, took-portable.Rounded(ours*each)
+		each := min(mean, mean-(mean-alone)/lines)
+		gaps, took = gaps-ours, took-ours*each
 	}
 	if !at.IsZero() && gaps > 0 && took > 0 {
 		s.period = m.Sampled.Sub(at)
@@ -123,7 +122,7 @@ func (in *interactive) read(
 			m.OutputTokens-before.OutputTokens)
 	}
 	if s.kvShown = m.KVUsed >= 0 && in.capacity(configured) > 0; s.kvShown {
-		s.kvHeld = max(0, portable.Rounded(m.KVUsed*in.capacity(configured))-then.context)
+		s.kvHeld = max(0, m.KVUsed*in.capacity(configured)-then.context)
 	}
 	s.preempted = !at.IsZero() && m.Preemptions > before.Preemptions
 	return s, true

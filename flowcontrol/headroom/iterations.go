@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // iterations measures the iterations of a runner and accounts for the time that they take. Times
@@ -81,18 +79,18 @@ func (it *iterations) gaps(
 	// time was reported, so a single rest may be negative.
 	if quiet || now.Sub(it.quietAt) > cfg.Window {
 		it.base.add(cfg.Window, fromMilliseconds(ms), n,
-			ms-portable.Rounded(covered*token*computed))
+			ms-covered*token*computed)
 	}
 	// No batch line decoded in the rest of the period, so its iterations are estimated from the
 	// base and from the prompts of batch lines.
-	count := n + max(0, elapsed-ms-portable.Rounded((1-covered)*token*computed))/it.atBase(fit)
+	count := n + max(0, elapsed-ms-(1-covered)*token*computed)/it.atBase(fit)
 	it.all.add(cfg.Window, fromMilliseconds(elapsed), count, elapsed)
 
 	// The measurement replaces what prompts() has assumed since the last report.
-	it.credit += portable.Rounded(count*target) - elapsed
+	it.credit += count*target - elapsed
 	most := milliseconds(cfg.MaxCredit)
 	if it.promptsUnseen(now) { // what was saved may pay for those that are computed already
-		most += portable.Rounded(float64(own.prefilling) * token * target / it.atBase(fit))
+		most += float64(own.prefilling) * token * target / it.atBase(fit)
 	}
 	it.credit = min(max(it.credit, -milliseconds(cfg.MaxDebt)), most)
 	it.seenAt, it.accounted = now, own.computed
@@ -120,7 +118,7 @@ func (it *iterations) silence() time.Duration {
 // useMetrics reports whether a reading of an engine's token gaps is to be used, which covers a
 // period, in place of those of lines.
 func (it *iterations) useMetrics(now time.Time, period time.Duration) bool {
-	it.rare = it.streamed < portable.Rounded(rarely*milliseconds(period))
+	it.rare = it.streamed < rarely*milliseconds(period)
 	it.streamed = 0
 	return it.rare || it.fromMetrics || now.Sub(it.seenAt) > maxSilence
 }
@@ -141,8 +139,8 @@ func (it *iterations) measured() (m measurement, ok bool) {
 // unstreamed adds an iteration time that was estimated without token gaps. It counts half, because
 // it is late and inexact.
 func (it *iterations) unstreamed(ms float64, period time.Duration, cfg Pace) {
-	count := portable.Rounded(milliseconds(period) / ms / 2)
-	time := portable.Rounded(count * ms)
+	count := milliseconds(period) / ms / 2
+	time := count * ms
 	it.all.add(cfg.Window, period/2, count, time)
 	it.base.add(cfg.Window, period/2, count, time)
 }
@@ -169,7 +167,7 @@ func (it *iterations) prompts(
 		// without recent measurements only the number of tokens is limited
 		return limit + unseen, time.Time{}
 	}
-	if chunk > 0 && base+portable.Rounded(token*chunk) <= target {
+	if chunk > 0 && base+token*chunk <= target {
 		if it.promptsUnseen(now) {
 			limit += unseen
 		}
@@ -178,9 +176,9 @@ func (it *iterations) prompts(
 	// price is the credit that a token uses: its time, and the credit not earned in that time.
 	price := token * target / base
 	earn := target/base - 1 // per millisecond
-	since := portable.Rounded(milliseconds(silence) * earn)
-	credit := it.credit + since - portable.Rounded((own.computed-it.accounted)*price)
-	owed, most := portable.Rounded(float64(own.prefilling)*price), milliseconds(cfg.MaxCredit)
+	since := milliseconds(silence) * earn
+	credit := it.credit + since - (own.computed-it.accounted)*price
+	owed, most := float64(own.prefilling)*price, milliseconds(cfg.MaxCredit)
 	if it.promptsUnseen(now) { // some may be computed already
 		if credit = min(credit, owed+most); credit > owed {
 			return min(credit/price, limit+since/price), time.Time{}

@@ -42,7 +42,7 @@ func (r *recentTimes) lateInBucket(limit float64) float64 {
 				return (b.Upper - limit) / (b.Upper - from)
 			}
 			part := (limit - from) / (b.Upper - from)
-			above := portable.Rounded(left * portable.Exp(part*portable.Log(right/left)))
+			above := left * portable.Exp(part*portable.Log(right/left))
 			return min(1, max(0, (above-right)/(left-right)))
 		}
 		from, below = b.Upper, b.Count
@@ -61,7 +61,7 @@ func attained(times []flowcontrol.Bucket, limit, part float64) flowcontrol.Attai
 		}
 	}
 	certain := low.Requests - high
-	low.Late = certain + portable.Rounded(part*max(0, low.Late-certain))
+	low.Late = certain + part*max(0, low.Late-certain)
 	return low
 }
 

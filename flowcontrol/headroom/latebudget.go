@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // lateBudget compares how many interactive requests were late because of batch work within the last
@@ -40,8 +39,8 @@ func (b *lateBudget) read(now time.Time, requests, late float64) {
 		b.began = now
 	}
 	keep := kept(b.at, now, shareMemory)
-	b.requests = portable.Rounded(b.requests*keep) + requests
-	b.late = portable.Rounded(b.late*keep) + late
+	b.requests = b.requests*keep + requests
+	b.late = b.late*keep + late
 	b.at = now
 }
 
@@ -62,24 +61,24 @@ func (b *lateBudget) left() float64 {
 func (b *lateBudget) mayBeLate() float64 {
 	requests := b.requests
 	if counted := min(b.at.Sub(b.began), shareMemory); counted > 0 {
-		requests += portable.Rounded(b.requests * (float64(ahead) / float64(counted)))
+		requests += b.requests * (float64(ahead) / float64(counted))
 	}
-	return portable.Rounded(b.allowed * requests)
+	return b.allowed * requests
 }
 
 // matters reports whether so many were late that the number of lines may have caused it. Where many
 // requests come, some of those that are charged were late for reasons of their own.
 func (b *lateBudget) matters() bool {
 	counted := max(min(b.at.Sub(b.began), shareMemory), time.Second)
-	inAll := b.allowed * portable.Rounded(b.requests*(float64(shareMemory)/float64(counted)))
+	inAll := b.allowed * (b.requests * (float64(shareMemory) / float64(counted)))
 	return b.late >= aWhole &&
-		(inAll < fewMayBeLate || b.late > portable.Rounded(mattersFrom*b.mayBeLate()))
+		(inAll < fewMayBeLate || b.late > mattersFrom*b.mayBeLate())
 }
 
 // economize lowers a grant while too many interactive requests have been late.
 func (c *Controller) economize(now time.Time, r *runner, g *flowcontrol.RunnerAllowance) {
 	c.boundByLate(now, r, g)
 	if left := c.budget.left(); left < 1 && c.shared && !c.target.fixed() {
-		lower(g, int(portable.Rounded(left*float64(g.Lines))+0.5), ReasonLate)
+		lower(g, int(left*float64(g.Lines)+0.5), ReasonLate)
 	}
 }

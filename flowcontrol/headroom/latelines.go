@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // lateLines limits the lines of a runner to the number at which as many interactive requests are
@@ -66,7 +65,7 @@ func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
 	}
 	limited := l.level.value < noLateLimit
 	if late > 0 && (limited || matter) {
-		tested := portable.Rounded(aboveCarried * l.carried.most(now))
+		tested := aboveCarried * l.carried.most(now)
 		l.level.value = min(l.level.value, max(1, tested))
 		limited = true
 	}
@@ -79,7 +78,7 @@ func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
 		l.level.rise = max(maxRise, firstRise*gain)
 		l.seen += late
 	} else if l.carried.most(now) > 0 {
-		l.credit = min(l.credit+portable.Rounded(l.level.allowed*requests), mostCredited)
+		l.credit = min(l.credit+l.level.allowed*requests, mostCredited)
 	}
 	l.level.update(now, requests, late, 1) // which also learns how many requests come
 	if !limited {
@@ -93,7 +92,7 @@ func (c *Controller) chargeLate(now time.Time, requests, late float64) {
 	if c.outcomes.every > lateWindow {
 		late = 0 // nobody knows how many lines ran when they were late
 	}
-	tested := c.lateLines.carried.most(now) > portable.Rounded(wellTested*c.linesByRoom())
+	tested := c.lateLines.carried.most(now) > wellTested*c.linesByRoom()
 	c.lateLines.read(now, requests, late, tested || c.budget.matters())
 }
 
@@ -111,7 +110,7 @@ func (c *Controller) boundByLate(now time.Time, r *runner, g *flowcontrol.Runner
 		return
 	}
 	lines := int(most)
-	extra := int(portable.Rounded((most-float64(lines))*float64(len(c.roster.Members))) + 0.5)
+	extra := int((most-float64(lines))*float64(len(c.roster.Members)) + 0.5)
 	if lines == 0 && extra == 0 && c.idles(now) && now.Sub(c.lateLines.usersAt) >= probeAfter {
 		extra = 1
 	}

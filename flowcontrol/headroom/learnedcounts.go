@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // learnedShares is a distribution: the weights of its bins.
@@ -21,7 +20,7 @@ func (s *shares) learned(now time.Time) learnedShares {
 	}
 	keep, l := kept(s.at, now, shareMemory), make(learnedShares, shareBins)
 	for i, weight := range s.bins {
-		l[i] = portable.Rounded(keep * weight)
+		l[i] = keep * weight
 	}
 	return l
 }
@@ -32,7 +31,7 @@ func (s *shares) learn(now time.Time, l learnedShares, trust float64) {
 	}
 	s.total, s.at = 0, now
 	for i, weight := range l {
-		s.bins[i] = portable.Rounded(trust * weight)
+		s.bins[i] = trust * weight
 		s.total += s.bins[i]
 	}
 }
@@ -76,7 +75,7 @@ func (l *learnedBuckets) buckets(trust float64) (all []flowcontrol.Bucket) {
 		if i < len(l.Upper) {
 			upper = l.Upper[i]
 		}
-		all = append(all, flowcontrol.Bucket{Upper: upper, Count: portable.Rounded(trust * count)})
+		all = append(all, flowcontrol.Bucket{Upper: upper, Count: trust * count})
 	}
 	return all
 }
@@ -91,8 +90,8 @@ func (f *fadingShare) learned(now time.Time) learnedCount {
 }
 
 func (f *fadingShare) learn(now time.Time, l learnedCount, age, trust float64) {
-	*f = fadingShare{all: portable.Rounded(trust * l.All),
-		some: portable.Rounded(trust * min(l.Some, l.All)), at: ago(now, age+l.Ago)}
+	*f = fadingShare{all: trust * l.All,
+		some: trust * min(l.Some, l.All), at: ago(now, age+l.Ago)}
 }
 
 func (f *forecast) learned(now time.Time) learnedCount {

@@ -1,8 +1,6 @@
 package headroom
 
-import (
-	"github.com/tidefill/tidefill/internal/portable"
-)
+import ()
 
 // learnedFit are the corrections of the cost model.
 type learnedFit struct {
@@ -26,11 +24,11 @@ func (f *costFit) learn(l learnedFit, trust float64) {
 	correlated := positive(l.Covariance)
 	for i := range 3 {
 		factor := min(max(l.Factor[i], 1/f.maxCorrection), f.maxCorrection)
-		f.factor[i] = 1 + portable.Rounded(trust*(factor-1))
+		f.factor[i] = 1 + trust*(factor-1)
 		for j := range 3 {
 			if i == j || correlated {
-				f.covariance[i][j] += portable.Rounded(trust * (l.Covariance[i][j] -
-					f.covariance[i][j]))
+				f.covariance[i][j] += trust * (l.Covariance[i][j] -
+					f.covariance[i][j])
 			}
 		}
 	}
@@ -45,12 +43,12 @@ func positive(m [3][3]float64) bool {
 			}
 		}
 	}
-	minor := portable.Rounded(m[0][0]*m[1][1]) - portable.Rounded(m[0][1]*m[0][1])
-	a := portable.Rounded(m[1][1]*m[2][2]) - portable.Rounded(m[1][2]*m[1][2])
-	b := portable.Rounded(m[0][1]*m[2][2]) - portable.Rounded(m[1][2]*m[0][2])
-	c := portable.Rounded(m[0][1]*m[1][2]) - portable.Rounded(m[1][1]*m[0][2])
-	whole := portable.Rounded(m[0][0]*a) - portable.Rounded(m[0][1]*b) +
-		portable.Rounded(m[0][2]*c)
+	minor := m[0][0]*m[1][1] - m[0][1]*m[0][1]
+	a := m[1][1]*m[2][2] - m[1][2]*m[1][2]
+	b := m[0][1]*m[2][2] - m[1][2]*m[0][2]
+	c := m[0][1]*m[1][2] - m[1][1]*m[0][2]
+	whole := m[0][0]*a - m[0][1]*b +
+		m[0][2]*c
 	return m[0][0] > 0 && minor > 0 && whole > 0
 }
 
@@ -86,6 +84,6 @@ func (s *lineSizes) learn(l learnedSizes, trust float64) {
 	}
 	*s = lineSizes{l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt, l.LatestOutput,
 		l.LatestLong, context, apart,
-		max(l.ComputeSquare, portable.Rounded(l.Compute*l.Compute)),
+		max(l.ComputeSquare, l.Compute*l.Compute),
 		started, seen, few(l.Answers)}
 }

@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // learnedLevel is the value of a level.
@@ -19,9 +17,9 @@ func (l *level) learn(of learnedLevel, trust float64) {
 	if l.fixed || of.Value <= 0 {
 		return
 	}
-	value := l.cfg.Start + portable.Rounded(trust*(of.Value-l.cfg.Start))
+	value := l.cfg.Start + trust*(of.Value-l.cfg.Start)
 	l.value = min(max(value, l.cfg.Min), l.cfg.Max)
-	l.owed, l.rate = portable.Rounded(trust*min(0, of.Owed)), of.Rate
+	l.owed, l.rate = trust*min(0, of.Owed), of.Rate
 }
 
 // learn takes over a limit. The less it is trusted, the more lines it permits.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // learnedTokenTimes is the distribution of the time between tokens.
@@ -21,7 +20,7 @@ func (t *tokenTimes) learned(now time.Time) learnedTokenTimes {
 	var buckets []flowcontrol.Bucket
 	keep, sum := kept(t.at, now, shareMemory), 0.0
 	for i, edge := range t.edges {
-		sum += portable.Rounded(keep * t.counts[i])
+		sum += keep * t.counts[i]
 		buckets = append(buckets, flowcontrol.Bucket{Upper: edge, Count: sum})
 	}
 	return learnedTokenTimes{keepBuckets(buckets), t.added.mean}

@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // level is a value that late requests control: the highest at which no more than the allowed share
@@ -54,12 +52,12 @@ func (l *level) update(now time.Time, requests, late, part float64) {
 	if !l.at.IsZero() {
 		periods = min(max(1, now.Sub(l.at).Seconds()/usualPeriod.Seconds()), mostPeriods)
 	}
-	fall := portable.Rounded(periods * l.cfg.MaxFall)
-	due := portable.Rounded(l.gain(now, requests) * (portable.Rounded(l.allowed*requests) - late))
+	fall := periods * l.cfg.MaxFall
+	due := l.gain(now, requests) * (l.allowed*requests - late)
 	l.owed = min(max(l.owed+due, -mostOwed), l.rise)
 	move := min(max(l.owed, -fall), l.rise)
 	l.owed -= move
-	l.value = min(max(l.value*(1+portable.Rounded(part*move)), l.cfg.Min), l.cfg.Max)
+	l.value = min(max(l.value*(1+part*move), l.cfg.Min), l.cfg.Max)
 }
 
 // gain returns by which share a late request lowers the level. Where few requests come, each says
@@ -68,7 +66,7 @@ func (l *level) gain(now time.Time, requests float64) float64 {
 	if !l.at.IsZero() {
 		dt := now.Sub(l.at)
 		seen := requests / max(dt.Seconds(), 0.1)
-		l.rate += portable.Rounded(weight(dt, rateWindow) * (seen - l.rate))
+		l.rate += weight(dt, rateWindow) * (seen - l.rate)
 	}
 	l.at = now
 	if l.cfg.Gain == 0 || l.rate <= 0 {

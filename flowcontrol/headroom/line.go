@@ -2,7 +2,6 @@ package headroom
 
 import (
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // LineMix returns the sizes of batch lines, as far as they are known.
@@ -38,7 +37,7 @@ func (c *Controller) running() (lines, ages float64) {
 	for _, m := range c.roster.Members {
 		own := &m.State.own
 		lines += float64(own.lines)
-		ages += max(0, own.context-portable.Rounded(float64(own.lines)*c.sizes.prompt))
+		ages += max(0, own.context-float64(own.lines)*c.sizes.prompt)
 	}
 	return lines, ages
 }

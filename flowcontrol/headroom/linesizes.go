@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // lineSizes estimates the sizes of batch lines: means over the last hundred answers.
@@ -61,7 +60,7 @@ func (s *lineSizes) start(prompt, cached, output, long int) {
 	s.prompt += (float64(prompt) - s.prompt) / float64(s.started)
 	compute := float64(max(1, prompt-cached))
 	s.compute += (compute - s.compute) / float64(s.started)
-	s.computeSquare += (portable.Rounded(compute*compute) - s.computeSquare) / float64(s.started)
+	s.computeSquare += (compute*compute - s.computeSquare) / float64(s.started)
 	s.expected += (float64(output) - s.expected) / float64(s.started)
 	few := float64(min(s.started, latestWindow))
 	s.latestPrompt += (compute - s.latestPrompt) / few
@@ -75,7 +74,7 @@ func (s *lineSizes) longPrompts() float64 {
 	if s.compute <= 0 {
 		return 1
 	}
-	return max(1, s.computeSquare/portable.Rounded(s.compute*s.compute))
+	return max(1, s.computeSquare/(s.compute*s.compute))
 }
 
 // shared returns how many tokens of a prompt are expected in a prefix cache.
@@ -91,7 +90,7 @@ func (s *lineSizes) answer(prompt, cached, output int) {
 	s.seen = min(s.seen+1, sizesWindow)
 	w := 1 / float64(s.seen)
 	// Each answer counts in the context by how long it ran.
-	total := s.output + portable.Rounded(w*(out-s.output))
+	total := s.output + w*(out-s.output)
 	long := w * out / total
 	s.context.add(long, float64(prompt), out)
 	s.apart.add(long, float64(max(0, prompt-cached)), out)
@@ -105,13 +104,13 @@ type heldTokens struct{ mean, square float64 }
 // add adds a line with a weight. While it runs it holds its prompt and from none to all of its
 // answer.
 func (h *heldTokens) add(weight, prompt, output float64) {
-	h.mean += portable.Rounded(weight * (prompt + portable.Rounded(output/2) - h.mean))
-	h.square += portable.Rounded(weight * (portable.Rounded(prompt*prompt) +
-		portable.Rounded(prompt*output) + output*output/3 - h.square))
+	h.mean += weight * (prompt + output/2 - h.mean)
+	h.square += weight * (prompt*prompt +
+		prompt*output + output*output/3 - h.square)
 }
 
 func (h heldTokens) deviation() float64 {
-	return math.Sqrt(max(0, h.square-portable.Rounded(h.mean*h.mean)))
+	return math.Sqrt(max(0, h.square-h.mean*h.mean))
 }
 
 // latest returns the sizes of the lines that start now.
@@ -163,19 +162,19 @@ func (s *lineSizes) kvApart(mix costmodel.Mix, lines, ages float64) lineKV {
 // kvOf raises what answered lines have held by what those under way may still hold. prompt is the
 // mean of their prompts.
 func (s *lineSizes) kvOf(kv lineKV, prompt, lines, ages float64) lineKV {
-	kv.mean = max(kv.mean, prompt+portable.Rounded(heldShare*s.latestLong))
+	kv.mean = max(kv.mean, prompt+heldShare*s.latestLong)
 	ended := float64(s.answers)
 	// The share of the uncertainty that is left: two generations of lines are enough.
 	young := 1 - ended/(2*lines+1)
 	if young <= 0 {
 		return kv
 	}
-	tail := (portable.Rounded(ended*s.output) + ages + assumedTail) / (ended + 1)
-	tail = min(tail, assumedTail+portable.Rounded(4*ages/max(lines, 1)))
+	tail := (ended*s.output + ages + assumedTail) / (ended + 1)
+	tail = min(tail, assumedTail+4*ages/max(lines, 1))
 	// Of answers that end at any time, those under way are as old as the mean answer is long, and
 	// differ as much.
-	kv.mean += portable.Rounded(young * max(0, prompt+tail-kv.mean))
-	kv.deviation += portable.Rounded(young * max(0, tail-kv.deviation))
+	kv.mean += young * max(0, prompt+tail-kv.mean)
+	kv.deviation += young * max(0, tail-kv.deviation)
 	return kv
 }
 
@@ -187,8 +186,8 @@ func (kv lineKV) fitting(tokens, wanted, deviations float64) float64 {
 		return 0
 	}
 	all, users, each := tokens/kv.mean, wanted/kv.mean, deviations*kv.deviation/kv.mean
-	variance := portable.Rounded(each * each)
-	root := math.Sqrt(portable.Rounded(variance*(portable.Rounded(4*all)+variance)) +
-		portable.Rounded(4*users*users))
-	return 2 * (all - users) * (all + users) / (portable.Rounded(2*all) + variance + root)
+	variance := each * each
+	root := math.Sqrt(variance*(4*all+variance) +
+		4*users*users)
+	return 2 * (all - users) * (all + users) / (2*all + variance + root)
 }

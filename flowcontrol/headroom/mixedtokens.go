@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // mixedTokens judges by how many answers were late that a gateway counts with those of batch lines,
@@ -25,7 +24,7 @@ func (m *mixedTokens) answered(o flowcontrol.Observation, objective float64) {
 		m.short++
 	default:
 		m.lines++
-		if milliseconds(o.Latency) > portable.Rounded(objective*float64(o.OutputTokens)) {
+		if milliseconds(o.Latency) > objective*float64(o.OutputTokens) {
 			m.late++
 		}
 	}
@@ -46,8 +45,8 @@ func (m *mixedTokens) users(g *flowcontrol.Reading) (requests, late float64, ok 
 	short := min(m.short, rest)
 	m.short -= short
 	users := rest - short
-	of := users + portable.Rounded(shortLate*short)
-	return users, portable.Rounded(min(late-oursLate, rest) * (users / max(of, 1))), true
+	of := users + shortLate*short
+	return users, min(late-oursLate, rest) * (users / max(of, 1)), true
 }
 
 // shortLate is how many times as often as those of users answers of lines with a few tokens are
@@ -68,7 +67,7 @@ func (c *Controller) readMixedTokens(now time.Time, g *flowcontrol.Reading) {
 	if c.ownShare.mean < innocentShare {
 		return
 	}
-	charged := c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
+	charged := c.lateTokens.add(late, requests*c.quiet.tpot())
 	c.virtual.realLate += charged
 	c.chargeLate(now, 0, charged)
 }

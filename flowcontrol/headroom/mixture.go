@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // mixture recognises a gateway that counts batch lines among the interactive requests: from one
@@ -63,9 +62,9 @@ func (m *mixture) read(now time.Time, requests, seconds float64) {
 	m.yy *= keep
 	m.at = now
 	m.changes++
-	m.xx += portable.Rounded(dx * dx)
-	m.xy += portable.Rounded(dx * dy)
-	m.yy += portable.Rounded(dy * dy)
+	m.xx += dx * dx
+	m.xy += dx * dy
+	m.yy += dy * dy
 }
 
 // count takes over how many requests a reading of the gateway shows. Those that have ended are
@@ -101,7 +100,7 @@ func (m *mixture) mixed() bool {
 	if m.changes < fewReadings || m.xx <= 0 || m.xy < mixedSlope*m.xx {
 		return false
 	}
-	rest := max(0, m.yy-portable.Rounded(m.xy*m.xy)/m.xx)
-	return portable.Rounded(m.xy*m.xy)*m.changes >
-		portable.Rounded(sureOfMixture*sureOfMixture*rest)*m.xx
+	rest := max(0, m.yy-m.xy*m.xy/m.xx)
+	return m.xy*m.xy*m.changes >
+		sureOfMixture*sureOfMixture*rest*m.xx
 }

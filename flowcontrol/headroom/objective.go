@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 const (
@@ -28,7 +27,7 @@ func (c *Controller) objectiveTime() float64 {
 		alone = c.fit.perIteration()
 	}
 	if c.slo.Relative() {
-		return portable.Rounded(c.slo.Slowdown * alone)
+		return c.slo.Slowdown * alone
 	}
 	objective := milliseconds(c.slo.TPOT)
 	if c.slo.TPOT == 0 { // only first tokens have an objective
@@ -46,7 +45,7 @@ func (c *Controller) slowAnswers() float64 {
 	if c.answersAlone.total < fewVirtual {
 		return 0
 	}
-	return portable.Rounded(c.answersAlone.quantile(slowest) * milliseconds(c.slo.TPOT))
+	return c.answersAlone.quantile(slowest) * milliseconds(c.slo.TPOT)
 }
 
 // Warnings implements flowcontrol.Warner.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // observe updates the state from an observation of a runner. It reports whether the allowance may
@@ -62,7 +61,7 @@ func (c *Controller) observe(
 		r.staleness.lineBroke(now, c.tuning.Staleness)
 	case flowcontrol.Evicted:
 		produced := milliseconds(o.Latency) / max(r.iterations.all.mean(), 1)
-		c.waste.wasted += portable.Rounded(c.sizes.prompt*min(1, o.Latency.Seconds())) + produced
+		c.waste.wasted += c.sizes.prompt*min(1, o.Latency.Seconds()) + produced
 		r.own.context -= produced
 	case flowcontrol.Read:
 		if o.Reading.Source == flowcontrol.Capabilities {
@@ -126,7 +125,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 		r.own.at(m.Sampled).answered-r.own.at(seen).answered)
 	c.engineFirst.add(&before, m, &r.ownFirst)
 	if s.kvShown && r.packed == 0 {
-		asked := s.kvHeld + portable.Rounded(r.interactive.waiting*c.first.prompts.mean())
+		asked := s.kvHeld + r.interactive.waiting*c.first.prompts.mean()
 		c.kvDemand.fade(now)
 		c.kvDemand.add(asked/r.interactive.capacity(c.engine.KVTokens), r.interactive.demand+0.05)
 	}
@@ -144,7 +143,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	if s.iteration > 0 && r.iterations.useMetrics(now, s.period) {
 		r.iterations.fromMetrics, r.iterations.every = true, s.period
 		r.gapVariance = gapVariance(before.GapTimes, m.GapTimes)
-		c.tokenGaps(now, r, s.iterations, portable.Rounded(s.iterations*s.iteration))
+		c.tokenGaps(now, r, s.iterations, s.iterations*s.iteration)
 	}
 	return true
 }
@@ -263,7 +262,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		byAnswers = false
 		requests = c.withoutLines(g, requests, late)
 		charged := c.attribution.caused(now, before, g.FirstTokenTimes, objective,
-			c.lateFirst.add(late, portable.Rounded(requests*c.quiet.ttft())))
+			c.lateFirst.add(late, requests*c.quiet.ttft()))
 		c.counted.read(now, requests)
 		c.promptTokens.update(now, requests, charged, 1)
 		c.firstForecast.read(now, requests, charged, uncertain)
@@ -276,12 +275,12 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		requests = c.withoutLines(g, requests, late)
 		c.virtual.real.add(now, realWindow, requests, late)
 		c.virtual.realRequests += requests
-		charged := c.lateTokens.add(late, portable.Rounded(requests*c.quiet.tpot()))
+		charged := c.lateTokens.add(late, requests*c.quiet.tpot())
 		c.virtual.realLate += charged
 		c.tokenForecast.read(now, requests, charged, 0)
 		// Tokens of lines and of users come in the same iterations, so users have their share of
 		// the late answers that a gateway counts for both.
-		charged = portable.Rounded(charged * (requests / max(all, 1)))
+		charged = charged * (requests / max(all, 1))
 		if byAnswers {
 			c.counted.read(now, requests)
 		} else {

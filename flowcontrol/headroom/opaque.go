@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // An opaque runner is a gateway in front of any number of engines, which nothing shows. What is
@@ -43,8 +42,8 @@ func (c *Controller) mostPerRunner() float64 {
 // they are computed, so all that were sent in the last seconds seem to wait. They bound its lines
 // only if there are more than its engines may have.
 func (c *Controller) opaquePrompts(r *runner) float64 {
-	return min(portable.Rounded(c.lines*max(c.sizes.compute, 1)),
-		portable.Rounded(c.enginesOf(r)*c.promptTokens.value))
+	return min(c.lines*max(c.sizes.compute, 1),
+		c.enginesOf(r)*c.promptTokens.value)
 }
 
 // enginesOf returns how many engines of whose time prompts may take their part, cautiously.

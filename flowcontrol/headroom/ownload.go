@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // ownLoad is what a runner carries of batch work, as far as its observations show it.
@@ -66,7 +65,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	}
 	switch o.Kind {
 	case flowcontrol.TokenGaps:
-		decoded := portable.Rounded(float64(o.Gaps) * l.decoding(sizes.compute))
+		decoded := float64(o.Gaps) * l.decoding(sizes.compute)
 		l.context += decoded
 		l.output += decoded
 	case flowcontrol.Answered:
@@ -82,7 +81,7 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	l.context = max(l.context, float64(l.lines)*min(sizes.prompt, 1))
 	// Tokens that were never observed to leave must not count for ever.
 	longest := 3 * max(sizes.output, sizes.expected, sizes.latestOutput, assumedOutput)
-	if most := float64(l.lines) * (sizes.prompt + portable.Rounded(longest)); l.context > most {
+	if most := float64(l.lines) * (sizes.prompt + longest); l.context > most {
 		l.context = most
 	}
 	l.latest = ownSample{
@@ -121,8 +120,8 @@ func (l *ownLoad) age(now time.Time, o flowcontrol.Observation) {
 // iterations of that mean. Without streams, context lacks what they have produced.
 func (l *ownLoad) held(now time.Time, prompt, iteration float64) float64 {
 	lines := float64(l.lines)
-	ages := portable.Rounded(lines*now.Sub(l.zero).Seconds()) - l.born
-	return max(l.context, portable.Rounded(lines*prompt)+max(0, 1000*ages/max(iteration, 1)))
+	ages := lines*now.Sub(l.zero).Seconds() - l.born
+	return max(l.context, lines*prompt+max(0, 1000*ages/max(iteration, 1)))
 }
 
 // at returns the load at an instant, to be subtracted from what metrics showed then; the oldest

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // packing decides how many runners carry as many batch lines as fit, whatever that does to their
@@ -94,7 +93,7 @@ func (c *Controller) mayTry() bool {
 	if c.packing.runners > 0 {
 		return true
 	}
-	few := max(fewUsers, portable.Rounded(c.slo.Late*c.budget.requests)/2)
+	few := max(fewUsers, c.slo.Late*c.budget.requests/2)
 	return c.roster.Members[0].State.interactive.running.mean <= few
 }
 
@@ -124,7 +123,7 @@ func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, mean float
 	if came.known && came.visited() {
 		return false
 	}
-	few := portable.Rounded(avoided * mean)
+	few := avoided * mean
 	r.avoided = visits <= few && (!came.known || came.avoided())
 	if visits > few {
 		switch { // it takes lines to be avoided
@@ -135,7 +134,7 @@ func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, mean float
 		}
 	}
 	if float64(r.own.lines) >= r.packed-2 { // else it has not filled what it has
-		r.packed += portable.Rounded(dt.Seconds() * (1 + portable.Rounded(packGrowth*r.packed)))
+		r.packed += dt.Seconds() * (1 + packGrowth*r.packed)
 	}
 	_, held := c.resume.heldBack(now)
 	r.packed = min(r.packed, float64(c.cfg.PerRunner), held)
@@ -186,10 +185,10 @@ func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int
 	// c.alone is that of the runners which are free now.
 	base := c.fit.perIteration()
 	more := (n - float64(c.packing.runners)) / free
-	alone := base + portable.Rounded(max(0, c.alone.iteration.mean()-base)*more)
+	alone := base + max(0, c.alone.iteration.mean()-base)*more
 	objective := c.objectiveTime()
 	// In bursts, the others carry all that comes.
-	peak := (portable.Rounded(c.alone.shares.quantile(0.01)*objective) - base) * more
+	peak := (c.alone.shares.quantile(0.01)*objective - base) * more
 	seqs := float64(c.engine.MaxSeqs)
 	if k > 0 && (peak > packedLoad*(objective-base) || c.kvWanted*more > packedLoad ||
 		seqs > 0 && c.slots.wanted*more > packedLoad*seqs || packed > max(1, (1-c.unknown())*n)) {
@@ -207,10 +206,10 @@ func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int
 	}
 	full := c.fullLines()
 	rate := func(lines, alone float64) float64 {
-		return lines / (alone + portable.Rounded(lines*per))
+		return lines / (alone + lines*per)
 	}
-	return portable.Rounded(packed*rate(full, base)) +
-		portable.Rounded(free*min(rate(lines, alone), byPrompts))
+	return packed*rate(full, base) +
+		free*min(rate(lines, alone), byPrompts)
 }
 
 // packedLoad is how much of what is left below the objective interactive requests may use on the

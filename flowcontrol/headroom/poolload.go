@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // poolLoad is what the pool's runners carry of batch work, as far as they may be compared. Runners
@@ -74,9 +73,9 @@ func (l poolLoad) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
 	if r == l.least {
 		others = l.nextLines
 	}
-	most := portable.Rounded(cfg.MaxLineRatio*others) + allowedLines
-	if r.own.context > portable.Rounded(cfg.MaxContextRatio*l.context)+portable.Rounded(
-		allowedContext*mix.Context) {
+	most := cfg.MaxLineRatio*others + allowedLines
+	if r.own.context > cfg.MaxContextRatio*l.context+
+		allowedContext*mix.Context {
 		most = min(most, float64(r.own.lines))
 	}
 	return most
@@ -86,6 +85,6 @@ func (l poolLoad) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
 // starting lines. Its iterations may be long because of interactive requests, which would then all
 // go to it. Other runners start fewer prompts instead.
 func (l poolLoad) fallsBehind(r *runner, cfg Pace) bool {
-	most := portable.Rounded(cfg.MaxLineRatio*float64(r.own.lines)) + allowedLines
+	most := cfg.MaxLineRatio*float64(r.own.lines) + allowedLines
 	return r.packed == 0 && r.own.prefilling == 0 && l.mayStart && most <= l.meanLines
 }

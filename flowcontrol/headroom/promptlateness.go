@@ -20,9 +20,9 @@ type promptLoad struct {
 func (c *Controller) promptLoad() promptLoad {
 	token := c.fit.perToken()
 	long := c.sizes.longPrompts()
-	return promptLoad{cost: portable.Rounded(long * c.promptCost()),
-		added: portable.Rounded(long * c.sizes.compute * token),
-		most:  portable.Rounded(c.chunk() * token)}
+	return promptLoad{cost: long * c.promptCost(),
+		added: long * c.sizes.compute * token,
+		most:  c.chunk() * token}
 }
 
 // lateByPrompts returns which share of interactive answers is expected to be late because prompts
@@ -38,7 +38,7 @@ func (a *answerLengths) lateByPrompts(
 	late := 0.0
 	for _, n := range a.fine {
 		// An answer meets those that come while it decodes, and one at its start.
-		met := portable.Rounded(part/p.cost) * (portable.Rounded(n*alone) + p.cost)
+		met := part / p.cost * (n*alone + p.cost)
 		late += atLeast(1+int(min(n*spare/p.added, manyPrompts)), met)
 	}
 	return late / fineLengths
@@ -52,7 +52,7 @@ func atLeast(k int, mean float64) float64 {
 	p, fewer := portable.Exp(-mean), 0.0
 	for i := range k {
 		fewer += p
-		p = portable.Rounded(p*mean) / float64(i+1)
+		p = p * mean / float64(i+1)
 	}
 	return max(0, 1-fewer)
 }

@@ -3,8 +3,6 @@ package headroom
 import (
 	"math"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // mostPromptShare is the part of the time that prompts may take where they harm nobody.
@@ -51,7 +49,7 @@ func (c *Controller) relativePromptShare() float64 {
 // longPrompt returns how long the prompts of batch lines are computed that a request meets, in
 // milliseconds: long ones are met more often, and so are those that are computed together.
 func (c *Controller) longPrompt() float64 {
-	return max(portable.Rounded(c.sizes.longPrompts()*c.promptCost()), c.promptsAtOnce.mean)
+	return max(c.sizes.longPrompts()*c.promptCost(), c.promptsAtOnce.mean)
 }
 
 // promptHarm returns which share of the interactive requests that arrive while a prompt of a batch
@@ -94,7 +92,7 @@ func (c *Controller) promptTime() float64 {
 
 // promptCost returns how long the prompt of a mean line is computed, in milliseconds.
 func (c *Controller) promptCost() float64 {
-	return portable.Rounded(c.sizes.compute * c.promptTime())
+	return c.sizes.compute * c.promptTime()
 }
 
 // promptBudget is the time that prompts of a runner may take from now on, in milliseconds.
@@ -105,7 +103,7 @@ const maxPromptPause = float64(2 * time.Minute / time.Millisecond)
 
 // pass adds the share of ms milliseconds. What is saved is bounded by about one prompt.
 func (b *promptBudget) pass(ms, share, prompt float64) {
-	most := max(prompt, portable.Rounded(share*1000))
+	most := max(prompt, share*1000)
 	*b = promptBudget(math.Max(-share*maxPromptPause,
-		min(float64(*b)+portable.Rounded(share*ms), most)))
+		min(float64(*b)+share*ms, most)))
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // quiet holds which share of interactive requests is late without batch work, as seen while there
@@ -36,7 +35,7 @@ func (c *Controller) firstObjective() time.Duration {
 	if configured := c.slo.WithUsual().TTFT; usual <= configured {
 		return configured
 	}
-	return time.Duration(portable.Rounded(1.25 * float64(usual)))
+	return time.Duration(1.25 * float64(usual))
 }
 
 // usualTime returns in which time nearly all first tokens come at least; 0: unknown.
@@ -87,7 +86,7 @@ func (q *quiet) read(
 func innocent(f *fadingShare) float64 {
 	const assumed, requests = 0.001, 200
 	share := (f.some + assumed*requests) / (f.all + requests)
-	return share + portable.Rounded(0.5*math.Sqrt(share/(f.all+requests)))
+	return share + 0.5*math.Sqrt(share/(f.all+requests))
 }
 
 func (q *quiet) ttft() float64 {

@@ -2,7 +2,6 @@ package headroom
 
 import (
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 const (
@@ -26,14 +25,14 @@ func (c *Controller) overflow() float64 {
 // ending returns which share of the lines end while an interactive request may wait for what they
 // hold. Nothing has to be kept free beside those.
 func (c *Controller) ending(mix costmodel.Mix) float64 {
-	life := portable.Rounded(max(mix.Output, 1)*c.targetTime()) + c.promptCost()
+	life := max(mix.Output, 1)*c.targetTime() + c.promptCost()
 	return min(slotPatience*milliseconds(c.firstObjective())/life, mostEnding)
 }
 
 // keptFree returns how much lines of a mix must leave, of what interactive requests hold at present
 // and may want: lines that end leave it to them.
 func (c *Controller) keptFree(present, wanted float64, mix costmodel.Mix) float64 {
-	return present + portable.Rounded((1-c.ending(mix))*max(0, wanted-present))
+	return present + (1-c.ending(mix))*max(0, wanted-present)
 }
 
 // unknown returns how little is known of the pool's bursts, from 1 down to 0: those that come every

@@ -130,7 +130,7 @@ func (c *Controller) takeOverPool(now time.Time, l *learned, age time.Duration) 
 		return
 	}
 	c.watched = true
-	lines := min(portable.Rounded(trust(age, linesHalf)*l.Lines), c.mostPerRunner())
+	lines := min(trust(age, linesHalf)*l.Lines, c.mostPerRunner())
 	c.resume = resume{lines: max(lines, min(l.Lines, float64(c.cfg.Start))), rising: true,
 		until: now.Add(resumeHold), packed: trust(age, linesHalf) * l.Packing.Lines}
 	c.lines = min(c.lines, c.resume.lines)
@@ -157,7 +157,7 @@ func (c *Controller) rise(now time.Time, dt time.Duration) {
 			return
 		}
 	}
-	c.lines += portable.Rounded(r.lines * min(1, dt.Seconds()/resumeRise.Seconds()))
+	c.lines += r.lines * min(1, dt.Seconds()/resumeRise.Seconds())
 	r.rising = c.lines < r.lines
 }
 

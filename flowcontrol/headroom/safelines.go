@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // safeLines returns how many lines of a mix the runner can carry without a lack of sequences or KV
@@ -71,16 +70,16 @@ func (c *Controller) linesBySlots(now time.Time, r *runner, mix costmodel.Mix) f
 	case seqs <= 0:
 		return math.Inf(1)
 	case unseen:
-		return min(portable.Rounded(share*seqs), max(0, seqs-c.countedUsers()))
+		return min(share*seqs, max(0, seqs-c.countedUsers()))
 	case !c.shared:
 		return seqs
 	}
 	in := &r.interactive
 	needed := in.demand
 	if r.packed == 0 {
-		needed = max(c.slots.wanted, needed, portable.Rounded(burst*c.unknown())*seqs)
+		needed = max(c.slots.wanted, needed, burst*c.unknown()*seqs)
 	}
-	needed += portable.Rounded(c.growth(now, r) * math.Sqrt(in.running.variance))
+	needed += c.growth(now, r) * math.Sqrt(in.running.variance)
 	// Requests that wait for a moment are still in time.
 	return seqs - c.keptFree(in.demand, needed/(1+c.slots.patience), mix)
 }
@@ -96,21 +95,21 @@ func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) floa
 	if capacity <= 0 || kv.mean <= 0 {
 		return math.Inf(1)
 	}
-	usable := max(0, portable.Rounded(reserve.KVUsed*capacity)-shared)
+	usable := max(0, reserve.KVUsed*capacity-shared)
 	present, held := in.context.above(1), 0.0
 	if r.packed == 0 {
-		held = max(c.kvWanted, portable.Rounded(burst*c.unknown())) * capacity /
+		held = max(c.kvWanted, burst*c.unknown()) * capacity /
 			(1 + c.slots.patience)
 	}
-	held += portable.Rounded(c.growth(now, r) * math.Sqrt(in.context.variance))
+	held += c.growth(now, r) * math.Sqrt(in.context.variance)
 	share, unseen := c.unseen(r)
 	switch {
 	case !c.shared: // what lines hold is an estimate, and the rest of what is held is theirs
 		present, held = 0, 0
 	case unseen:
-		held = portable.Rounded(c.countedUsers() * c.first.prompts.mean())
+		held = c.countedUsers() * c.first.prompts.mean()
 	}
-	free := min(usable-c.keptFree(present, held, mix), portable.Rounded(share*usable))
+	free := min(usable-c.keptFree(present, held, mix), share*usable)
 	free = max(free, min(usable-present, lightShare*capacity))
 	lines := kv.fitting(free, 0, reserve.KVDeviations)
 	if c.noticesUsers(now, r) {

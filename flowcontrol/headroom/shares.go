@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // shares is the distribution of a latency relative to its objective, over the interactive requests
@@ -32,7 +30,7 @@ func (s *shares) fade(now time.Time) {
 
 // add counts a value with a weight.
 func (s *shares) add(value, weight float64) {
-	weight = portable.Rounded(weight)
+	weight = weight
 	i := int(value * (shareBins / shareMost))
 	s.bins[min(max(i, 0), shareBins-1)] += weight
 	s.total += weight
@@ -42,7 +40,7 @@ func (s *shares) add(value, weight float64) {
 func (s *shares) spread(from, to, weight float64) {
 	const parts = 8
 	for i := range parts {
-		s.add(from+portable.Rounded((to-from)*(float64(i)+0.5)/parts), weight/parts)
+		s.add(from+(to-from)*(float64(i)+0.5)/parts, weight/parts)
 	}
 }
 
@@ -71,7 +69,7 @@ func (s *shares) between(from float64) float64 {
 			sum += s.bins[i]
 			continue
 		}
-		sum += portable.Rounded(s.bins[i] * max(0, (low+1/objective-from)*objective))
+		sum += s.bins[i] * max(0, (low+1/objective-from)*objective)
 		break
 	}
 	return sum / max(s.total, 1e-9)
@@ -84,7 +82,7 @@ func (s *shares) quantile(above float64) float64 {
 		if s.bins[i] > left {
 			return float64(i+1) * (shareMost / shareBins)
 		}
-		left -= portable.Rounded(s.bins[i])
+		left -= s.bins[i]
 	}
 	return 0
 }

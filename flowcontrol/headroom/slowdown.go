@@ -1,7 +1,5 @@
 package headroom
 
-import "github.com/tidefill/tidefill/internal/portable"
-
 // assumedChunk is how many tokens an iteration computes at most, if that is not configured.
 const assumedChunk = 2048
 
@@ -25,18 +23,18 @@ func (c *Controller) passes(decoding float64) float64 {
 // request waits for half an iteration, and then for those in which its prompt is computed.
 func (c *Controller) slowdown(in *interactive, alone, lines, waiting float64) float64 {
 	running, token := in.running.mean, c.fit.perToken()
-	prompt := portable.Rounded(c.first.prompts.mean() * token)
-	with := alone + portable.Rounded(lines*c.fit.perSequence())
+	prompt := c.first.prompts.mean() * token
+	with := alone + lines*c.fit.perSequence()
 	before := c.firstAlone(in, alone)
-	after := portable.Rounded((0.5+c.passes(running+lines))*with) + prompt +
-		portable.Rounded(waiting*token)
+	after := (0.5+c.passes(running+lines))*with + prompt +
+		waiting*token
 	return after / before
 }
 
 // firstAlone estimates how long a first token takes without batch work, in milliseconds.
 func (c *Controller) firstAlone(in *interactive, alone float64) float64 {
-	prompt := portable.Rounded(c.first.prompts.mean() * c.fit.perToken())
-	return portable.Rounded((0.5+c.passes(in.running.mean))*alone) + prompt
+	prompt := c.first.prompts.mean() * c.fit.perToken()
+	return (0.5+c.passes(in.running.mean))*alone + prompt
 }
 
 // poolFirstAlone returns the mean of it over the pool's runners; 0: there are none.
@@ -45,7 +43,7 @@ func (c *Controller) poolFirstAlone() float64 {
 	for _, m := range c.roster.Members {
 		if r := m.State; r.packed == 0 {
 			weight := max(r.interactive.running.mean, 0.01)
-			sum += portable.Rounded(weight * c.firstAlone(&r.interactive, c.timeAlone(r)))
+			sum += weight * c.firstAlone(&r.interactive, c.timeAlone(r))
 			n += weight
 		}
 	}
@@ -63,8 +61,8 @@ func (c *Controller) poolSlowdown() (all, byLines float64) {
 		}
 		weight := max(r.interactive.running.mean, 0.01)
 		in, alone, lines := &r.interactive, c.timeAlone(r), float64(r.own.lines)
-		all += portable.Rounded(weight * c.slowdown(in, alone, lines, float64(r.own.prefilling)))
-		byLines += portable.Rounded(weight * c.slowdown(in, alone, lines, 0))
+		all += weight * c.slowdown(in, alone, lines, float64(r.own.prefilling))
+		byLines += weight * c.slowdown(in, alone, lines, 0)
 		n += weight
 	}
 	if n == 0 {
@@ -79,7 +77,7 @@ func (c *Controller) allowedSlowdown() float64 {
 		return c.slo.Slowdown
 	}
 	return min(c.first.slowdown,
-		usualSlowdown+portable.Rounded((mostSlowdown-usualSlowdown)*(1-c.unknown())))
+		usualSlowdown+(mostSlowdown-usualSlowdown)*(1-c.unknown()))
 }
 
 // linesByFirstTokens returns how many lines a runner may carry so that first tokens stay in time.
@@ -106,12 +104,12 @@ func (c *Controller) promptWait() float64 {
 	for _, m := range c.roster.Members {
 		if r := m.State; r.packed == 0 {
 			weight := max(r.interactive.running.mean, 0.01)
-			tokens += portable.Rounded(weight * float64(r.own.prefilling))
+			tokens += weight * float64(r.own.prefilling)
 			n += weight
 		}
 	}
 	if n == 0 {
 		return 0
 	}
-	return portable.Rounded(tokens/n*c.fit.perToken()) / 1000
+	return tokens / n * c.fit.perToken() / 1000
 }

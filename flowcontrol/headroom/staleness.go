@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // knowledge is the state of the information on a runner.
@@ -104,7 +103,7 @@ func (s *staleness) pass(now time.Time, dt time.Duration, lines float64, cfg Sta
 		s.ceiling = max(1, cfg.MinShare*s.good,
 			s.ceiling*max(0, 1-0.7*float64(dt)/float64(cfg.HalfLife)))
 	case s.state == fresh && s.samples >= recovered:
-		s.ceiling = max(1, s.ceiling) * (1 + portable.Rounded(cfg.Recovery*dt.Seconds()))
+		s.ceiling = max(1, s.ceiling) * (1 + cfg.Recovery*dt.Seconds())
 		if s.ceiling >= lines {
 			s.ceiling = math.Inf(1)
 		}

@@ -3,8 +3,6 @@ package headroom
 import (
 	"math"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // peak is the greatest value within a window of time, kept in ten parts of it.
@@ -49,13 +47,13 @@ func (s *spread) add(now time.Time, window time.Duration, value float64) {
 	}
 	s.at = now
 	off := value - s.mean
-	s.mean += portable.Rounded(w * off)
-	s.variance = (1 - w) * (s.variance + portable.Rounded(w*(off*off)))
+	s.mean += w * off
+	s.variance = (1 - w) * (s.variance + w*(off*off))
 }
 
 // above returns the mean plus some standard deviations.
 func (s *spread) above(deviations float64) float64 {
-	return s.mean + portable.Rounded(deviations*math.Sqrt(s.variance))
+	return s.mean + deviations*math.Sqrt(s.variance)
 }
 
 // meanTime is the mean time of an iteration over a while. It divides the total time by the number
@@ -65,8 +63,8 @@ type meanTime struct{ iterations, time float64 }
 // add adds iterations that took ms milliseconds of a period of time.
 func (t *meanTime) add(window, period time.Duration, iterations, ms float64) {
 	fade := 1 - weight(period, window)
-	t.iterations = portable.Rounded(fade*t.iterations) + iterations
-	t.time = portable.Rounded(fade*t.time) + ms
+	t.iterations = fade*t.iterations + iterations
+	t.time = fade*t.time + ms
 }
 
 // mean is in milliseconds; 0: unknown.

@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // targetShare is the share that batch work may use of what is left between the time of iterations
@@ -34,7 +32,7 @@ func (t *targetShare) seePart(now time.Time, part float64) { t.part.add(now, kin
 
 // interpolate interpolates between two values by the share of prompts in the cost.
 func (t *targetShare) interpolate(decode, prefill float64) float64 {
-	return decode + portable.Rounded(t.part.mean*(prefill-decode))
+	return decode + t.part.mean*(prefill-decode)
 }
 
 // value returns the target share.

@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 const (
@@ -36,11 +34,11 @@ func (c *Controller) Advance(now time.Time) (changed bool) {
 			unpacked++
 		}
 		all += float64(r.own.lines) + r.interactive.running.mean
-		spent += portable.Rounded(c.promptTime() * (r.own.computed - r.computed))
+		spent += c.promptTime() * (r.own.computed - r.computed)
 		r.computed = r.own.computed
 		r.staleness.pass(now, min(dt, 10*time.Second), c.linesByFeedback(r), c.tuning.Staleness)
 		r.yield = min(1,
-			r.yield*(1+portable.Rounded(c.tuning.Staleness.Recovery*dt.Seconds())))
+			r.yield*(1+c.tuning.Staleness.Recovery*dt.Seconds()))
 		c.updateBrake(now, r)
 		if r.own.lines > 0 && c.mayBeFull(now, r) {
 			c.attribution.seeFull(now)

@@ -82,7 +82,7 @@ func (t *tokenTimes) allowed(objective, late float64) float64 {
 	innocent := t.above(objective + added)
 	low, high := 0.0, objective
 	for range 20 {
-		mid := portable.Rounded((low + high) / 2)
+		mid := (low + high) / 2
 		if t.above(objective-mid+added)-innocent <= late {
 			low = mid
 		} else {
@@ -102,7 +102,7 @@ func (t *tokenTimes) usual() float64 {
 		if math.IsInf(edge, 1) {
 			edge = from
 		}
-		sum += portable.Rounded(t.counts[i] * (from + edge) / 2)
+		sum += t.counts[i] * (from + edge) / 2
 		from = edge
 	}
 	return sum / t.total

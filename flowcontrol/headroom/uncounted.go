@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // uncounted is the time in which requests ran and whose tokens were not counted yet. Some engines
@@ -24,7 +22,7 @@ func (u *uncounted) read(
 ) (of time.Duration, iteration, iterations float64) {
 	if running > 0 {
 		u.period += period
-		u.requests += portable.Rounded(milliseconds(period) * running)
+		u.requests += milliseconds(period) * running
 	}
 	if u.period > longestUncounted {
 		*u = uncounted{}

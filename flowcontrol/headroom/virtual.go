@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // answerLengths holds a few lengths that stand for the answers of interactive requests, in tokens
@@ -44,8 +43,8 @@ func (a *answerLengths) read(buckets []flowcontrol.Bucket) {
 			i++
 		}
 		in := max(buckets[i].Count-below, 1e-9)
-		part := min(1, (portable.Rounded(rank)-below)/in)
-		a.fine[k] = max(1, from+portable.Rounded(part*(buckets[i].Upper-from))-1)
+		part := min(1, (rank-below)/in)
+		a.fine[k] = max(1, from+part*(buckets[i].Upper-from)-1)
 	}
 	const each = fineLengths / virtualLengths
 	for k := range a.lengths {
@@ -67,8 +66,8 @@ func (v *virtualAnswers) add(
 	for i := range v.under {
 		u := &v.under[i]
 		u.iterations += n
-		u.time += portable.Rounded(n * ms)
-		u.alone += portable.Rounded(n * alone)
+		u.time += n * ms
+		u.alone += n * alone
 		if u.iterations < lengths[i] {
 			continue
 		}
@@ -116,24 +115,24 @@ const (
 
 // countVirtual adds iterations of a runner to its virtual answers. ms is what they took on average.
 func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed float64) {
-	own := portable.Rounded(float64(r.own.lines)*c.fit.perSequence()) +
-		portable.Rounded(c.fit.perToken()*computed)/n
+	own := float64(r.own.lines)*c.fit.perSequence() +
+		c.fit.perToken()*computed/n
 	alone := max(min(ms, c.fit.perIteration()), ms-own)
 	weight := 1.0
 	if in := &r.interactive; c.recent(now, in.seenAt) && c.virtual.running.mean > 0 {
 		weight = in.running.mean / min(1, c.virtual.running.mean)
 	}
 	o := &c.virtual
-	took := portable.Rounded(n * ms)
+	took := n * ms
 	o.usual.add(virtualWindow, fromMilliseconds(took/float64(len(c.roster.Members))), n, took)
 	r.virtual.add(n, ms, alone, &c.answers.lengths, func(mean, alone, share float64) {
 		// Requests come at any time, so more of them meet long iterations.
 		w := min(share, 3) * weight / virtualLengths
-		w = portable.Rounded(w * (mean / o.usual.mean()))
+		w = w * (mean / o.usual.mean())
 		c.answersAlone.addAnswers(alone, r.gapVariance*share/max(n, 1),
 			milliseconds(c.slo.TPOT), w)
 		late, innocent := c.lateOf(r, n/share, share, mean, alone)
-		late, innocent = portable.Rounded(w*late), portable.Rounded(w*innocent)
+		late, innocent = w*late, w*innocent
 		o.requests += w
 		o.late += late
 		o.innocent += innocent
@@ -178,8 +177,8 @@ func (s *shares) addAnswers(ms, variance, objective, weight float64) {
 	for _, part := range []struct{ deviations, share float64 }{
 		{0, 0.84}, {1.5, 0.135}, {2.4, 0.025},
 	} {
-		s.add((ms+portable.Rounded(part.deviations*deviation))/max(objective, 1),
-			portable.Rounded(part.share*weight))
+		s.add((ms+part.deviations*deviation)/max(objective, 1),
+			part.share*weight)
 	}
 }
 
@@ -190,7 +189,7 @@ func (c *Controller) updateTarget(now time.Time) {
 	n, late := o.requests, o.late
 	if o.real.all == 0 && !c.withoutUs(now) {
 		// A router may send more to a runner because others carry batch lines.
-		late += o.excess.add(o.innocent, portable.Rounded(n*innocent(&o.quiet)))
+		late += o.excess.add(o.innocent, n*innocent(&o.quiet))
 	}
 	o.requests, o.late, o.innocent = 0, 0, 0
 	if n <= 0 || c.slo.TPOT == 0 {
@@ -199,11 +198,11 @@ func (c *Controller) updateTarget(now time.Time) {
 	if all := o.real.all; all > 0 {
 		real, expected := max(0, o.real.share()-c.quiet.tpot()), o.lateShare.share()
 		if real < expected { // they come in bursts, from which a share can't be subtracted
-			late *= (realTrust + portable.Rounded(real*all)) /
-				(realTrust + portable.Rounded(expected*all))
+			late *= (realTrust + real*all) /
+				(realTrust + expected*all)
 		} else {
 			enough := 1 / c.slo.Late
-			late += portable.Rounded(min(1, all/enough) * n * (real - expected))
+			late += min(1, all/enough) * n * (real - expected)
 		}
 	}
 	// Real requests count at least as much as virtual ones.

@@ -2,7 +2,6 @@ package headroom
 
 import (
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // visits counts the interactive requests that a runner has answered: the answers that its metrics
@@ -54,7 +53,7 @@ func (c *Controller) stay(r *runner) stay {
 		s.known = s.known && m.State.answered.shown
 	}
 	s.came = r.answered.count - s.own
-	s.most = mostVisits * portable.Rounded(c.slo.Late*all)
+	s.most = mostVisits * (c.slo.Late * all)
 	s.even = all / float64(len(c.roster.Members))
 	return s
 }

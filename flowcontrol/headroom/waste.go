@@ -2,8 +2,6 @@ package headroom
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // waste counts tokens over about an hour.
@@ -14,8 +12,8 @@ type waste struct {
 
 func (w *waste) fade(dt time.Duration) {
 	fade := weight(dt, time.Hour)
-	w.answered -= portable.Rounded(fade * w.answered)
-	w.wasted -= portable.Rounded(fade * w.wasted)
+	w.answered -= fade * w.answered
+	w.wasted -= fade * w.wasted
 }
 
 // leastAnswered is how many tokens count as answered before there were as many, because the first

@@ -17,16 +17,16 @@ func Exp(x float64) float64 {
 	case x < -7.45133219101941108420e+02:
 		return 0
 	}
-	k := math.Floor(Rounded(x*math.Log2E) + 0.5)
-	hi := x - Rounded(k*ln2Hi)
-	lo := Rounded(k * ln2Lo)
+	k := math.Floor(x*math.Log2E + 0.5)
+	hi := x - k*ln2Hi
+	lo := k * ln2Lo
 	r := hi - lo
 	t := r * r
-	p := Rounded(t*4.13813679705723846039e-08) - 1.65339022054652515390e-06
-	p = Rounded(t*p) + 6.61375632143793436117e-05
-	p = Rounded(t*p) - 2.77777777770155933842e-03
-	p = Rounded(t*p) + 1.66666666666666657415e-01
-	c := r - Rounded(t*p)
+	p := t*4.13813679705723846039e-08 - 1.65339022054652515390e-06
+	p = t*p + 6.61375632143793436117e-05
+	p = t*p - 2.77777777770155933842e-03
+	p = t*p + 1.66666666666666657415e-01
+	c := r - t*p
 	y := 1 - ((lo - r*c/(2-c)) - hi)
 	if k < -1000 || k > 1000 {
 		return math.Ldexp(y, int(k))
@@ -54,13 +54,13 @@ func Log(x float64) float64 {
 	k := float64(exponent)
 	s := f / (2 + f)
 	s2 := s * s
-	r := Rounded(s2*1.479819860511658591e-01) + 1.531383769920937332e-01
-	r = Rounded(s2*r) + 1.818357216161805012e-01
-	r = Rounded(s2*r) + 2.222219843214978396e-01
-	r = Rounded(s2*r) + 2.857142874366239149e-01
-	r = Rounded(s2*r) + 3.999999999940941908e-01
-	r = Rounded(s2*r) + 6.666666666666735130e-01
-	r = Rounded(s2 * r)
-	half := Rounded(f * f / 2)
-	return Rounded(k*ln2Hi) - ((half - (Rounded(s*(half+r)) + Rounded(k*ln2Lo))) - f)
+	r := s2*1.479819860511658591e-01 + 1.531383769920937332e-01
+	r = s2*r + 1.818357216161805012e-01
+	r = s2*r + 2.222219843214978396e-01
+	r = s2*r + 2.857142874366239149e-01
+	r = s2*r + 3.999999999940941908e-01
+	r = s2*r + 6.666666666666735130e-01
+	r = s2 * r
+	half := f * f / 2
+	return k*ln2Hi - ((half - (s*(half+r) + k*ln2Lo)) - f)
 }

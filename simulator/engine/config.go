@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // BlockSize is the number of tokens in a KV block.
@@ -40,7 +38,7 @@ func (h Host) extra(requests int) float64 {
 	if h != HostLegacy {
 		return 0
 	}
-	return 6.7 + 3 + portable.Rounded(5*float64(min(requests, 128))/128) - 2
+	return 6.7 + 3 + 5*float64(min(requests, 128))/128 - 2
 }
 
 // Config describes an engine. Start from DefaultConfig.

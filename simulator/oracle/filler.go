@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -49,7 +48,7 @@ func (s *lineFiller) Fill(now time.Time, it *engine.Scheduled) engine.Filling {
 			continue
 		}
 		context := l.context()
-		cost := load.cost(1) + portable.Rounded(s.model.KV*float64(context))
+		cost := load.cost(1) + s.model.KV*float64(context)
 		if load.ms+cost > limit || tokens < 1 || seqs < 1 {
 			rests = true
 			break
@@ -84,15 +83,15 @@ func (s *lineFiller) read(now time.Time, load *iteration, limit float64, tokens,
 		}
 		left := l.prompt - l.computed
 		each := s.model.C1 + max(0, s.model.C2) + s.model.P1 +
-			portable.Rounded(s.model.P2*float64(l.prompt))
+			s.model.P2*float64(l.prompt)
 		chunk := min(left, tokens, int((limit-load.ms)/each))
 		if chunk < 1 || kv < l.prompt {
 			return
 		}
 		c := costmodel.Chunk{Tokens: chunk, Context: l.computed}
-		cost := load.cost(chunk) + portable.Rounded(s.model.P1*float64(chunk)) +
-			portable.Rounded(s.model.P2*float64(chunk)*(float64(l.computed)+portable.Rounded(
-				float64(chunk)/2)))
+		cost := load.cost(chunk) + s.model.P1*float64(chunk) +
+			s.model.P2*float64(chunk)*(float64(l.computed)+
+				float64(chunk)/2)
 		load.add(chunk, cost)
 		s.chunks, s.chunkLines = append(s.chunks, c), append(s.chunkLines, l)
 		tokens, seqs, kv = tokens-chunk, seqs-1, kv-l.prompt
@@ -195,7 +194,7 @@ type iteration struct {
 func (i *iteration) cost(tokens int) float64 {
 	before, after := float64(i.tokens), float64(i.tokens+tokens)
 	beyond := max(0, after-i.model.N0) - max(0, before-i.model.N0)
-	return portable.Rounded(i.model.C1*float64(tokens)) + portable.Rounded(i.model.C2*beyond)
+	return i.model.C1*float64(tokens) + i.model.C2*beyond
 }
 
 func (i *iteration) add(tokens int, cost float64) {

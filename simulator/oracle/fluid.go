@@ -38,13 +38,13 @@ func Fluid(s simulator.Setup) (Bound, error) {
 	lines := 0.0
 	for i, l := range loads {
 		span := min(fluidWindow, s.Scenario.Horizon-time.Duration(i)*fluidWindow)
-		lines += portable.Rounded(f.lines(l.dividedBy(float64(replicas)*fluidWindow.Seconds())) *
+		lines += f.lines(l.dividedBy(float64(replicas)*fluidWindow.Seconds())) *
 			span.Seconds() *
-			float64(replicas))
+			float64(replicas)
 		for _, p := range s.Scenario.BatchPools {
 			beside := fluid{cfg: s.BatchEngine(p), mix: mix, tpot: math.Inf(1)}
-			lines += portable.Rounded(beside.lines(load{}) * span.Seconds() * float64(
-				max(p.Replicas, p.Max)))
+			lines += beside.lines(load{}) * span.Seconds() * float64(
+				max(p.Replicas, p.Max))
 		}
 	}
 	note := fmt.Sprintf("even flow over windows of %v, every replica serving all the time",
@@ -94,15 +94,15 @@ func jobMix(s simulator.Setup) (m meanLine, lines float64, err error) {
 			n, weight = sampledLines, backlogWeight/sampledLines
 		}
 		lines += float64(j.Lines)
-		total += portable.Rounded(weight * float64(n))
+		total += weight * float64(n)
 		for i := range n {
 			r := j.Line(i)
 			in, out := float64(r.Input), float64(r.Output)
-			m.input += portable.Rounded(weight * in)
-			m.output += portable.Rounded(weight * out)
-			m.context += portable.Rounded(weight * out * (in + portable.Rounded(out/2)))
-			m.computed += portable.Rounded(weight * float64(
-				uncached(r, s.Scenario.Pool.PrefixCaching, known)))
+			m.input += weight * in
+			m.output += weight * out
+			m.context += weight * out * (in + out/2)
+			m.computed += weight * float64(
+				uncached(r, s.Scenario.Pool.PrefixCaching, known))
 		}
 	}
 	if total == 0 {
@@ -160,7 +160,7 @@ func interactive(s simulator.Setup) ([]load, error) {
 		w.requests++
 		w.computed += float64(uncached(a.Request, s.Scenario.Pool.PrefixCaching, known))
 		w.output += out
-		w.held += portable.Rounded(out * (in + portable.Rounded(out/2)))
+		w.held += out * (in + out/2)
 	}
 }
 
@@ -184,8 +184,8 @@ func (f fluid) lines(l load) float64 {
 	}
 	alone := portable.Exp(
 		-present) // probability that none is present that long, for Poisson arrivals
-	return portable.Rounded(bound*(1-alone)) +
-		portable.Rounded(max(bound, f.maxRate(load{}, math.Inf(1)))*alone)
+	return bound*(1-alone) +
+		max(bound, f.maxRate(load{}, math.Inf(1)))*alone
 }
 
 // maxRate returns the most lines a second at an iteration time up to most.
@@ -206,8 +206,8 @@ func (f fluid) maxRate(l load, most float64) float64 {
 func (f fluid) running(l load, ms float64) float64 {
 	p := f.cfg.Profile
 	seconds := ms / 1000
-	streams, context := portable.Rounded(l.output*seconds), portable.Rounded(l.held*seconds)
-	reading := portable.Rounded(l.computed * seconds)
+	streams, context := l.output*seconds, l.held*seconds
+	reading := l.computed * seconds
 	low, high := 0.0, min(float64(p.MaxSeqs)-streams, (float64(p.KVTokens)-context)/f.mix.context)
 	if high <= 0 || !f.fits(0, streams, context, reading, ms) {
 		return 0
@@ -234,8 +234,8 @@ func (f fluid) fits(lines, streams, context, reading, ms float64) bool {
 	if tokens > float64(f.cfg.Profile.MaxBatchedTokens) {
 		return false
 	}
-	took := model.Iteration(tokens, context+portable.Rounded(lines*f.mix.context), 0) +
-		portable.Rounded((model.P1+portable.Rounded(model.P2*f.mix.computed/2))*reads) +
-		portable.Rounded(model.P1*reading)
+	took := model.Iteration(tokens, context+lines*f.mix.context, 0) +
+		(model.P1+model.P2*f.mix.computed/2)*reads +
+		model.P1*reading
 	return took <= ms
 }

@@ -358,9 +358,9 @@ func (g *gatewaySearch) equalize() error {
 		next := t.clone()
 		for w := range next.level {
 			late := max(0, t.lateIn(w, g.window)-without.lateIn(w, g.window))
-			next.level[w] *= 1 + portable.Rounded(
+			next.level[w] *= 1 +
 				size*min(max(follow*portable.Log((allowed+chance)/(late+chance)), -most),
-					most))
+					most)
 			next.clamp(w)
 		}
 		if err := g.try(&next); err != nil {
@@ -372,7 +372,7 @@ func (g *gatewaySearch) equalize() error {
 		t = next
 		kept := max(0, round-rounds/2) // of the later ones, so many are in the mean already
 		for w := range mean.level {
-			mean.level[w] = (portable.Rounded(float64(kept)*mean.level[w]) + t.level[w]) / float64(
+			mean.level[w] = (float64(kept)*mean.level[w] + t.level[w]) / float64(
 				kept+1)
 		}
 	}

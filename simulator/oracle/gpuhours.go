@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/oracle/gpuhours"
 	"github.com/tidefill/tidefill/simulator/scenario"
@@ -168,7 +167,7 @@ func jobMeanLine(s simulator.Setup, j *workload.Job) meanLine {
 		in, out := float64(r.Input), float64(r.Output)
 		m.input += in
 		m.output += out
-		m.context += portable.Rounded(out * (in + portable.Rounded(out/2)))
+		m.context += out * (in + out/2)
 		m.computed += float64(uncached(r, s.Scenario.Pool.PrefixCaching, known))
 	}
 	m.context /= m.output

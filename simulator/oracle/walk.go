@@ -63,7 +63,7 @@ func (g *gatewaySearch) bestOf(families ...family) (best schedule, some bool) {
 // step returns a changed schedule; size is the size of the change.
 func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	t := at.clone()
-	up := 1 + portable.Rounded(size*(0.5+portable.Rounded(g.rng.Float64())))
+	up := 1 + size*(0.5+g.rng.Float64())
 	sign := float64(2*g.rng.IntN(2) - 1)
 	kind := g.rng.IntN(10)
 	if t.family == byLate {
@@ -72,7 +72,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	switch kind {
 	case 0: // a little everywhere
 		for w := range t.level {
-			t.level[w] *= 1 + portable.Rounded(size*(portable.Rounded(g.rng.Float64())-0.5))
+			t.level[w] *= 1 + size*(g.rng.Float64()-0.5)
 		}
 	case 1, 6, 7: // lower where more were late than at other times, higher where fewer were
 		mean := 0.0
@@ -81,8 +81,8 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 		}
 		for w := range t.level {
 			more := t.lateIn(w, g.window)/max(mean, 0.01) - 1
-			t.level[w] *= 1 - portable.Rounded(min(max(more, -1), 2)*size*(0.5+portable.Rounded(
-				g.rng.Float64())))
+			t.level[w] *= 1 - min(max(more, -1), 2)*size*(0.5+
+				g.rng.Float64())
 		}
 	case 2: // all of them
 		by := sign * size / 4
@@ -95,7 +95,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 	case 3: // how many prompts may wait, for a while
 		from, to := g.randomSpan()
 		for w := from; w < to; w++ {
-			t.prompt[w] *= 1 + portable.Rounded(sign*min(0.7, 8*size))
+			t.prompt[w] *= 1 + sign*min(0.7, 8*size)
 		}
 	case 4: // one while higher, another lower
 		for _, factor := range []float64{up, 1 / up} {
@@ -119,7 +119,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 			t.runners[w] = g.otherRunners(t.runners[w], sign > 0)
 		}
 	default: // the constants of the control loops for lines and prompts
-		g.perturb(&t.base.Flow, t.family == byLate, 1+portable.Rounded(sign*min(0.4, 8*size)))
+		g.perturb(&t.base.Flow, t.family == byLate, 1+sign*min(0.4, 8*size))
 	}
 	if t.sameLines(at) { // the change was less than a line
 		from, to := g.randomSpan()

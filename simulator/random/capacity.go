@@ -2,7 +2,6 @@ package random
 
 import (
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
@@ -14,7 +13,7 @@ type demand struct {
 }
 
 // context returns the mean number of tokens that a request attends to.
-func (d demand) context() float64 { return d.prompt + portable.Rounded(d.answer/2) }
+func (d demand) context() float64 { return d.prompt + d.answer/2 }
 
 // capacity returns the largest rate of requests that an engine can carry by its cost model, in
 // requests a second.
@@ -45,7 +44,7 @@ func (d demand) fits(p engine.Profile, rate float64) bool {
 		return false
 	}
 	running := rate * d.answer * iteration / 1000
-	tokens := running + portable.Rounded(rate*d.computed*iteration/1000)
+	tokens := running + rate*d.computed*iteration/1000
 	return running <= float64(p.MaxSeqs) && running*d.context() <= float64(p.KVTokens) &&
 		tokens <= float64(p.MaxBatchedTokens)
 }

@@ -267,7 +267,7 @@ func (d *draft) setDay() {
 	length := 2 * (1 - night) / (d.peak - night)
 	in.Rate = significant(d.rate*night, 3)
 	for _, half := range levelHalfWidths {
-		half = portable.Rounded(half * length)
+		half = half * length
 		in.Surges = append(in.Surges, scenario.Surge{
 			At:     part(d.scenario.Horizon, 0.5-half),
 			For:    part(d.scenario.Horizon, 2*half),
@@ -356,8 +356,8 @@ func (d *draft) linesFor(j scenario.Job, busy float64) int {
 	}
 	work, weights := 0.0, 0.0
 	for _, p := range k.Parts {
-		work += portable.Rounded(p.Weight *
-			d.profile.CostModel.LineWork(int(p.Input.Median), int(p.Output.Median)))
+		work += p.Weight *
+			d.profile.CostModel.LineWork(int(p.Input.Median), int(p.Output.Median))
 		weights += p.Weight
 	}
 	lines := 1000 * busy / 3 * float64(d.scenario.Pool.Replicas) * weights / work

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -126,9 +125,9 @@ func (d *draft) overloaded(alone simulator.Interactive) bool {
 		return true
 	}
 	long := d.longPrompt
-	own := portable.Rounded(d.profile.CostModel.PromptToken(long)*long) +
-		portable.Rounded(20*d.profile.CostModel.C0)
-	return alone.TTFT.P99 > min(2000+portable.Rounded(2*own), longestTTFT)
+	own := d.profile.CostModel.PromptToken(long)*long +
+		20*d.profile.CostModel.C0
+	return alone.TTFT.P99 > min(2000+2*own, longestTTFT)
 }
 
 // setObjectives sets objectives relative to the latencies without batch work.

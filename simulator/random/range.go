@@ -25,7 +25,7 @@ func (r Range) draw(rng *rand.Rand) float64 {
 	if r.Log {
 		return r.Low * portable.Exp(at*portable.Log(r.High/r.Low))
 	}
-	return r.Low + portable.Rounded(at*(r.High-r.Low))
+	return r.Low + at*(r.High-r.Low)
 }
 
 // Weighted is a value that is drawn with a probability proportional to its weight.

@@ -100,7 +100,7 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	rng := seed.Rand("replay")
 	size := func(mean float64) int {
 		a, _ := portable.Normals(rng)
-		x := mean * portable.Exp(portable.Rounded(sizeSigma*a)-float64(sizeSigma*sizeSigma)/2)
+		x := mean * portable.Exp(sizeSigma*a-float64(sizeSigma*sizeSigma)/2)
 		return max(1, int(min(x, 16*mean)+0.5))
 	}
 	var arrivals []workload.Arrival
@@ -111,7 +111,7 @@ func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 			input = s.prompt / s.requests
 		}
 		for left += s.requests; left >= 1; left-- {
-			at := s.from + portable.Rounded(rng.Float64()*(s.to-s.from))
+			at := s.from + rng.Float64()*(s.to-s.from)
 			arrivals = append(arrivals, workload.Arrival{At: b.since(at), Request: workload.Request{
 				Input: size(max(1, input)), Output: size(max(1, sum.output/sum.requests))}})
 		}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -67,7 +66,7 @@ func (c chart) figure() figure {
 	ceiling := ys[len(ys)-1]
 	y := func(v float64) float64 {
 		return chartHeight - chartBottom -
-			portable.Rounded(v/ceiling*(chartHeight-chartTop-chartBottom))
+			v/ceiling*(chartHeight-chartTop-chartBottom)
 	}
 	end := 1.0
 	if n := len(c.at); n > 0 {
@@ -131,7 +130,7 @@ func axis(d *drawing, end, left, bottom float64) func(float64) float64 {
 	if end > 4*3600 {
 		unit, name = 3600, "h"
 	}
-	x := func(t float64) float64 { return left + portable.Rounded(t/end*(d.width-left-chartRight)) }
+	x := func(t float64) float64 { return left + t/end*(d.width-left-chartRight) }
 	for _, v := range ticks(end / unit) {
 		if v*unit > end*1.0001 {
 			break

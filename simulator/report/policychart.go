@@ -3,8 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // policyChart draws all policies of a scenario by loss and harvest. Losses above four points are
@@ -39,7 +37,7 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 	ys := ticks(most * 1.05)
 	y := func(
 		v float64) float64 {
-		return bottom - portable.Rounded(v/ys[len(ys)-1]*(bottom-chartTop))
+		return bottom - v/ys[len(ys)-1]*(bottom-chartTop)
 	}
 	low := -0.5
 	for _, p := range s.Policies {
@@ -47,7 +45,7 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 	}
 	x := func(v float64) float64 {
 		const width = chartWidth - chartLeft - chartRight - 8
-		return chartLeft + portable.Rounded((min(max(v, low), edge)-low)/(edge-low)*width)
+		return chartLeft + (min(max(v, low), edge)-low)/(edge-low)*width
 	}
 	d.rect(x(1), chartTop, x(edge)-x(1), bottom-chartTop, "beyond", "more than a point of loss")
 	for _, v := range ys {

@@ -7,8 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // drawing is an SVG being written. Colours are classes of the page's style, so that the same
@@ -103,7 +101,7 @@ func ticks(most float64) []float64 {
 		}
 	}
 	all := []float64{0}
-	for i := 1; all[i-1] < most-portable.Rounded(1e-9*step); i++ {
+	for i := 1; all[i-1] < most-1e-9*step; i++ {
 		all = append(all, float64(i)*step)
 	}
 	return all

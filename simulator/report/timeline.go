@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/internal/portable"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -82,7 +81,7 @@ func allowance(id string, t *simulator.Timeline) figure {
 	d := newDrawing(id+"-why", "What limits batch work", about, chartWidth, 2*band+8)
 	x := func(i int) float64 {
 		const width = chartWidth - chartLeft - chartRight
-		return chartLeft + portable.Rounded(float64(i)/float64(max(1, len(t.Reason)))*width)
+		return chartLeft + float64(i)/float64(max(1, len(t.Reason)))*width
 	}
 	for i := 0; i < len(t.Reason); {
 		end := i
@@ -101,7 +100,7 @@ func allowance(id string, t *simulator.Timeline) figure {
 	for i, r := range reasons {
 		text := fmt.Sprintf("%s %s", r.name,
 			percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
-		if width := 16 + portable.Rounded(6.5*float64(len([]rune(text)))) +
+		if width := 16 + 6.5*float64(len([]rune(text))) +
 			14; legend+width <= chartWidth {
 			d.rect(legend, band+6, 11, 11, fmt.Sprintf("fill c%d", i%colours), text)
 			d.label(legend+16, band+16, "legend", "start", text)

@@ -29,7 +29,7 @@ func (d Dimension) value(share float64) float64 {
 	if d.Log {
 		return d.Low * portable.Exp(share*portable.Log(d.High/d.Low))
 	}
-	return d.Low + portable.Rounded(share*(d.High-d.Low))
+	return d.Low + share*(d.High-d.Low)
 }
 
 // position is the inverse of value. A value outside the range is moved to its end.

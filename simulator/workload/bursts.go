@@ -29,7 +29,7 @@ func NewBursts(factor float64, length, gap time.Duration, rng *rand.Rand) (*Burs
 				"above 0", factor, length, gap, maxFactor)
 	}
 	share := length.Seconds() / (length.Seconds() + gap.Seconds()) // of the time
-	between := 1 / (1 + portable.Rounded((factor-1)*share))
+	between := 1 / (1 + (factor-1)*share)
 	b := &Bursts{multiplier: [2]float64{between, factor * between},
 		mean: [2]float64{gap.Seconds(), length.Seconds()}, rng: rng}
 	if rng.Float64() < share {
@@ -59,7 +59,7 @@ func (b *Bursts) After(from, passed time.Duration) time.Duration {
 	need := passed.Seconds()
 	for {
 		multiplier, end := b.at(from)
-		left := portable.Rounded(multiplier * (end - from).Seconds())
+		left := multiplier * (end - from).Seconds()
 		if left > need {
 			return from + time.Duration(need/multiplier*1e9)
 		}

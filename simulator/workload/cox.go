@@ -33,9 +33,9 @@ func (c *cox) next() (time.Duration, bool) {
 		rate, end := c.current, c.end
 		if c.bursts != nil {
 			multiplier, until := c.bursts.at(c.now)
-			rate, end = portable.Rounded(rate*multiplier), min(end, until)
+			rate, end = rate*multiplier, min(end, until)
 		}
-		if left := portable.Rounded(rate * (end - c.now).Seconds()); left > need {
+		if left := rate * (end - c.now).Seconds(); left > need {
 			c.now += time.Duration(need / rate * 1e9)
 			return c.now, true
 		} else {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Curve is the shape of a rate over time: linear between its points, periodic, with mean 1 over its
@@ -98,7 +96,7 @@ func (c *Curve) cut(from, length time.Duration) (*Curve, error) {
 // meanUntil returns the mean from 0 to a time, which may exceed the period.
 func (c *Curve) meanUntil(length time.Duration) float64 {
 	whole := length / c.period
-	full := portable.Rounded(float64(whole) * c.period.Seconds()) // the mean over a period is 1
+	full := float64(whole) * c.period.Seconds() // the mean over a period is 1
 	return (full + c.area(length%c.period)) / length.Seconds()
 }
 
@@ -113,7 +111,7 @@ func (c *Curve) area(end time.Duration) float64 {
 			break
 		}
 		middle := from + (to-from)/2
-		sum += portable.Rounded((to - from).Seconds() * c.At(middle))
+		sum += (to - from).Seconds() * c.At(middle)
 	}
 	return sum
 }
@@ -127,4 +125,4 @@ func (c *Curve) pointAt(i int) time.Duration {
 }
 
 // interpolate returns the point at a share of the way from a to b.
-func interpolate(a, b, share float64) float64 { return a + portable.Rounded((b-a)*share) }
+func interpolate(a, b, share float64) float64 { return a + (b-a)*share }

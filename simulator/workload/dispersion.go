@@ -2,8 +2,6 @@ package workload
 
 import (
 	"time"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Windows are the lengths over which counts of arrivals are compared.
@@ -106,12 +104,12 @@ type window struct {
 func (w *window) advance(now time.Duration, rate func(time.Duration) float64) {
 	for now-w.begin >= w.length {
 		n := float64(w.count)
-		expected := portable.Rounded(rate(w.begin+w.length/2) * w.length.Seconds())
+		expected := rate(w.begin+w.length/2) * w.length.Seconds()
 		w.whole++
 		w.sum += n
-		w.squares += portable.Rounded(n * n)
+		w.squares += n * n
 		w.expected += expected
-		w.deviation += portable.Rounded((n - expected) * (n - expected))
+		w.deviation += (n - expected) * (n - expected)
 		w.begin += w.length
 		w.count = 0
 	}
@@ -121,7 +119,7 @@ func (w *window) dispersion() Dispersion {
 	d := Dispersion{Window: w.length}
 	if w.sum > 0 {
 		mean := w.sum / float64(w.whole)
-		d.VarMean = (w.squares/float64(w.whole) - portable.Rounded(mean*mean)) / mean
+		d.VarMean = (w.squares/float64(w.whole) - mean*mean) / mean
 	}
 	if w.expected > 0 {
 		d.AroundRate = w.deviation / w.expected

@@ -114,19 +114,19 @@ func rateNoise(components []RateComponent, scale float64, rng *rand.Rand) func()
 	processes := make([]process, len(components))
 	middle := 0.0
 	for i, s := range components {
-		variance := portable.Log(1 + portable.Rounded(s.Variance*scale)) // of the logarithm
+		variance := portable.Log(1 + s.Variance*scale) // of the logarithm
 		keep := portable.Exp(-rateStep.Seconds() / s.Memory.Seconds())
 		processes[i] = process{math.Sqrt(variance), keep,
-			math.Sqrt(1 - portable.Rounded(keep*keep)),
+			math.Sqrt(1 - keep*keep),
 			normal(rng)}
-		middle -= portable.Rounded(variance / 2)
+		middle -= variance / 2
 	}
 	return func() float64 {
 		sum := middle
 		for i := range processes {
 			p := &processes[i]
-			p.state = portable.Rounded(p.keep*p.state) + portable.Rounded(p.fresh*normal(rng))
-			sum += portable.Rounded(p.deviation * p.state)
+			p.state = p.keep*p.state + p.fresh*normal(rng)
+			sum += p.deviation * p.state
 		}
 		return portable.Exp(sum)
 	}

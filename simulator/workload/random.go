@@ -49,13 +49,13 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 	c := 1 / math.Sqrt(9*d)
 	for {
 		x := normal(rng)
-		v := 1 + portable.Rounded(c*x)
+		v := 1 + c*x
 		if v <= 0 {
 			continue
 		}
 		v = v * v * v
-		accept := portable.Rounded(x*x/2) + d - portable.Rounded(d*v) +
-			portable.Rounded(d*portable.Log(v))
+		accept := x*x/2 + d - d*v +
+			d*portable.Log(v)
 		if portable.Log(portable.Positive(rng)) < accept {
 			return d * v * boost / shape
 		}

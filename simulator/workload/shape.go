@@ -72,10 +72,10 @@ func logNoise(rng *rand.Rand, parts ...noiseComponent) func() float64 {
 		sum := 0.0
 		for i, p := range parts {
 			keep := portable.Exp(-shapeStep.Seconds() / p.memory.Seconds())
-			states[i] = portable.Rounded(keep*states[i]) + portable.Rounded(
-				math.Sqrt(1-portable.Rounded(keep*keep))*normal(
-					rng))
-			sum += portable.Rounded(p.deviation * states[i])
+			states[i] = keep*states[i] +
+				math.Sqrt(1-keep*keep)*normal(
+					rng)
+			sum += p.deviation * states[i]
 		}
 		return portable.Exp(sum)
 	}

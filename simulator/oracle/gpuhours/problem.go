@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // Problem describes the pool and the jobs of a scenario. Times are seconds from the scenario's
@@ -122,7 +120,7 @@ func (s *segment) add(c Period, seconds float64) {
 	if seconds <= 0 {
 		return
 	}
-	s.free += portable.Rounded(c.rate(c.Need) * seconds)
+	s.free += c.rate(c.Need) * seconds
 	// Offer the replicas beyond the need one by one. Where a replica gains more than the one before
 	// it, both become one offer with their mean gain: alternating between the smaller and the
 	// larger number of replicas gives that mean.
@@ -135,8 +133,8 @@ func (s *segment) add(c Period, seconds float64) {
 		for k := len(steps) - 1; k > 0 && steps[k].gain > steps[k-1].gain; k-- {
 			a, b := steps[k-1], steps[k]
 			both := a.seconds + b.seconds
-			steps[k-1] = offer{gain: (portable.Rounded(a.gain*a.seconds) +
-				portable.Rounded(b.gain*b.seconds)) / both, seconds: both}
+			steps[k-1] = offer{gain: (a.gain*a.seconds +
+				b.gain*b.seconds) / both, seconds: both}
 			steps = steps[:k]
 		}
 	}
@@ -153,7 +151,7 @@ func (c Period) rate(n float64) float64 {
 	if i == len(c.Rates)-1 {
 		return c.Rates[i]
 	}
-	return c.Rates[i] + portable.Rounded((c.Rates[i+1]-c.Rates[i])*(n-float64(i)))
+	return c.Rates[i] + (c.Rates[i+1]-c.Rates[i])*(n-float64(i))
 }
 
 // merge sorts the offers by gain and merges those that differ by less than gainTolerance.

@@ -8,8 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize/convex/lp"
-
-	"github.com/tidefill/tidefill/internal/portable"
 )
 
 // ErrInfeasible is returned if the largest number of replicas does not meet every deadline.
@@ -75,7 +73,7 @@ func (p Problem) fits(share float64) bool {
 		for _, s := range list[c.from:c.to] {
 			capacity += s.free
 			for _, o := range s.offers {
-				capacity += portable.Rounded(o.gain * o.seconds)
+				capacity += o.gain * o.seconds
 			}
 		}
 		if c.work > share*capacity*(1+1e-9) {
@@ -142,7 +140,7 @@ func (p *program) solve() (float64, error) {
 		capacity := 0.0
 		for k, v := range p.variables {
 			if p.counts(i, k) {
-				capacity += portable.Rounded(v.gain * v.most)
+				capacity += v.gain * v.most
 			}
 		}
 		if p.short[i] > capacity+tolerance {
@@ -184,7 +182,7 @@ func (p *program) tighten(x []float64, inUse, bounded []bool) bool {
 		got := 0.0
 		for k, v := range p.variables {
 			if p.counts(i, k) {
-				got += portable.Rounded(v.gain * x[k])
+				got += v.gain * x[k]
 			}
 		}
 		if by := p.short[i] - got; !inUse[i] && by > tolerance {
