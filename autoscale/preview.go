@@ -71,7 +71,8 @@ func (f *Fleet) Peek(now time.Time, s State, jobs []Job) Preview {
 	return p
 }
 
-func hypothetical(i int) string { return fmt.Sprintf("\x00%d", i) }
+// hypothetical returns an ID that sorts after all others: of equal deadlines, new ones come last.
+func hypothetical(i int) string { return fmt.Sprintf("\xff%d", i) }
 
 // peek adds what the jobs mean for a group.
 func (f *Fleet) peek(now time.Time, s State, without group, asked []Job, p *Preview) {
@@ -90,6 +91,16 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []Job, p *Prev
 	}
 	with.addJobs(jobs)
 	before, after := f.plan(now, without.state), f.plan(now, with.state)
+	// A job that the asked ones would make late is not late anyway.
+	anyway := map[string]bool{}
+	for _, t := range before.tasks {
+		anyway[t.job.ID] = t.late
+	}
+	for _, t := range after.tasks {
+		if _, other := anyway[t.job.ID]; !other {
+			anyway[t.job.ID] = t.late
+		}
+	}
 	verdicts := map[string]Verdict{}
 	for _, x := range before.forecasts() {
 		verdicts[x.Job] = x.Verdict
@@ -110,7 +121,7 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []Job, p *Prev
 			j.Forecast = after.undated(&asked[i])
 		}
 		j.Job = id
-		j.Feasible, j.Sure = after.nearest(&asked[i])
+		j.Feasible, j.Sure = after.nearest(&asked[i], anyway)
 	}
 	hours, had := after.hours(), before.hours()
 	for k := range without.state.Pools {
@@ -136,27 +147,27 @@ func (v Verdict) better(than Verdict) bool {
 }
 
 // nearest returns the earliest deadlines with which a job, whatever its own, would be met as
-// expected, and under the uncertainty.
-func (o *outlook) nearest(j *Job) (feasible, sure time.Time) {
+// expected, and under the uncertainty. late holds the IDs of the jobs that need not meet theirs.
+func (o *outlook) nearest(j *Job, late map[string]bool) (feasible, sure time.Time) {
 	at := func(s float64) time.Time {
 		if !(s <= o.cfg.Deadline.Horizon.Seconds()) {
 			return time.Time{}
 		}
 		return o.now.Add(seconds(s))
 	}
-	early := o.earliestDeadline(j, j.Work, 1)
-	late := o.earliestDeadline(j, o.mostWork(j), 1+o.cfg.Deadline.Uncertainty)
-	return at(early), at(max(early, late)) // jobs that are at risk anyway do not count for late
+	expected := o.earliestDeadline(j, j.Work, 1, late)
+	cautious := o.earliestDeadline(j, o.mostWork(j), 1+o.cfg.Deadline.Uncertainty, late)
+	return at(expected), at(max(expected, cautious)) // jobs at risk anyway do not count for cautious
 }
 
 // earliestDeadline returns the earliest deadline, in seconds from now, that all replicas meet if a
 // job has an amount of work and everything takes a factor more. The jobs due after it must meet
-// theirs, too, unless they would miss them anyway.
-func (o *outlook) earliestDeadline(j *Job, work, factor float64) float64 {
+// theirs, too, unless they are in late or can't.
+func (o *outlook) earliestDeadline(j *Job, work, factor float64, late map[string]bool) float64 {
 	var others demand
 	sum := 0.0
 	for _, t := range o.tasks {
-		if t.job.ID != j.ID && !t.late {
+		if t.job.ID != j.ID && !late[t.job.ID] {
 			sum += t.job.Work
 			others = append(others, due{at: t.deadline, work: sum})
 		}

@@ -49,8 +49,8 @@ func TestPeekChangesNoDecision(t *testing.T) {
 func TestPreviewIsTheNextForecast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)
-		j := job("new", time.Duration(rapid.IntRange(-10, 3000).Draw(t, "due"))*time.Minute,
-			rapid.Float64Range(0.1, 30).Draw(t, "work"))
+		j := ofModel(job("new", time.Duration(rapid.IntRange(-10, 3000).Draw(t, "due"))*time.Minute,
+			rapid.Float64Range(0.1, 30).Draw(t, "work")), "")
 		f := newFleet(t)
 		p := f.Peek(noon, s, []Job{j})
 		with := clone(s)
@@ -91,7 +91,7 @@ func TestNearestFeasibleDeadline(t *testing.T) {
 		for i := range s.Jobs {
 			s.Jobs[i].Least = s.Jobs[i].Work
 		}
-		j := job("new", 10*time.Hour, rapid.Float64Range(0.1, 30).Draw(t, "work"))
+		j := ofModel(job("new", 10*time.Hour, rapid.Float64Range(0.1, 30).Draw(t, "work")), "")
 		near := newFleet(t).Peek(noon, s, []Job{j}).Jobs[0]
 		if near.Feasible.IsZero() {
 			return // no replica can be had
@@ -117,7 +117,7 @@ func TestNearestFeasibleDeadline(t *testing.T) {
 			t.Fatalf("met with the deadline %s, before the earliest feasible one, %s",
 				early.Sub(noon), near.Feasible.Sub(noon))
 		}
-		if near.Sure.Before(near.Feasible) {
+		if !near.Sure.IsZero() && near.Sure.Before(near.Feasible) {
 			t.Fatalf("sure %s, but feasible from %s only", near.Sure, near.Feasible)
 		}
 		if len(s.Jobs) == 0 && !near.Sure.IsZero() && harm(near.Sure.Add(time.Second), 0.1) {
@@ -158,7 +158,23 @@ func TestPreviewOfOddJobs(t *testing.T) {
 		got.Feasible.Sub(noon) < 14*time.Hour || got.Sure.Before(got.Feasible) {
 		t.Errorf("too much: %+v", got)
 	}
-	j := job("x", 0, 1)
+	// A job that is late only because of the new one still has to meet its deadline.
+	spot := batchPool(13)
+	spot.Engine, spot.Reclaim = flowcontrol.Engine{}, 0.9
+	large := State{Pools: []Pool{spot}, Jobs: []Job{
+		job("large", 6*time.Hour+55*time.Minute, 7.75)}}
+	large.Jobs[0].Least = large.Jobs[0].Work
+	j := job("x", 10*time.Hour, 3.5)
+	j.Least = j.Work
+	harmful := newFleet(t).Peek(noon, large, []Job{j})
+	if want := []Worsened{{"large", AtRisk, Infeasible}}; cmp.Diff(want, harmful.Worse) != "" {
+		t.Fatalf("a job that makes another one late: %+v", harmful)
+	}
+	j.Deadline = harmful.Jobs[0].Feasible.Add(time.Second)
+	if p = newFleet(t).Peek(noon, large, []Job{j}); len(p.Worse) > 0 {
+		t.Errorf("feasible from %s, and then %+v", j.Deadline.Sub(noon), p.Worse)
+	}
+	j = job("x", 0, 1)
 	j.Deadline = time.Time{}
 	if got, p = ask(j, "m"); got.Verdict != OK || got.Finish.IsZero() || len(p.Worse) > 0 ||
 		got.Feasible.IsZero() {

@@ -46,8 +46,8 @@ func drawState(t *rapid.T) State {
 		draw(p)
 	}
 	for i := range rapid.IntRange(0, 8).Draw(t, "jobs") {
-		j := job(fmt.Sprint("job-", i), time.Duration(rapid.IntRange(-10, 3000).Draw(
-			t, "due"))*time.Minute, rapid.Float64Range(0, 30).Draw(t, "work"))
+		j := ofModel(job(fmt.Sprint("job-", i), time.Duration(rapid.IntRange(-10, 3000).Draw(
+			t, "due"))*time.Minute, rapid.Float64Range(0, 30).Draw(t, "work")), "")
 		j.Paused = rapid.IntRange(0, 9).Draw(t, "paused") == 0
 		j.Longest = rapid.SampledFrom([]int{0, 100, 6000}).Draw(t, "longest")
 		j.Answered = rapid.SampledFrom([]int{0, 200, 200}).Draw(t, "answered")
