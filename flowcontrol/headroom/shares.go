@@ -30,7 +30,6 @@ func (s *shares) fade(now time.Time) {
 
 // add counts a value with a weight.
 func (s *shares) add(value, weight float64) {
-	weight = weight
 	i := int(value * (shareBins / shareMost))
 	s.bins[min(max(i, 0), shareBins-1)] += weight
 	s.total += weight
