@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kedacore/keda/v2/pkg/scalers"
 	"github.com/kedacore/keda/v2/pkg/scalers/scalersconfig"
 	v2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/keda"
 	"github.com/tidefill/tidefill/internal/httpserver/tlstest"
+	"github.com/tidefill/tidefill/test/keda/scalers"
 )
 
 // patience is how long something is waited for. KEDA waits two seconds before it opens a stream
