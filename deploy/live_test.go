@@ -21,6 +21,7 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/internal/metriclist"
+	"github.com/tidefill/tidefill/internal/testservers"
 	"github.com/tidefill/tidefill/internal/testservers/prometheus"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
@@ -111,7 +112,7 @@ func needsData(expression string) bool {
 func checkPage(t *testing.T, admin string) {
 	t.Helper()
 	page := get(t, admin+"/metrics")
-	check := exec.Command(program(t, "promtool"), "check", "metrics")
+	check := exec.Command(testservers.Program(t, "promtool"), "check", "metrics")
 	check.Stdin = bytes.NewReader(page)
 	promtool(t, check)
 

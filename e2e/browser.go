@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // Browser is a page in headless Chromium.
@@ -29,9 +29,9 @@ type Browser struct {
 // NewBrowser starts Chromium, which ends with the test.
 func NewBrowser(t testing.TB) *Browser {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
+	path, err := testservers.Find("chromium")
 	if err != nil {
-		t.Fatalf("%v; tools/setup installs it", err)
+		testservers.Fail(t, err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),

@@ -15,10 +15,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // A streamed line has the same output as one that is not streamed.
 func TestStreamedLinesHaveTheSameOutput(t *testing.T) {
+	t.Parallel()
 	bodies := map[string]func(i int) string{
 		"/v1/chat/completions": func(i int) string {
 			return fmt.Sprintf(
@@ -104,6 +107,7 @@ func stripped(t testing.TB, body []byte) any {
 // A daemon with a policy that uses readings gets them from its runners and from a real Prometheus,
 // and continues without either.
 func TestReadingsFromRunnersAndPrometheus(t *testing.T) {
+	t.Parallel()
 	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m",
 		"--interactive-rps", "5")
 	prometheus, stop := startPrometheus(t, runner)
@@ -154,12 +158,7 @@ func TestReadingsFromRunnersAndPrometheus(t *testing.T) {
 // is called.
 func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
 	t.Helper()
-	program, err := exec.LookPath("prometheus")
-	if err != nil {
-		if program, err = filepath.Abs("../bin/prometheus"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	program := testservers.Program(t, "prometheus")
 	dir, address := t.TempDir(), freeAddress(t)
 	config := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf(
@@ -174,7 +173,7 @@ func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v; make setup fetches it", err)
+		t.Fatal(err)
 	}
 	stop = func() {
 		cmd.Process.Kill()

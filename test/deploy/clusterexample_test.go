@@ -17,6 +17,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/tidefill/tidefill/internal/testservers"
 	"github.com/tidefill/tidefill/store/cluster"
 )
 
@@ -93,13 +94,7 @@ func TestRedisOfTheClusterExample(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program, err := filepath.Abs("../../bin/redis-server")
-	if _, stat := os.Stat(program); stat != nil {
-		program, err = exec.LookPath("redis-server")
-	}
-	if err != nil {
-		t.Fatalf("%v; make setup fetches it", err)
-	}
+	program := testservers.Program(t, "redis-server")
 	address := freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -24,6 +24,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // controlPlane is etcd, an API server, and the controllers that make pods and EndpointSlices.
@@ -88,9 +90,9 @@ func (p *controlPlane) file(name string) string { return filepath.Join(p.dir, na
 func (p *controlPlane) address() string { return "127.0.0.1:" + strconv.Itoa(p.port) }
 
 func (p *controlPlane) startEtcd() (err error) {
-	program, err := exec.LookPath("etcd")
+	program, err := testservers.Find("etcd")
 	if err != nil {
-		program = filepath.Join("..", "..", "bin", "etcd")
+		return err
 	}
 	if p.etcdPort, err = freePort(); err != nil {
 		return err
@@ -106,7 +108,7 @@ func (p *controlPlane) startEtcd() (err error) {
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
 		"--initial-cluster", "default="+peers)
 	if err != nil {
-		return fmt.Errorf("start etcd (make setup fetches it): %w", err)
+		return fmt.Errorf("start etcd: %w", err)
 	}
 	return p.await("etcd", clients+"/health", http.DefaultClient)
 }

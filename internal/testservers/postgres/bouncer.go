@@ -6,14 +6,14 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // Bouncer is a running PgBouncer in front of a server, which pools by transaction.
@@ -26,10 +26,7 @@ type Bouncer struct {
 // that those of its clients change with every transaction.
 func StartBouncer(t testing.TB, s *Server) *Bouncer {
 	t.Helper()
-	program, err := bouncerProgram()
-	if err != nil {
-		t.Fatalf("start PgBouncer: %v", err)
-	}
+	program := testservers.Program(t, "pgbouncer", "/usr/sbin/pgbouncer")
 	directory, err := newDirectory()
 	if err != nil {
 		t.Fatalf("start PgBouncer: %v", err)
@@ -94,27 +91,4 @@ func StartBouncer(t testing.TB, s *Server) *Bouncer {
 // URL returns the address of a database behind it, with user and password.
 func (b *Bouncer) URL(database string) string {
 	return (&Server{Port: b.Port}).URL(database)
-}
-
-// bouncerProgram finds PgBouncer in bin/ of the repository, or installed.
-func bouncerProgram() (string, error) {
-	_, file, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(file), "..", "..", "..")
-	if directory, err := os.Getwd(); err == nil && !filepath.IsAbs(file) {
-		// Without paths in the binary, the working directory of a test is that of its package.
-		for root = directory; root != "/"; root = filepath.Dir(root) {
-			if _, err := os.Stat(filepath.Join(root, "tools", "setup")); err == nil {
-				break
-			}
-		}
-	}
-	for _, path := range []string{filepath.Join(root, "bin", "pgbouncer"), "/usr/sbin/pgbouncer"} {
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
-		}
-	}
-	if path, err := exec.LookPath("pgbouncer"); err == nil {
-		return path, nil
-	}
-	return "", fmt.Errorf("PgBouncer is not installed; run `make setup`")
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 const (
@@ -44,7 +46,7 @@ func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s, err := start(settings)
 	if err != nil {
-		t.Fatalf("start PostgreSQL: %v", err)
+		testservers.Fail(t, fmt.Errorf("start PostgreSQL: %w", err))
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -303,10 +305,8 @@ func programs() (string, error) {
 			return filepath.Dir(path), nil
 		}
 	}
-	if path, err := exec.LookPath("postgres"); err == nil {
-		return filepath.Dir(path), nil
-	}
-	return "", errors.New("PostgreSQL 15 or later is not installed; run `make setup`")
+	path, err := testservers.Find("postgres")
+	return filepath.Dir(path), err
 }
 
 func freePort() (int, error) {

@@ -3,9 +3,12 @@
 package postgres
 
 import (
+	"fmt"
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // shared is the server of a test binary.
@@ -35,7 +38,7 @@ func Shared(t testing.TB) *Server {
 	t.Helper()
 	shared.once.Do(func() { shared.server, shared.err = start(nil) })
 	if shared.err != nil {
-		t.Fatalf("start PostgreSQL: %v", shared.err)
+		testservers.Fail(t, fmt.Errorf("start PostgreSQL: %w", shared.err))
 	}
 	return shared.server
 }

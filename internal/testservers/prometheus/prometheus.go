@@ -8,9 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // Start starts a server with a configuration, and returns its URL. It may not answer yet.
@@ -28,7 +29,7 @@ func Start(t testing.TB, configuration string) (url string) {
 	listen := listener.Addr().String()
 	listener.Close()
 	var log bytes.Buffer
-	cmd := exec.Command(program(t), "--config.file", config, "--storage.tsdb.path",
+	cmd := exec.Command(testservers.Program(t, "prometheus"), "--config.file", config, "--storage.tsdb.path",
 		filepath.Join(dir, "data"), "--web.listen-address", listen)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -43,18 +44,4 @@ func Start(t testing.TB, configuration string) (url string) {
 		}
 	})
 	return "http://" + listen
-}
-
-// program returns the path of Prometheus: of the system, or what make setup has fetched.
-func program(t testing.TB) string {
-	t.Helper()
-	if path, err := exec.LookPath("prometheus"); err == nil {
-		return path
-	}
-	_, file, _, _ := runtime.Caller(0)
-	path, err := exec.LookPath(filepath.Join(filepath.Dir(file), "../../../bin/prometheus"))
-	if err != nil {
-		t.Fatalf("%v; make setup fetches it", err)
-	}
-	return path
 }

@@ -7,15 +7,15 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // startWait limits how long a server may take until it answers.
@@ -57,7 +57,7 @@ func StartAt(t testing.TB, port string, args ...string) *Server {
 // launch runs the program and waits until the port answers.
 func (s *Server) launch() {
 	s.t.Helper()
-	s.command = exec.Command(program(s.t), s.args...)
+	s.command = exec.Command(testservers.Program(s.t, "redis-server"), s.args...)
 	s.command.Stdout, s.command.Stderr = &s.log, &s.log
 	// It ends with the test, also if the test is killed.
 	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -156,27 +156,6 @@ func readBody(in *bufio.Reader, header string) (string, error) {
 		n += k
 	}
 	return string(body), nil
-}
-
-// program finds redis-server in the path, or in bin/ of the repository.
-func program(t testing.TB) string {
-	t.Helper()
-	if found, err := exec.LookPath("redis-server"); err == nil {
-		return found
-	}
-	dir, err := os.Getwd()
-	for err == nil {
-		candidate := filepath.Join(dir, "bin", "redis-server")
-		if _, err := os.Stat(candidate); err == nil {
-			return candidate
-		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	t.Fatal("there is no redis-server; make setup fetches it into bin/")
-	return ""
 }
 
 func freePort(t testing.TB) string {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // The keys of every server.
@@ -74,7 +76,7 @@ func Run(directory, accessLog string) (s *Server, end func(), err error) {
 
 // versitygw returns a server that does not run yet.
 func versitygw(root string, options ...string) (*Server, error) {
-	program, err := find("versitygw")
+	program, err := testservers.Find("versitygw")
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +102,7 @@ func versitygw(root string, options ...string) (*Server, error) {
 // StartGofakes3 starts gofakes3, which keeps objects in memory. It ends with the test.
 func StartGofakes3(t testing.TB) *Server {
 	t.Helper()
-	program, err := find("gofakes3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := testservers.Program(t, "gofakes3")
 	address, err := freeAddress()
 	if err != nil {
 		t.Fatal(err)
@@ -193,27 +192,6 @@ func Secrets(t testing.TB) (accessKeyFile, secretKeyFile string) {
 		}
 	}
 	return accessKeyFile, secretKeyFile
-}
-
-// find returns the path of a program in bin/ of the repository.
-func find(program string) (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "tools", "setup")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("the test does not run in the repository")
-		}
-	}
-	path := filepath.Join(dir, "bin", program)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%s is not built: run make setup", program)
-	}
-	return path, nil
 }
 
 // freeAddress returns an address of the loopback interface on which nothing listens.
