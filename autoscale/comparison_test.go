@@ -45,7 +45,7 @@ type candidate struct {
 //	go test ./autoscale -run TestThreeDays -v -seeds 6
 func TestThreeDays(t *testing.T) {
 	if testing.Short() {
-		t.Skip("simulates days")
+		t.Skip("left to make test-all: it simulates days")
 	}
 	for _, surprising := range []bool{false, true} {
 		for _, tokens := range []float64{2.0, 4.1, 7.2} {

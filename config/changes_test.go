@@ -94,6 +94,9 @@ func TestChangesOfEveryKey(t *testing.T) {
 		if (len(changes.Restart) == 1) != k.NeedsRestart() {
 			t.Errorf("%s: got %+v, needs a restart is %v", k.Path, changes, k.NeedsRestart())
 		}
+		if reflect.DeepEqual(want, running) {
+			continue // comparing for a person to read takes a tenth of a second
+		}
 		if diff := cmp.Diff(want, running, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: running configuration (-want +got):\n%s", k.Path, diff)
 		}

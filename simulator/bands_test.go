@@ -53,6 +53,9 @@ func (b *band) count(jobs []Job) {
 //
 //	go test ./simulator -run TestForecastBands -v -batches 200
 func TestForecastBands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it simulates days")
+	}
 	files := []string{"zero", "fixed", "two", "shared", "chat"} // the fastest first
 	least, most := 0.75, 0.90
 	if *batches < 200 {

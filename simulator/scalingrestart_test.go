@@ -20,6 +20,9 @@ func restarts(s *Setup) {
 
 // Restarts of the daemon cost no deadline, and hardly any replica hours.
 func TestScalingSurvivesRestarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it simulates days")
+	}
 	plain, err := RunBatch(bundled(t, "s11-from-zero.yaml", streamed), silent)
 	if err != nil {
 		t.Fatal(err)

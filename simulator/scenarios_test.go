@@ -13,7 +13,7 @@ import (
 // SLO on every seed.
 func TestScenariosAreValid(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes half a minute")
+		t.Skip("left to make test-all: it simulates days")
 	}
 	files, err := filepath.Glob("scenarios/*.yaml")
 	if err != nil || len(files) == 0 {
