@@ -2,15 +2,31 @@
 
 GO     ?= go
 BIN    := bin/tidefill
+FUZZ   ?= 20s
+
+# One variant of everything: static, as it is shipped. Only the race detector needs another.
+export CGO_ENABLED = 0
+export GOFLAGS     = -trimpath
 # The race detector finds nothing in SQLite, which is translated C, and makes it three times as slow.
 RACE   ?= -race -gcflags=modernc.org/...=-race=false
-FUZZ   ?= 20s
+
+# SHORT= runs also the tests that take long, or judge times; `make test-all` does.
+SHORT  ?= -short
+# The time that `make test` may take. 15 minutes is the goal where all is compiled.
+BUDGET ?= 25m
 
 # Recordings of a real engine and of real users, which some tests use. They are not part of the
 # repository.
-TRACES   = $(abspath $(or $(TIDEFILL_TRACES),../shared/traces))
-RECORDED = $(addprefix $(TRACES)/,engine/vllm_steps_llama2-70b_h100_tp4.csv.gz azure_conv_2023.csv.gz mooncake_conversation.jsonl.gz)
+RECORDED = $(addprefix $(TIDEFILL_TRACES)/,engine/vllm_steps_llama2-70b_h100_tp4.csv.gz azure_conv_2023.csv.gz mooncake_conversation.jsonl.gz)
 MISSING  = $(filter-out $(wildcard $(RECORDED)),$(RECORDED))
+
+# The modules beside the main one run programs that they build. go test reuses a result of theirs as
+# long as no file has changed, but for pages.
+export TIDEFILL_SOURCES := $(shell git ls-files -coz --exclude-standard -- . ':!*.md' | xargs -0 sha256sum 2>/dev/null | sha256sum | cut -c1-16)
+# `make test` fails where a server is missing that a test needs. `go test` skips the test.
+export TIDEFILL_SERVERS = required
+
+STAGE = ./bin/tally stage
 
 .PHONY: help
 help: ## List the targets and their variables.
@@ -23,32 +39,51 @@ demo: ## Run the daemon with two emulated runners and a sample batch.
 
 .PHONY: build
 build: ## Build the one binary into bin/.
-	CGO_ENABLED=0 $(GO) build -o $(BIN) ./cmd/tidefill
+	$(GO) build -o $(BIN) ./cmd/tidefill
 
 .PHONY: test
-test: setup check unit deploy kube e2e ## Install what is missing, then check and run the tests. CI runs this.
-	@echo "all tests passed$(if $(MISSING),; some were skipped because recordings are missing); make test-all has KEDA's own clients and a day of scaling too"
+test: begin setup check unit keda deploy kube e2e ## Install what is missing, then check and run the tests. CI runs this.
+	@./bin/tally report -budget $(BUDGET)
+	@echo "all tests passed$(if $(MISSING), without recordings of real traffic (TIDEFILL_TRACES)); make test-all runs what was skipped"
 
 .PHONY: test-all
-test-all: KUBE =
-test-all: test keda ## Run all tests: also KEDA's own clients and a day of scaling in real time, which take long.
+test-all: SHORT =
+test-all: begin setup check lint unit keda deploy kube e2e ## Run all tests, for which there is no budget, and all checks.
+	@./bin/tally report
+	@echo "all tests passed$(if $(MISSING), without recordings of real traffic (TIDEFILL_TRACES))"
+
+.PHONY: begin
+begin:
+	@$(GO) build -C tools -o ../bin/tally ./tally
+	@./bin/tally start
+
+.PHONY: bin/tally
+bin/tally:
+	@$(GO) build -C tools -o ../bin/tally ./tally
 
 .PHONY: setup
-setup: ## Install the Debian and npm packages that the tests need.
-	./tools/setup
+setup: bin/tally ## Install the Debian and npm packages that the tests need.
+	@$(STAGE) setup ./tools/setup
 
 .PHONY: check
-check: columns words links ## Check format, line length, words, links, vet and lint.
+check: bin/tally bin/style ## Check format, line length, links and vet.
 	@unformatted="$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go'))"; \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) vet -C e2e ./...
-	$(GO) vet -C test/deploy ./...
-	$(GO) vet -C test/kube ./...
-	$(GO) vet -C test/s3 ./...
-	$(GO) vet -C tools ./style ./clusterscale
-	$(GO) build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
-	./bin/staticcheck ./...
+	@$(STAGE) check ./bin/style columns
+	@$(STAGE) check ./bin/style words
+	@$(STAGE) check ./bin/style links
+	@$(STAGE) check $(GO) vet ./...
+	@$(STAGE) check $(GO) vet -C e2e ./...
+
+.PHONY: lint
+lint: bin/tally test/keda/scalers ## Check with staticcheck, and vet the other modules.
+	$(STAGE) lint $(GO) build -C tools -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+	$(STAGE) lint ./bin/staticcheck ./...
+	$(STAGE) lint $(GO) vet -C test/deploy ./...
+	$(STAGE) lint $(GO) vet -C test/kube ./...
+	$(STAGE) lint $(GO) vet -C test/keda ./...
+	$(STAGE) lint $(GO) vet -C test/s3 ./...
+	$(STAGE) lint $(GO) vet -C tools ./style ./clusterscale ./tally
 
 .PHONY: columns
 columns: bin/style ## Check that lines of Go files have at most 100 columns.
@@ -73,33 +108,32 @@ PURE = ./costmodel ./scheduler/... ./flowcontrol/... ./dispatch/plan ./autoscale
   ./simulator/oracle/... ./simulator/report ./simulator/search ./simulator/fit/...
 
 .PHONY: unit
-unit: ## Run unit, property and conformance tests, those of packages with goroutines under the race detector.
-## RACE= turns the race detector off
-	TIDEFILL_TRACES="$(TRACES)" $(GO) test -vet=off -timeout 20m $(PURE)
-	TIDEFILL_TRACES="$(TRACES)" $(GO) test $(RACE) -vet=off -timeout 20m \
+unit: bin/tally ## Run unit, property and conformance tests, those of packages with goroutines under the race detector.
+## RACE= turns the race detector off, SHORT= runs long tests too
+	@$(STAGE) unit $(GO) test $(SHORT) -vet=off -timeout 20m $(PURE)
+	@CGO_ENABLED=$(if $(RACE),1,0) $(STAGE) unit $(GO) test $(RACE) $(SHORT) -vet=off -timeout 20m -p 4 \
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
-	$(GO) test -C tools -vet=off ./...
-	$(if $(MISSING),@echo "skipped tests on recordings: TIDEFILL_TRACES=$(TRACES) lacks $(notdir $(MISSING))")
+	@$(STAGE) unit $(GO) test -C tools -vet=off ./style ./tally
 
 .PHONY: e2e
-e2e: ## Run the real binary with the official SDKs, with kill -9 and faults.
-	cd e2e && $(GO) test -vet=off -count=1 -timeout 50m ./...
+e2e: bin/tally ## Run the real binary with the official SDKs, with kill -9 and faults.
+	@$(STAGE) e2e $(GO) test -C e2e $(SHORT) -vet=off -parallel 4 -timeout 50m ./...
 
 .PHONY: deploy
-deploy: ## Test the chart, the manifests, the image and the systemd unit.
-	$(GO) test -C test/deploy -vet=off -count=1 -timeout 10m ./...
+deploy: bin/tally ## Test the chart, the manifests, the image and the systemd unit.
+	@$(STAGE) deploy $(GO) test -C test/deploy $(SHORT) -vet=off -timeout 10m ./...
 
 .PHONY: keda
-keda: ## Run KEDA's own clients against the scaler. The first build takes 10 minutes.
-	$(GO) vet -C test/keda ./...
-	$(GO) test -C test/keda -vet=off -count=1 -timeout 10m ./...
+keda: bin/tally test/keda/scalers ## Run KEDA's own clients against the scaler.
+	@$(STAGE) keda $(GO) test -C test/keda $(SHORT) -vet=off -timeout 10m ./...
 
-# Five hours of a day in as many minutes.
-KUBE = -skip '^TestLoopOfADay$$'
+.PHONY: test/keda/scalers
+test/keda/scalers:
+	@cd test/keda && $(GO) run extract.go
 
 .PHONY: kube
-kube: ## Test autoscale/kube and the closed loop with a real API server. The first build takes minutes.
-	$(GO) test -C test/kube -vet=off -count=1 -timeout 30m $(KUBE) ./...
+kube: bin/tally ## Test autoscale/kube and the closed loop with a real API server. The first build takes minutes.
+	@$(STAGE) kube $(GO) test -C test/kube $(SHORT) -vet=off -timeout 30m ./...
 
 KILLS  ?= 1000
 ROUNDS ?= 1
@@ -111,7 +145,7 @@ EVENTS ?= 1000
 chaos: ## Run the fault suite in full and print its table.
 ## KILLS=1000 kills; ROUNDS=1 repetitions; ONLY=Nodes runs TestChaosNodes... alone; SEED repeats a run
 ## EVENTS=1000 events in the chaos of a cluster
-	cd e2e && $(GO) test -count=$(ROUNDS) -timeout 0 -run '^TestChaos$(ONLY)' -args -chaos -kills=$(KILLS) -events=$(EVENTS) -seed=$(SEED)
+	cd e2e && $(GO) test -count=$(ROUNDS) -parallel 1 -timeout 0 -run '^TestChaos$(ONLY)' -args -chaos -kills=$(KILLS) -events=$(EVENTS) -seed=$(SEED)
 
 .PHONY: bench
 bench: ## Measure speed and memory (docs/benchmarks.md).

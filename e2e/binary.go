@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -20,7 +21,8 @@ var binaries struct {
 func init() {
 	binaries.fast = sync.OnceValues(func() (string, error) { return build("tidefill") })
 	binaries.checked = sync.OnceValues(func() (string, error) {
-		return build("tidefill-race", "-race")
+		// The flags are those of the unit tests, which have compiled the packages.
+		return build("tidefill-race", "-race", "-gcflags=modernc.org/...=-race=false")
 	})
 }
 
@@ -58,6 +60,9 @@ func build(name string, flags ...string) (string, error) {
 	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path,
 		"./cmd/tidefill")...)
 	cmd.Dir = ".."
+	if slices.Contains(flags, "-race") {
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // the race detector is linked with cgo
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", name, err, out)
 	}

@@ -34,6 +34,7 @@ const inFlight = 12
 
 // A runner that hangs, and does not notice that connections close, delays no cancel.
 func TestCancelWhileTheRunnerHangs(t *testing.T) {
+	t.Parallel()
 	const answered = 20
 	var requests atomic.Int64
 	gone := make(chan struct{})
@@ -65,6 +66,7 @@ func TestCancelWhileTheRunnerHangs(t *testing.T) {
 // On a full disk a cancel ends the lines in flight at once, and the batch keeps the answers that
 // could not be written yet.
 func TestCancelOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	const answered, late = 20, 4
 	disk := smallDisk(t, 32<<20)
 	stub := NewStub(t, "m")

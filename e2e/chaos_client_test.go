@@ -25,6 +25,8 @@ const openFiles = 512
 // Very slow clients are disconnected. Meanwhile other clients, the runner and health checks are
 // served.
 func TestChaosSlowClients(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "clients: half-open and a byte a second")
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 5 * time.Millisecond
@@ -162,6 +164,8 @@ func whileAlive(t *testing.T, d *Daemon) context.Context {
 
 // A line as long as a file takes no more memory than a short one, and the error names it.
 func TestChaosOneLongLine(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "clients: a line of 199 MB")
 	stub := NewStub(t, "m")
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, MaxMemory: maxMemory}))
@@ -222,6 +226,8 @@ func (xs) Read(p []byte) (int, error) {
 
 // Many concurrent uploads are accepted, or refused with Retry-After, and all succeed in the end.
 func TestChaosManyUploads(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "clients: concurrent uploads")
 	stub := NewStub(t, "m")
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL}, MaxMemory: maxMemory}))
@@ -286,6 +292,8 @@ func (m *meeting) Read([]byte) (int, error) {
 // Listeners are served or refused with Retry-After, and each served one receives the end of the
 // batch.
 func TestChaosManyListeners(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "clients: event streams")
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 50 * time.Millisecond
@@ -335,6 +343,8 @@ func TestChaosManyListeners(t *testing.T) {
 // The size of options is limited, and slow readers of listings of batches with large options do not
 // increase the memory.
 func TestChaosLargeOptions(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "clients: large options, slow readers of listings")
 	stub := NewStub(t, "m")
 	d := tr.Watch(NewDaemon(t, Options{Upstreams: []string{stub.URL},
@@ -387,6 +397,8 @@ func TestChaosLargeOptions(t *testing.T) {
 
 // A web page cannot use a daemon without keys through its visitor's browser.
 func TestChaosWebPages(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "clients: web pages of others")
 	stub := NewStub(t, "m")
 	admin := freeAddress(t)

@@ -35,6 +35,8 @@ func bucket(t *testing.T, server *s3.Server) []string {
 // Daemons that share nothing but PostgreSQL and a bucket take over from each other, also while the
 // bucket is away for seconds.
 func TestChaosClusterWithABucket(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := beginOnBucket(t, "3 daemons, PostgreSQL and a bucket")
 	objects := s3.Start(t)
 	set := append(clusterStore(t, postgres.Start(t)), bucket(t, objects)...)
@@ -93,6 +95,7 @@ const commitInterval = 4 * time.Second
 
 // Daemons with their records in PostgreSQL take over from each other as those on one machine do.
 func TestChaosClusterTakesOver(t *testing.T) {
+	t.Parallel()
 	server := postgres.Start(t)
 	for fault, hit := range map[string]func(t *testing.T, n *nodes, sender string) (heal func()){
 		"killed": killNode, "frozen": freezeNode} {
@@ -105,6 +108,8 @@ func TestChaosClusterTakesOver(t *testing.T) {
 // PostgreSQL crashes and comes back, and its connections are cut, while batches run. Users get 503
 // at most, and every line has one result.
 func TestChaosClusterOutages(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := beginOnBucket(t, "2 daemons, PostgreSQL killed and cut off")
 	server := postgres.Start(t)
 	n := startNodes(t, tr, 2, clusterStore(t, server)...)

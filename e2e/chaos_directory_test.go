@@ -12,6 +12,7 @@ import (
 // A daemon whose data directory is missing is not ready, reports why, and accepts nothing. It
 // continues when the directory is back.
 func TestChaosDataDirectoryMissing(t *testing.T) {
+	t.Parallel()
 	for name, place := range map[string]func(t *testing.T) (data string, remove, restore func()){
 		"moved away": movable,
 		"unmounted":  mountable,

@@ -15,6 +15,7 @@ import (
 // A full disk can be emptied through the API: requests that need no space succeed, and after the
 // deletion of a file everything continues.
 func TestChaosFullDisk(t *testing.T) {
+	t.Parallel()
 	tr := begin(t, "full disk, emptied through the API")
 	disk := smallDisk(t, 128<<20)
 	stub := NewStub(t, "m")

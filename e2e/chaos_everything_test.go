@@ -24,6 +24,8 @@ const endLimit = 5 * time.Minute
 // daemons. Nothing is lost, doubled or back after it was deleted, and the answers to users are
 // those of one machine.
 func TestChaosClusterEverything(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := beginOnBucket(t, "3 daemons, PostgreSQL with a standby, bucket, Redis: everything")
 	random := seeded(t)
 	in := newInstallation(t, tr)

@@ -16,6 +16,8 @@ import (
 
 // A single daemon is frozen for longer than its lease while users work, and continues afterwards.
 func TestChaosFrozenAlone(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "frozen beyond the lease, alone")
 	random := seeded(t)
 	stub := NewStub(t, "m")
@@ -64,6 +66,8 @@ func TestChaosFrozenAlone(t *testing.T) {
 // A daemon is frozen while it writes result files. Another one writes them, a user deletes them,
 // and they remain deleted when the first one continues.
 func TestChaosFrozenWhileFinalizing(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "frozen while finalizing, results deleted")
 	n := startNodes(t, tr, 2)
 	n.stub.MinDelay, n.stub.MaxDelay = 0, time.Millisecond

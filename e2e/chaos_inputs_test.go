@@ -15,6 +15,8 @@ import (
 // the first batch of the file was frozen when another one accepted a second batch, and it sweeps at
 // its next start.
 func TestChaosNodesShareInputs(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "2 daemons, input deleted and swept by the other")
 	n := startNodes(t, tr, 2, "api.tuning.orphan_after=1m", "dispatch.tuning.poll_every=2s")
 	for round := range sized(2, 30) {

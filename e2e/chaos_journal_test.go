@@ -13,6 +13,7 @@ import (
 // Journals are damaged in several ways while the daemon is down. Lines whose results are lost run
 // again.
 func TestChaosDamagedJournals(t *testing.T) {
+	t.Parallel()
 	random := seeded(t)
 	damages := map[string]func([]byte) []byte{
 		"cut":     func(b []byte) []byte { return b[:random.IntN(len(b)+1)] },

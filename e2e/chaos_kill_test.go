@@ -15,6 +15,7 @@ import (
 // Users use the complete API while the daemon is killed at random times, mostly within an
 // operation.
 func TestChaosKilledAtRandomTimes(t *testing.T) {
+	t.Parallel()
 	tr := begin(t, "kill -9 at a random moment")
 	random := seeded(t)
 	stub := NewStub(t, "m")

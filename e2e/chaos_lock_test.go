@@ -16,6 +16,8 @@ const writeLimit = 20 * time.Second
 // While another process holds the lock of the database, writes get 503 with Retry-After. Afterwards
 // everything continues.
 func TestChaosLockedDatabase(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "database locked by another process")
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 10 * time.Millisecond

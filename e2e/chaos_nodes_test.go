@@ -46,6 +46,8 @@ func (n *nodes) any(i int) *Daemon { return n.daemons[n.names[i%len(n.names)]] }
 
 // Several daemons on one store respect every limit as one daemon does.
 func TestChaosNodesRespectLimits(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	for _, count := range []int{2, 3} {
 		t.Run(fmt.Sprintf("%d daemons", count), func(t *testing.T) {
 			tr := begin(t, fmt.Sprintf("%d daemons, every limit", count))
@@ -127,6 +129,7 @@ func refusedLines(t *testing.T, c *Client, b Batch) (refused int) {
 
 // The sending daemon is killed or frozen repeatedly, and another one continues.
 func TestChaosNodesTakeOver(t *testing.T) {
+	t.Parallel()
 	for _, count := range []int{2, 3} {
 		for fault, hit := range map[string]func(t *testing.T, n *nodes, sender string) (
 			heal func()){"killed": killNode, "frozen": freezeNode} {

@@ -23,6 +23,7 @@ const maxMemory = 1 << 30
 
 // A runner that violates HTTP affects only its own lines.
 func TestChaosHostileRunners(t *testing.T) {
+	t.Parallel()
 	for _, h := range []struct {
 		name      string
 		lines     int
@@ -144,6 +145,8 @@ func checkHostile(
 
 // Model names that a runner invents take no more memory than a few.
 func TestChaosRunnerInventsModels(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "runner: invented models in listings")
 	bad := NewRawStub(t, "m", AnswerCorrectly)
 	var requested atomic.Int64
@@ -182,6 +185,8 @@ func TestChaosRunnerInventsModels(t *testing.T) {
 
 // A batch ends although one of its lines is always shed while others succeed.
 func TestChaosLineAlwaysShed(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			tr := begin(t, fmt.Sprintf("runner: one line always %d", status))
@@ -231,6 +236,8 @@ func TestChaosLineAlwaysShed(t *testing.T) {
 
 // A complete outage costs no attempts.
 func TestChaosEverythingShedForAWhile(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "runner: all lines 503 for a while")
 	stub := NewStub(t, "m")
 	stub.MaxDelay = 5 * time.Millisecond

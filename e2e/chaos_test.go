@@ -33,13 +33,22 @@ const (
 var trials Trials
 
 func TestMain(m *testing.M) {
-	log.SetOutput(io.Discard) // net/http logs errors of hostile scenarios
+	os.Getenv("TIDEFILL_SOURCES") // go test reuses a result only if it is the same
+	log.SetOutput(io.Discard)     // net/http logs errors of hostile scenarios
 	status := Main(m)
 	if *chaos {
 		fmt.Println()
 		trials.Write(os.Stdout)
 	}
 	os.Exit(status)
+}
+
+// long leaves a test to make test-all.
+func long(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() && !*chaos {
+		t.Skip("left to make test-all: " + why)
+	}
 }
 
 // begin starts the trial of a scenario on the embedded store. Only make chaos checks its peak of

@@ -339,6 +339,8 @@ func addClaimBatches(t *testing.T, db *postgres.DB) {
 // Claims, leases and leaders are linearizable while PostgreSQL is killed and its connections are
 // cut, and while owners are silent for longer than their leases.
 func TestChaosClaimsAreLinearizable(t *testing.T) {
+	long(t, "a fault of the suite of chaos")
+	t.Parallel()
 	tr := begin(t, "claims and leaders, PostgreSQL killed and cut off")
 	server := testpostgres.Start(t)
 	calls := runClaims(t, server, sized(15*time.Second, 3*time.Minute), func(n int) {
@@ -382,6 +384,7 @@ func (b brokenEpochs) ClaimChunks(
 
 // The check of claims finds stores whose fence or whose epochs are broken.
 func TestClaimHistoryFindsBrokenStores(t *testing.T) {
+	t.Parallel()
 	server := testpostgres.Start(t)
 	for name, wrap := range map[string]func(claimStore, string) claimStore{
 		"a finish without a fence": func(s claimStore, database string) claimStore {

@@ -16,6 +16,7 @@ const reversed = "a\u202edesrever"
 // The console shows a pool, why it starts no more lines, and a batch until its end, in a browser.
 // It shows names as they are, asks no other server, and reports a daemon that is gone.
 func TestConsole(t *testing.T) {
+	t.Parallel()
 	runner := startRunner(t, freeAddress(t), "--model", markup, "--model", reversed, "--profile",
 		"llama-70b-a100",
 		"--speedup", "20", "--output-median", "40")
@@ -120,6 +121,7 @@ func TestConsole(t *testing.T) {
 // Charts connect decisions however far apart the daemon keeps them, and leave a gap where it was
 // away.
 func TestConsoleChartsHaveGaps(t *testing.T) {
+	t.Parallel()
 	admin := freeAddress(t)
 	NewDaemon(t, Options{Admin: admin, Upstreams: []string{"http://" + freeAddress(t)}})
 	b := NewBrowser(t)
@@ -155,6 +157,7 @@ func TestConsoleChartsHaveGaps(t *testing.T) {
 
 // The list of batches shows which of them will meet their deadlines, and when they will have ended.
 func TestConsoleShowsVerdicts(t *testing.T) {
+	t.Parallel()
 	admin := freeAddress(t)
 	runner := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "other")
 	d := NewDaemon(t, Options{Admin: admin, Upstreams: []string{runner}, Set: with(
@@ -182,6 +185,7 @@ func TestConsoleShowsVerdicts(t *testing.T) {
 
 // A daemon whose runner is gone says so, and which source gives no reading.
 func TestConsoleNamesWhatIsDegraded(t *testing.T) {
+	t.Parallel()
 	stub := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "m")
 	admin := freeAddress(t)
 	gone := "http://" + freeAddress(t)

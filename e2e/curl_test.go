@@ -11,6 +11,7 @@ import (
 
 // TestCurlRunsABatch runs a batch as a user without an SDK does.
 func TestCurlRunsABatch(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed")
 	}
@@ -66,6 +67,7 @@ func TestCurlRunsABatch(t *testing.T) {
 
 // TestCommandLineRunsABatch submits, watches, fetches and verifies a batch with the program itself.
 func TestCommandLineRunsABatch(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Keys: "own=" + ownKey})
 	lines := NewLines("cli", "m", 40)

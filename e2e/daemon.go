@@ -228,15 +228,20 @@ func (d *Daemon) Run(args ...string) (output string, status int) {
 // Log returns the output of the processes so far.
 func (d *Daemon) Log() string { return d.log.String() }
 
+// givenAddresses holds what freeAddress has returned.
+var givenAddresses sync.Map
+
 // freeAddress returns an address with a port below the ephemeral ports: a client of the machine
-// could otherwise take it between a kill and the next start.
+// could otherwise take it between a kill and the next start. It returns no address twice.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
-			return address
+			if _, given := givenAddresses.LoadOrStore(address, true); !given {
+				return address
+			}
 		}
 	}
 	t.Fatal("no free port found")

@@ -117,6 +117,7 @@ func mounted(t *testing.T, size int) string {
 }
 
 func TestLockedDatabase(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},

@@ -31,6 +31,7 @@ const maxFailed = 20
 // All faults are tried at the same time, with a pool for each in one daemon. In the pool "alone" a
 // good runner has the same lines and nobody beside it: it shows how long they take on this machine.
 func TestFailFastRunnerBesideAGoodOne(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []struct {
 		name         string
 		set          []string

@@ -16,6 +16,7 @@ import (
 )
 
 func TestRunnerOutageCostsNoAttempts(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 10*time.Millisecond, 30*time.Millisecond
 	// A line has one attempt, so an attempt that an outage costs fails the line.
@@ -38,6 +39,7 @@ func TestRunnerOutageCostsNoAttempts(t *testing.T) {
 }
 
 func TestRunnerDownAtTheStart(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.Down()
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small})
@@ -52,6 +54,7 @@ func TestRunnerDownAtTheStart(t *testing.T) {
 }
 
 func TestGarbageFailsOnlyItsLines(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
 		Set: append([]string{"dispatch.max_answer_bytes=1048576", "dispatch.retry.tuning.deaths=2"},
@@ -208,6 +211,7 @@ func TestSlowRunnerDoesNotDelayOthers(t *testing.T) {
 }
 
 func TestCountsAreMonotonic(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = time.Millisecond, 10*time.Millisecond
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Set: small})
@@ -265,6 +269,7 @@ func fill(t *testing.T, dir string) (free func()) {
 }
 
 func TestFullDiskPausesBatches(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, 32<<20)
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
@@ -326,6 +331,7 @@ func TestFullDiskPausesBatches(t *testing.T) {
 }
 
 func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, 16<<20)
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 20*time.Millisecond
@@ -351,6 +357,7 @@ func isAboutRoom(text string) bool {
 }
 
 func TestEmulatedRunnerWithEveryFault(t *testing.T) {
+	t.Parallel()
 	address := freeAddress(t)
 	emulator := startRunner(t, address, "--profile", "instant", "--model", "m",
 		"--faults", `{"too_many_requests":0.01,"unavailable":0.01,"server_error":0.05,"reset":0.05,"garbage":0.05,"cut":0.05,"jitter":"20ms"}`)

@@ -14,6 +14,7 @@ import (
 // A dispatcher that was frozen while it wrote result files must not create them again after another
 // one has written them and a user has deleted them.
 func TestFrozenProcessDoesNotRestoreDeletedResults(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	large := strings.Repeat("0123456789abcdef", 4096)
 	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {

@@ -18,6 +18,7 @@ import (
 // and operators see why, and lines go on when there is space. With a bucket, lines with small
 // answers go on all the time.
 func TestLargeAnswersWaitForSpace(t *testing.T) {
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) { testLargeAnswersWait(t, false) })
 	t.Run("bucket", func(t *testing.T) {
 		testLargeAnswersWait(t, true, append(clusterStore(t, postgres.Start(t)),

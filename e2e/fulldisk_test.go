@@ -55,6 +55,7 @@ func fillAgain(t *testing.T, dir string) {
 }
 
 func TestFullDiskCanBeEmptied(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, 32<<20)
 	stub := NewStub(t, "m")
 	admin := freeAddress(t)

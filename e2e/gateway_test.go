@@ -105,6 +105,7 @@ func awaitThat(t *testing.T, limit time.Duration, what string, holds func() bool
 // Three engines behind one address, with interactive users on them: lines reach all, users keep the
 // promised time per token, and the loss of an engine costs no line.
 func TestGatewayInFrontOfEngines(t *testing.T) {
+	long(t, "it judges times, and runs alone")
 	const bound = "0.1" // an edge of the engines' histograms
 	var engines []string
 	var kill []func()

@@ -8,6 +8,7 @@ import (
 
 // The model of users' calls accepts what may happen, and finds what must not.
 func TestHistoryOfUsers(t *testing.T) {
+	t.Parallel()
 	type call struct {
 		what       string
 		from, to   int64

@@ -22,6 +22,7 @@ func line(customID string) string {
 }
 
 func TestInvalidInputFilesFailTheBatch(t *testing.T) {
+	t.Parallel()
 	d, stub := newServed(t)
 	c := d.Client()
 	var tooMany bytes.Buffer
@@ -107,6 +108,7 @@ func orZero[T any](p *T) (zero T) {
 }
 
 func TestUnusualInputFilesRun(t *testing.T) {
+	t.Parallel()
 	d, stub := newServed(t)
 	c := d.Client()
 	long := strings.Replace(line("long"), `"messages":[]`, `"messages":["`+strings.Repeat("x",
@@ -143,6 +145,7 @@ func TestUnusualInputFilesRun(t *testing.T) {
 }
 
 func TestLineLimit(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t, "api.max_batch_lines=2")
 	c := d.Client()
 	three := []byte(line("a") + "\n" + line("b") + "\n" + line("c") + "\n")
@@ -153,6 +156,7 @@ func TestLineLimit(t *testing.T) {
 }
 
 func TestInvalidUploadsStoreNothing(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	c := d.Client()
 	kind, good := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", []byte(line("a")))
@@ -260,6 +264,7 @@ func (f *filler) Read(p []byte) (int, error) {
 }
 
 func TestUploadsOverTheLimitStoreNothing(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}})
 	kind, frame := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", nil)
@@ -321,6 +326,7 @@ func TestUploadsOverTheLimitStoreNothing(t *testing.T) {
 }
 
 func TestUploadsThatBreakOffLeaveNothing(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t, "http.tuning.grace=1s")
 	kind, form := Form([][2]string{{"purpose", "batch"}},
 		"input.jsonl", bytes.Repeat([]byte(line("a")+"\n"), 3000))
@@ -389,6 +395,7 @@ func wantRefusedOrClosed(t *testing.T, connection net.Conn) {
 }
 
 func TestBadRequestsAreNeverServerErrors(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	c := d.Client()
 	f, err := c.Upload([]byte(line("a")))
@@ -478,6 +485,7 @@ func TestBadRequestsAreNeverServerErrors(t *testing.T) {
 }
 
 func TestInvalidConfigurationRefusesToStart(t *testing.T) {
+	t.Parallel()
 	binary := Binary(t)
 	d := &Daemon{Options: Options{Binary: binary}, t: t}
 	file := writeInput(t, "tidefill.yaml",

@@ -13,6 +13,7 @@ import (
 )
 
 func TestTermDrains(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 100*time.Millisecond, 200*time.Millisecond
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL},
@@ -63,6 +64,7 @@ func TestTermDrains(t *testing.T) {
 }
 
 func TestSecondSignalEndsTheProcess(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.Intercept(func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
 		<-r.Context().Done()
@@ -91,6 +93,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 }
 
 func TestTakeoverFromAFrozenNode(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 20*time.Millisecond, 60*time.Millisecond
 	set := append([]string{"dispatch.tuning.lease_ttl=3s"}, small...)
@@ -153,6 +156,7 @@ func freeze(t *testing.T, d, other *Daemon) {
 }
 
 func TestNodeNamesAreUnique(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}})
 	out, status := d.Run("serve", "--listen", freeAddress(t), "--admin-listen", "",

@@ -12,6 +12,7 @@ import (
 // A daemon that is killed while it protects users continues with what it has learned: its lines
 // return, and never exceed what they were. Without that state it watches the pool again.
 func TestRestartKeepsWhatWasLearned(t *testing.T) {
+	long(t, "it judges times, and runs alone")
 	runner := startRunner(t, freeAddress(t), "--profile", "llama-8b-a100", "--model", "org/m",
 		"--interactive-rps", "3")
 	d := NewDaemon(t, Options{Upstreams: []string{runner}, Admin: freeAddress(t), Set: []string{

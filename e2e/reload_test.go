@@ -67,6 +67,7 @@ func upstreamsAt(policy string, runners ...*Stub) string {
 // A batch runs while a runner is added, one is removed, one gets other headers, and the policy and
 // its objective change. No line is lost or sent twice.
 func TestReloadWhileABatchRuns(t *testing.T) {
+	t.Parallel()
 	var stubs []*Stub
 	for range 3 {
 		stub := NewStub(t, "m")
@@ -113,6 +114,7 @@ func TestReloadWhileABatchRuns(t *testing.T) {
 }
 
 func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	good := upstreamsAt("{policy: fixed}", stub)
 	file := newConfigFile(t, good)
@@ -135,6 +137,7 @@ func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
 }
 
 func TestHangupWithoutAFile(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 10*time.Millisecond
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}, Admin: freeAddress(t),
@@ -154,6 +157,7 @@ func TestHangupWithoutAFile(t *testing.T) {
 }
 
 func TestKeysAreRotated(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	dir := t.TempDir()
 	keysOf := func(name string, keys ...string) string {

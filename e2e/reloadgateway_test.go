@@ -27,6 +27,7 @@ vllm:kv_cache_usage_perc{model_name="m"} 0.25
 // A batch runs while its upstream becomes a gateway with two engines, loses one of them, gets it
 // back, and becomes a single engine again. No line is lost or sent twice.
 func TestReloadTurnsAnUpstreamIntoAGateway(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	stub.MinDelay, stub.MaxDelay = 20*time.Millisecond, 60*time.Millisecond
 	first, second := newEnginePage(t), newEnginePage(t)

@@ -21,6 +21,7 @@ var needsBucket = []string{"upload", "add part", "content", "results"}
 // While the bucket is away, requests for bytes are answered 503 soon and others as ever, batches
 // pause, and users see why. Then batches go on by themselves, and every line has one result.
 func TestUsersSeeThatTheBucketIsAway(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		hit  func(*s3.Server, *s3.Proxy) (heal func() error)

@@ -14,6 +14,7 @@ import (
 // A leader that is asked to end hands its pools over: another one sends within a second, and no
 // line is sent twice. One that is killed is replaced when its lease has ended.
 func TestReplicasHandOver(t *testing.T) {
+	long(t, "it judges times, and runs alone")
 	server := postgres.Start(t)
 	for name, live := range map[string]func() []string{
 		"PostgreSQL":           func() []string { return nil },

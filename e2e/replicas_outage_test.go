@@ -21,6 +21,7 @@ const storeTimeout = 2 * time.Second
 // While PostgreSQL is away every request of users is answered 503 soon, batches pause, and the
 // daemons say why. Then batches go on by themselves, and every line has one result.
 func TestUsersSeeThatPostgreSQLIsAway(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		suspended bool // else killed
@@ -175,6 +176,7 @@ func (r *replicas) leaderSays(t *testing.T, reason string) bool {
 // Connections to PostgreSQL are cut again and again. Users who repeat refused requests with their
 // keys get one batch for each, and never an internal error.
 func TestUsersWhileConnectionsAreCut(t *testing.T) {
+	t.Parallel()
 	tr := beginOnBucket(t, "users while connections to PostgreSQL are cut")
 	server := postgres.Start(t)
 	r := startReplicas(t, tr, clusterStore(t, server)...)

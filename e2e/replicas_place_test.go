@@ -45,6 +45,7 @@ func wantWords(t *testing.T, what, text string, words ...string) {
 
 // A replica with a typo in its prefix or without its mount does not join, so that no batch fails.
 func TestAReplicaOfAnotherPlaceDoesNotStart(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	set := append(clusterStore(t, postgres.Start(t)), bucket(t, s3.Start(t))...)
 	good := NewDaemon(t, inCluster(t, stub, "a", set))
@@ -74,6 +75,7 @@ func TestAReplicaOfAnotherPlaceDoesNotStart(t *testing.T) {
 // While a bucket is emptied, no batch fails for its input: the process leads nothing, says why, and
 // goes on when the objects are back.
 func TestAnEmptiedBucketFailsNoBatch(t *testing.T) {
+	t.Parallel()
 	stub, server := NewStub(t, "m"), s3.Start(t)
 	set := append(clusterStore(t, postgres.Start(t)), bucket(t, server)...)
 	d := NewDaemon(t, inCluster(t, stub, "a", set))
@@ -122,6 +124,7 @@ func TestAnEmptiedBucketFailsNoBatch(t *testing.T) {
 // A second process of a name does not start while the first one runs, and takes nothing from it. A
 // process that was killed is replaced at once on its machine, whatever the directory.
 func TestTwoProcessesOfOneNameDoNotFight(t *testing.T) {
+	t.Parallel()
 	stub := NewStub(t, "m")
 	set := append(clusterStore(t, postgres.Start(t)), bucket(t, s3.Start(t))...)
 	first := NewDaemon(t, inCluster(t, stub, "n1", set))

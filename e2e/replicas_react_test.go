@@ -16,6 +16,7 @@ import (
 // What a user does at one replica reaches the leader, which is another process, at once: by
 // notifications of PostgreSQL, also around PgBouncer, or by Redis.
 func TestReplicasReactAtOnce(t *testing.T) {
+	long(t, "it judges times, and runs alone")
 	server := postgres.Start(t)
 	bouncer := postgres.StartBouncer(t, server)
 	through := func(set []string) (pooled []string, direct string) {

@@ -12,6 +12,7 @@ import (
 // Nothing depends on what is in Redis: it is flushed every second, killed, suspended and started
 // again while batches run, and every line has one result.
 func TestRedisMayBeLost(t *testing.T) {
+	t.Parallel()
 	server := redis.Start(t)
 	tr := beginOnBucket(t, "Redis flushed, killed and suspended")
 	r := startReplicas(t, tr, append(clusterStore(t, postgres.Start(t)), liveStore(server)...)...)

@@ -17,6 +17,7 @@ import (
 // A database that was restored to a time before its newest files is noticed: what it does not know
 // stays, and `tidefill store check` lists that, and what it knows and is gone.
 func TestARestoredDatabaseKeepsWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	stub, server, database := NewStub(t, "m"), s3.Start(t), postgres.Start(t)
 	set := append(clusterStore(t, database), bucket(t, server)...)
 	url := set[2]

@@ -132,6 +132,7 @@ func UploadInParts(t testing.TB, content []byte, size int, clients ...*Client) F
 // Replicas that serve users are separate from those that dispatch. Users reach any of them with
 // each request, and no daemon shares a disk with another one.
 func TestRolesAreSeparateProcesses(t *testing.T) {
+	t.Parallel()
 	tr := beginOnBucket(t, "2 replicas for users, 2 that dispatch, PostgreSQL, a bucket and Redis")
 	set := append(clusterStore(t, postgres.Start(t)), bucket(t, s3.Start(t))...)
 	r := startReplicas(t, tr, append(set, liveStore(redis.Start(t))...)...)

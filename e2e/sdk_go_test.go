@@ -113,6 +113,7 @@ func wantError(t *testing.T, err error, status int, code, parameter string) {
 }
 
 func TestGoSDKRunsABatch(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	c := sdk(d, ownKey)
 	ctx := t.Context()
@@ -224,6 +225,7 @@ func TestGoSDKRunsABatch(t *testing.T) {
 }
 
 func TestGoSDKPagesThroughFilesAndBatches(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	c := sdk(d, ownKey)
 	ctx := t.Context()
@@ -291,6 +293,7 @@ func TestGoSDKPagesThroughFilesAndBatches(t *testing.T) {
 }
 
 func TestGoSDKErrorClasses(t *testing.T) {
+	t.Parallel()
 	d, stub := newServed(t, "dispatch.cancel_grace=100ms")
 	c, foreign := sdk(d, ownKey), sdk(d, foreignKey)
 	ctx := t.Context()
@@ -442,6 +445,7 @@ func TestGoSDKErrorClasses(t *testing.T) {
 }
 
 func TestGoSDKRetriesCreateOneBatch(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	ctx := t.Context()
 	// The answer to each first attempt is lost.
@@ -477,6 +481,7 @@ func TestGoSDKRetriesCreateOneBatch(t *testing.T) {
 }
 
 func TestGoSDKUploadsInParts(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	c := sdk(d, ownKey, option.WithMaxRetries(0))
 	ctx := t.Context()

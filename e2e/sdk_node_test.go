@@ -58,6 +58,7 @@ func writeInput(t *testing.T, name string, content []byte) string {
 }
 
 func TestNodeSDKUploadsInEveryForm(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	// Over the high-water mark of streams, so that a chunked upload has several chunks.
 	lines := NewLines("node-upload", "m", 2000)
@@ -97,6 +98,7 @@ func TestNodeSDKUploadsInEveryForm(t *testing.T) {
 }
 
 func TestNodeSDKRunsABatch(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	lines := NewLines("node", "m", 120)
 	var run struct {
@@ -140,6 +142,7 @@ func TestNodeSDKRunsABatch(t *testing.T) {
 }
 
 func TestNodeSDKPages(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	var pages struct{ Files, FilesAsc, Batches, ListedFiles, ListedAsc, ListedBatches []string }
 	runNode(t, d, &pages, "pages.mjs", writeInput(t, "input.jsonl", NewLines("pages",
@@ -158,6 +161,7 @@ func TestNodeSDKPages(t *testing.T) {
 }
 
 func TestNodeSDKErrorClasses(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	var faults map[string]struct {
 		Class, Code, Param, Type string
@@ -197,6 +201,7 @@ func TestNodeSDKErrorClasses(t *testing.T) {
 }
 
 func TestNodeSDKRetriesCreateOneFile(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	var counts struct{ Attempts, Files, Batches int }
 	runNode(t, d, &counts, "retries.mjs", writeInput(t, "input.jsonl", NewLines("retries",
@@ -207,6 +212,7 @@ func TestNodeSDKRetriesCreateOneFile(t *testing.T) {
 }
 
 func TestNodeSDKDryRun(t *testing.T) {
+	t.Parallel()
 	d, _ := newServed(t)
 	var got struct {
 		Preview struct {

@@ -66,6 +66,7 @@ func awaitOK(t *testing.T, client *http.Client, url string) {
 // TestHalfOpenRequests opens 2,000 requests without bodies, on all routes, without a key and with
 // the content type of uploads. The daemon may open 1,024 files. Other clients must be served.
 func TestHalfOpenRequests(t *testing.T) {
+	t.Parallel()
 	admin := freeAddress(t)
 	d := NewDaemon(t, Options{
 		Binary: withOpenFiles(t, 1024), Keys: ownKey, Upstreams: []string{NewStub(t, "m").URL},
@@ -122,6 +123,7 @@ func TestHalfOpenRequests(t *testing.T) {
 // TestSlowClientsAreDisconnected sends uploads and reads answers byte by byte. The minimum rate is
 // 4 KiB/s.
 func TestSlowClientsAreDisconnected(t *testing.T) {
+	t.Parallel()
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL},
 		Set: []string{"http.tuning.grace=2s", "http.tuning.body_timeout=3s",
 			"api.unknown_models=wait"}})
@@ -210,6 +212,7 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 
 // TestHalfClosedClients sends a request and closes the sending side, as nc and some proxies do.
 func TestHalfClosedClients(t *testing.T) {
+	t.Parallel()
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL},
 		Set: []string{"api.unknown_models=wait"}})
 	f, err := d.Client().Upload(NewLines("half", "nobody", 100).Content)

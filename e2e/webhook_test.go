@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -63,15 +64,23 @@ func (e *endpoint) got() []delivery {
 	return slices.Clone(e.accepted)
 }
 
-// What OpenAI's SDKs verify as its webhooks arrives for every batch, also for those that ended
-// while the daemon was killed.
-func TestSDKsAcceptWebhooks(t *testing.T) {
+// webhookSecrets are those of the daemons' webhooks, the newest first.
+var webhookSecrets = func() []string {
 	secrets := make([]string, 2)
 	for i := range secrets {
 		secrets[i] = "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(
 			fmt.Sprint(i), 32)))
 	}
-	t.Setenv("TIDEFILL_E2E_WEBHOOK", strings.Join(secrets, " "))
+	// Set here: tests that run in parallel may not change the environment.
+	os.Setenv("TIDEFILL_E2E_WEBHOOK", strings.Join(secrets, " "))
+	return secrets
+}()
+
+// What OpenAI's SDKs verify as its webhooks arrives for every batch, also for those that ended
+// while the daemon was killed.
+func TestSDKsAcceptWebhooks(t *testing.T) {
+	t.Parallel()
+	secrets := webhookSecrets
 	e := newEndpoint(t)
 	d, _ := newServed(t, fmt.Sprintf(
 		`webhooks=[{name: e2e, url: "%s/hook", secret_env: TIDEFILL_E2E_WEBHOOK}]`, e.URL))

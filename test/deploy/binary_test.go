@@ -15,6 +15,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	os.Getenv("TIDEFILL_SOURCES") // go test reuses a result only if it is the same
 	code := m.Run()
 	if built != "" {
 		os.RemoveAll(filepath.Dir(built))

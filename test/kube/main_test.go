@@ -18,6 +18,7 @@ const runsAPIServer = "TIDEFILL_TEST_APISERVER"
 var plane *controlPlane
 
 func TestMain(m *testing.M) {
+	os.Getenv("TIDEFILL_SOURCES") // go test reuses a result only if it is the same
 	if os.Getenv(runsAPIServer) != "" {
 		command := app.NewAPIServerCommand()
 		command.SetArgs(os.Args[1:])
