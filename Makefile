@@ -70,7 +70,6 @@ check: bin/tally bin/style ## Check format, line length, links and vet.
 	@unformatted="$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go'))"; \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	@$(STAGE) check ./bin/style columns
-	@$(STAGE) check ./bin/style words
 	@$(STAGE) check ./bin/style links
 	@$(STAGE) check $(GO) vet ./...
 	@$(STAGE) check $(GO) vet -C e2e ./...
@@ -88,10 +87,6 @@ lint: bin/tally test/keda/scalers ## Check with staticcheck, and vet the other m
 .PHONY: columns
 columns: bin/style ## Check that lines of Go files have at most 100 columns.
 	./bin/style columns
-
-.PHONY: words
-words: bin/style ## Check that no file uses a word that the glossary replaces.
-	./bin/style words
 
 .PHONY: links
 links: bin/style ## Check that links between pages resolve.

@@ -2,7 +2,6 @@
 // that git tracks, prints each finding as FILE:LINE, and exits with status 1 if there is one.
 //
 //	columns  lines of Go files have at most 100 columns
-//	words    words that the glossary replaces are not used
 //	links    relative links and anchors of Markdown pages resolve; pages named in Go files exist
 package main
 
@@ -17,7 +16,6 @@ import (
 
 var checks = map[string]func(*repository) []string{
 	"columns": columns,
-	"words":   words,
 	"links":   links,
 }
 

@@ -26,17 +26,6 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
-	r := &repository{
-		paths: []string{"CHANGELOG.md", "a.go"},
-		text:  map[string]string{"CHANGELOG.md": "told", "a.go": "// Untold\n// isTold\n"},
-	}
-	got := words(r)
-	if len(got) != 1 || !strings.HasPrefix(got[0], `a.go:2: "Told"`) {
-		t.Errorf("got %q, want one finding in row 2", got)
-	}
-}
-
 func TestAnchors(t *testing.T) {
 	page := "# The API\n## Files\n```\n# code\n```\n## Files\n## `flowcontrol.pools` (by name)\n"
 	for anchor, want := range map[string]bool{
