@@ -6,7 +6,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
 )
 
-// Tuning holds the constants of the policy. docs/designs records how they were found.
+// Tuning holds the constants of the policy. docs/designs/headroom.md says why it has them, and
+// simulator/lab/docs/headroom-ablations.md what each is worth.
 type Tuning struct {
 	// Pace decides how fast a runner's lines and prompts follow the measured iteration time.
 	Pace Pace `yaml:"pace"`

@@ -14,7 +14,7 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
 	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	code     = regexp.MustCompile("`[^`\n]*`")
-	namedDoc = regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.md\b`)
+	namedDoc = regexp.MustCompile(`\b(?:simulator/lab/)?docs/[a-z0-9/-]+\.md\b`)
 
 	namedTest = regexp.MustCompile(`\b(Test|Benchmark|Fuzz)[A-Z]\w+`)
 	test      = regexp.MustCompile(`(?m)^func ((Test|Benchmark|Fuzz)[A-Z]\w+)`)
