@@ -157,7 +157,8 @@ func (o *outlook) nearest(j *Job, late map[string]bool) (feasible, sure time.Tim
 	}
 	expected := o.earliestDeadline(j, j.Work, 1, late)
 	cautious := o.earliestDeadline(j, o.mostWork(j), 1+o.cfg.Deadline.Uncertainty, late)
-	return at(expected), at(max(expected, cautious)) // jobs at risk anyway do not count for cautious
+	// Jobs that are at risk anyway do not count for cautious.
+	return at(expected), at(max(expected, cautious))
 }
 
 // earliestDeadline returns the earliest deadline, in seconds from now, that all replicas meet if a

@@ -26,7 +26,7 @@ type Stage struct {
 // Test is the result of a test.
 type Test struct {
 	Package, Name string
-	Seconds       float64 // without the time in which it waited for others; 0: its result was cached
+	Seconds       float64 // without the time in which it waited for others
 	Skipped       string  // the reason; empty: it ran
 }
 

@@ -61,7 +61,8 @@ func TestStagesAreReported(t *testing.T) {
 	if err := report(&b, time.Minute); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"good            1.0 s      2", "no such server:\n    good TestSkipped"} {
+	for _, want := range []string{"good            1.0 s      2",
+		"no such server:\n    good TestSkipped"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, b.String())
 		}

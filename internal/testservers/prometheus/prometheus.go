@@ -29,8 +29,8 @@ func Start(t testing.TB, configuration string) (url string) {
 	listen := listener.Addr().String()
 	listener.Close()
 	var log bytes.Buffer
-	cmd := exec.Command(testservers.Program(t, "prometheus"), "--config.file", config, "--storage.tsdb.path",
-		filepath.Join(dir, "data"), "--web.listen-address", listen)
+	cmd := exec.Command(testservers.Program(t, "prometheus"), "--config.file", config,
+		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", listen)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
