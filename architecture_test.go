@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"autoscale/keda":       {"autoscale", "internal/httpserver"},
 	"autoscale/kube":       {"autoscale"},
 	"store":                {"store", "internal/batchfile", "internal/closing"},
-	"internal/testservers": {},
+	"internal/testservers": {"internal/testservers"},
 	"store/live":           {"store"},
 	"store/redis":          {"store"},
 	"store/tables":         {"store", "internal/batchfile"},
