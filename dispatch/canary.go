@@ -67,7 +67,7 @@ func (cl *claimer) canaryAllows(ctx context.Context, r *run, model string) (belo
 		return 0, nil
 	}
 	if reason := gate.verdict(&b, chunks); reason != "" {
-		return 0, cl.batches.stop(ctx, r.id, "canary_failed", reason)
+		return 0, cl.stopper.stop(ctx, r.id, "canary_failed", reason)
 	}
 	r.mu.Lock()
 	r.canary.passed = true

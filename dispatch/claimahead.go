@@ -111,6 +111,16 @@ func (cl *claimer) prepare(ctx context.Context, claimed []store.Chunk) {
 	}
 }
 
+// giveBack gives back the chunks of models, by modelName, that no runner of this process serves any
+// more: here those that are claimed ahead, and by way of the loop those of which no line is in
+// flight.
+func (cl *claimer) giveBack(names map[string]bool) {
+	cl.runs.each(func(r *run) {
+		cl.abandonAhead(r, func(model string) bool { return names[modelName(model)] })
+	})
+	cl.notify(unservedModels{names})
+}
+
 // abandonAhead gives back the chunks that a run has claimed ahead, of the models for which leave
 // returns true.
 func (cl *claimer) abandonAhead(r *run, leave func(model string) bool) {
@@ -142,7 +152,7 @@ func (cl *claimer) abandon(r *run, chunks ...store.Chunk) {
 			cl.putBack(ctx, c)
 		}
 		if stopped { // the reconciler waits for this
-			cl.batches.enqueue(r.id)
+			cl.batches.add(r.id)
 		}
 	})
 }

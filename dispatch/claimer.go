@@ -30,24 +30,11 @@ type claimer struct {
 	memory   *memory
 	finisher *finisher
 	paces    claimPaces
-	results  chunkResults
-	batches  batchControl
+	recorder *recorder
+	counter  *counter
+	stopper  *stopper
+	batches  *queue[string]       // to reconcile
 	loads    *queue[*plan.JobKey] // one item for each claim that the planner wants
-}
-
-// chunkResults is the part of the recorder that a claimer needs.
-type chunkResults interface {
-	committed(c *chunk, commit store.Commit)
-	unblock(c *chunk)
-}
-
-// batchControl is the part of the reconciler that a claimer needs.
-type batchControl interface {
-	enqueue(batch string)
-	count(ctx context.Context, r *run) error
-	stop(ctx context.Context, id, code, reason string) error
-	stopLater(id, code, reason string)
-	stopIfOver(r *run)
 }
 
 // enqueue has a chunk of the job claimed and read. The loop calls it.
@@ -79,7 +66,7 @@ func (cl *claimer) loadFailed(
 			"model", job.Model, "error", err)
 	}
 	if errors.Is(err, batchfile.ErrDamaged) {
-		cl.batches.stopLater(job.Batch, codeDamaged, damagedInput)
+		cl.stopper.stopLater(job.Batch, codeDamaged, damagedInput)
 	}
 	return why
 }
@@ -149,7 +136,7 @@ func (cl *claimer) nothingToClaim(
 	r.mu.Unlock()
 	switch {
 	case open == 0:
-		cl.batches.enqueue(r.id)
+		cl.batches.add(r.id)
 	case own == 0 && anyOpen(chunks, job.Model):
 		// another process's claim, whose end is not announced
 		none.More, none.Wait = true, retryEvery
@@ -171,7 +158,7 @@ func anyOpen(chunks []store.Chunk, model string) bool {
 
 // open opens the batch's files at the first claim, and counts the results that the store has.
 func (cl *claimer) open(ctx context.Context, r *run) (*source, error) {
-	if err := cl.batches.count(ctx, r); err != nil {
+	if err := cl.counter.count(ctx, r); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
@@ -258,7 +245,7 @@ func (cl *claimer) openJournal(ctx context.Context, c *chunk) (done []bool, err 
 		}
 	}
 	c.journal, err = cl.journals.Open(ctx, c.ChunkID, c.Epoch, replay,
-		func(commit store.Commit) { cl.results.committed(c, commit) })
+		func(commit store.Commit) { cl.recorder.committed(c, commit) })
 	return done, err
 }
 
@@ -271,7 +258,7 @@ func (cl *claimer) hold(c *chunk) bool {
 	if !r.stopped {
 		// without those of an earlier claim of this process, which are among the live ones
 		r.behind[c.Index] = minus(c.tally, r.givenBack[c.Index].Tally)
-		cl.batches.stopIfOver(r)
+		cl.stopper.stopIfOver(r)
 	}
 	if r.stopped || r.stopping {
 		return false

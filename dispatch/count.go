@@ -7,15 +7,24 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
+// counter counts what the store has of batches: the lines left and the results.
+type counter struct {
+	metadata  Metadata
+	journals  Journals
+	runs      *runs
+	remaining *remaining
+	notify    func(message any) // sends to the loop
+}
+
 // recount counts the lines left of every batch and gives the planner the new counts, but not of
 // stopped batches: the planner would take them for new ones. Each run counts its results again
 // before its next claim. Those that hold chunks do so now, chunk by chunk.
-func (rc *reconciler) recount(ctx context.Context) error {
-	if err := rc.remaining.count(ctx); err != nil {
+func (ct *counter) recount(ctx context.Context) error {
+	if err := ct.remaining.count(ctx); err != nil {
 		return err
 	}
 	var holding []*run
-	rc.runs.each(func(r *run) {
+	ct.runs.each(func(r *run) {
 		r.mu.Lock()
 		defer r.mu.Unlock() // after the notification: that of a stop comes later
 		r.counted = false
@@ -25,12 +34,12 @@ func (rc *reconciler) recount(ctx context.Context) error {
 			holding = append(holding, r)
 		default:
 			put := planBatch(&r.batch)
-			put.Models = planModels(&r.batch, rc.remaining.of(&r.batch))
-			rc.notify(plan.BatchPut{Batch: put})
+			put.Models = planModels(&r.batch, ct.remaining.of(&r.batch))
+			ct.notify(plan.BatchPut{Batch: put})
 		}
 	})
 	for _, r := range holding {
-		if err := rc.count(ctx, r); err != nil {
+		if err := ct.count(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -39,7 +48,7 @@ func (rc *reconciler) recount(ctx context.Context) error {
 
 // count counts the results that the store has of a run's batch, unless that was done since this
 // process began to lead.
-func (rc *reconciler) count(ctx context.Context, r *run) error {
+func (ct *counter) count(ctx context.Context, r *run) error {
 	r.finishing.Lock() // so that no chunk is finished between the reading and the counting
 	defer r.finishing.Unlock()
 	r.mu.Lock()
@@ -48,13 +57,13 @@ func (rc *reconciler) count(ctx context.Context, r *run) error {
 	if counted {
 		return nil
 	}
-	chunks, err := rc.metadata.Chunks(ctx, r.id)
+	chunks, err := ct.metadata.Chunks(ctx, r.id)
 	if err != nil {
 		return err
 	}
 	behind := map[int]store.Tally{}
 	if r.limited {
-		if behind, err = rc.leftBehind(ctx, chunks); err != nil {
+		if behind, err = ct.leftBehind(ctx, chunks); err != nil {
 			return err
 		}
 	}
@@ -77,14 +86,14 @@ func (rc *reconciler) count(ctx context.Context, r *run) error {
 	}
 	r.behind, r.counted = behind, true
 	if !r.stopped {
-		rc.notify(countedChunks{r.batch, chunks})
+		ct.notify(countedChunks{r.batch, chunks})
 	}
 	return nil
 }
 
 // leftBehind counts the results in the journals of chunks that were claimed before and are not
 // done.
-func (rc *reconciler) leftBehind(
+func (ct *counter) leftBehind(
 	ctx context.Context, chunks []store.Chunk,
 ) (map[int]store.Tally, error) {
 	behind := map[int]store.Tally{}
@@ -93,7 +102,7 @@ func (rc *reconciler) leftBehind(
 			continue
 		}
 		var t store.Tally
-		err := rc.journals.Read(ctx, c.ChunkID, func(rec store.Record, _ store.Location) error {
+		err := ct.journals.Read(ctx, c.ChunkID, func(rec store.Record, _ store.Location) error {
 			t = plus(t, tallyOf(rec))
 			return nil
 		})

@@ -127,9 +127,10 @@ func (u *runner) gateway() string {
 // EngineRunner returns the name of the runner that stands for an engine behind a gateway.
 func EngineRunner(gateway, engine string) string { return gateway + "/" + engine }
 
-// lists reports whether a planned runner is one of the engines that the gateway is configured with.
-func (u *runner) lists(planned string) bool {
-	engine, behind := strings.CutPrefix(planned, u.name+"/")
+// lists reports whether a planned runner is one of the engines that the gateway of a name is
+// configured with.
+func (u Upstream) lists(name, planned string) bool {
+	engine, behind := strings.CutPrefix(planned, name+"/")
 	return behind && slices.ContainsFunc(u.Engines, func(entry string) bool {
 		name, err := EngineName(entry)
 		if err != nil || name != "" {

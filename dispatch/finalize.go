@@ -19,8 +19,7 @@ type finalizer struct {
 	owner    store.Owner
 	log      *slog.Logger
 	metrics  *metrics
-	// enqueueAfter has a batch reconciled after a time.
-	enqueueAfter func(batch string, wait time.Duration)
+	batches  *queue[string] // to reconcile
 }
 
 // finalize writes the result files of a batch of which no chunk is held, and ends it. After a crash
@@ -37,7 +36,7 @@ func (fz *finalizer) finalize(ctx context.Context, r *run, b store.Batch) error 
 		return err
 	}
 	if !ok {
-		fz.enqueueAfter(b.ID, retryEvery)
+		fz.batches.addAfter(b.ID, retryEvery)
 		return nil
 	}
 	defer fz.metadata.Unlock(context.WithoutCancel(ctx), fz.owner, lock)
@@ -47,7 +46,7 @@ func (fz *finalizer) finalize(ctx context.Context, r *run, b store.Batch) error 
 	}
 	// another process came first, or a user canceled the batch
 	if b.State != read.State || b.Ending != read.Ending {
-		fz.enqueueAfter(b.ID, 0)
+		fz.batches.addAfter(b.ID, 0)
 		return nil
 	}
 	return fz.finalizeLocked(ctx, &ending{fz: fz, batch: b, lock: lock, epoch: epoch}, r)
@@ -143,7 +142,7 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 				level = slog.LevelWarn
 			}
 			e.fz.log.Log(ctx, level, "batch ended", b.EndLogArgs()...)
-			e.fz.enqueueAfter(b.ID, 0)
+			e.fz.batches.addAfter(b.ID, 0)
 			return true, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -154,7 +153,7 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 			return false, err
 		}
 		if b.State != e.batch.State || b.Ending != e.batch.Ending {
-			e.fz.enqueueAfter(b.ID, 0)
+			e.fz.batches.addAfter(b.ID, 0)
 			return false, nil
 		}
 		if b.Version == e.batch.Version { // so the conflict is about the files

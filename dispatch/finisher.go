@@ -26,7 +26,7 @@ type finisher struct {
 	notify   func(message any) // sends to the loop
 	lose     context.CancelCauseFunc
 	tasks    *tasks
-	enqueue  func(batch string) // has a batch reconciled
+	batches  *queue[string] // to reconcile
 
 	hurried chan struct{} // capacity 1: do not wait for more chunks
 
@@ -151,7 +151,7 @@ func (f *finisher) chunksFinished(r *run) {
 		}
 	}
 	if idle {
-		f.enqueue(r.id)
+		f.batches.add(r.id)
 	}
 }
 

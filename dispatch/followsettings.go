@@ -18,9 +18,9 @@ func (s *session) followSettings(ctx context.Context) {
 	for {
 		now := s.settings()
 		for _, event := range s.lease.leading.configure(now.runners) {
-			s.lease.notify(event)
+			s.loop.inbox.put(event)
 		}
-		s.lease.notify(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
+		s.loop.inbox.put(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
 			Flow: now.Flow})
 		for u, stop := range watched {
 			if now.runners[u.name] != u {
@@ -44,6 +44,14 @@ func (s *session) followSettings(ctx context.Context) {
 	}
 }
 
+// modelsFound takes what a runner answered when it was asked for its models.
+func (s *session) modelsFound(u *runner, list modelList) {
+	s.lease.leading.served(u, list)
+	if list.first && s.reconciler.catalog.complete() {
+		s.reconcileUnserved()
+	}
+}
+
 // reconcileUnserved has the batches looked at again of which a model has no runner: nothing may be
 // expected to serve it any more. Runners come and go often, and most batches have theirs.
 func (s *session) reconcileUnserved() {
@@ -56,7 +64,7 @@ func (s *session) reconcileUnserved() {
 			_, found := slices.BinarySearch(served, m.Model)
 			return !found
 		}) {
-			s.reconciler.enqueue(r.id)
+			s.reconciler.batches.add(r.id)
 		}
 	})
 }

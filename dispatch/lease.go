@@ -15,29 +15,30 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// lease owns this process's registration with the store and what it leads under it. It renews the
-// registration, and acquires and resigns the leadership of runners and models.
+// lease renews this process's registration with the store, and acquires and resigns the leadership
+// of runners and models under it.
 type lease struct {
+	*registration
 	store   leaseStore
-	owner   store.Owner
-	ttl     time.Duration
-	log     *slog.Logger
 	leading *leadership
-	// renewed is when the store last granted the lease; the clock is monotonic.
-	renewed atomic.Pointer[time.Time]
 	team    team // only leadUntil uses it
 
-	notify  func(plan.Event)                      // sends to the loop
-	recount func(ctx context.Context) error       // corrects the counts of lines left
-	recall  func(ctx context.Context) plan.Recall // reads what was learned of pools
-	held    func() map[string]bool                // models of which this process has chunks
-	// giveBack gives back chunks of models, by their names in held
-	giveBack func(names map[string]bool)
-	// demanded returns the models of all batches. Runners without a list get at most maxModels.
-	demanded  func() map[string]bool
-	scaled    func() map[string]string // the models whose replicas are decided about
-	maxModels func() int
-	lose      context.CancelCauseFunc // ends the session
+	notify   func(message any) // sends to the loop
+	runs     *runs
+	counter  *counter
+	claimer  *claimer
+	learning *learning
+	settings func() *settings
+	lose     context.CancelCauseFunc // ends the session
+}
+
+// registration is this process's registration with the store, of which all that it claims is part.
+type registration struct {
+	owner store.Owner
+	ttl   time.Duration
+	log   *slog.Logger
+	// renewed is when the store last granted the lease; the clock is monotonic.
+	renewed atomic.Pointer[time.Time]
 }
 
 // leaseStore is the part of the store that a lease needs.
@@ -46,19 +47,18 @@ type leaseStore interface {
 	Leads
 }
 
-// register registers the node and returns the lease that this grants.
+// register registers the node with the store, which grants a lease.
 func register(
-	ctx context.Context, from leaseStore, node string, ttl time.Duration, log *slog.Logger,
-) (*lease, error) {
+	ctx context.Context, from Owners, node string, ttl time.Duration, log *slog.Logger,
+) (*registration, error) {
 	now := time.Now()
 	owner, err := from.Register(ctx, node, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("register node %s: %w", node, err)
 	}
-	l := &lease{store: from, owner: owner, ttl: ttl, leading: newLeadership(now),
-		log: log.With("node", owner.Node)}
-	l.renewed.Store(&now)
-	return l, nil
+	r := &registration{owner: owner, ttl: ttl, log: log.With("node", owner.Node)}
+	r.renewed.Store(&now)
+	return r, nil
 }
 
 // unregister ends all claims at once, so that other processes need not wait for the lease to
@@ -124,7 +124,7 @@ func (l *lease) confirm(ctx context.Context) error {
 
 // expired reports whether the lease may have expired, as far as this process can know: it was
 // suspended, or the store has not answered. Its claims may belong to another process then.
-func (l *lease) expired(now time.Time) bool { return now.Sub(*l.renewed.Load()) > l.ttl }
+func (r *registration) expired(now time.Time) bool { return now.Sub(*r.renewed.Load()) > r.ttl }
 
 // leadUntil acquires the leadership of what the runners serve, again and again until ctx is done.
 func (l *lease) leadUntil(ctx context.Context) {
@@ -144,9 +144,10 @@ func (l *lease) leadUntil(ctx context.Context) {
 }
 
 func (l *lease) lead(ctx context.Context) error {
-	l.leading.assign(l.demanded(), l.maxModels())
+	settings := l.settings()
+	l.leading.assign(l.runs.models(), settings.MaxModels)
 	now := time.Now()
-	groups := l.leading.wanted(now, l.scaled())
+	groups := l.leading.wanted(now, settings.ScaledModels)
 	if err := l.team.join(ctx, l.store, l.owner, groups, now); err != nil {
 		return err
 	}
@@ -257,11 +258,11 @@ func (l *lease) predecessors(
 // takeOver begins to lead. The lines left of each batch are counted again, since another process
 // may have worked on it. from says for the log who led before.
 func (l *lease) takeOver(ctx context.Context, epoch int64, names []string, from string) error {
-	if err := l.recount(ctx); err != nil {
+	if err := l.counter.recount(ctx); err != nil {
 		return fmt.Errorf("count the lines left of all batches: %w", err)
 	}
 	if l.leading.gain(epoch, names) {
-		l.notify(l.recall(ctx)) // before the runners come
+		l.notify(l.learning.recall(ctx)) // before the runners come
 		log := l.log
 		if from != "" {
 			log = log.With("took_over_from", from)
@@ -287,7 +288,7 @@ func (l *lease) resign(ctx context.Context, groups []group) error {
 	}
 	l.leading.claims.Lock()
 	defer l.leading.claims.Unlock()
-	held, left := l.held(), map[string]bool{}
+	held, left := l.runs.heldModels(), map[string]bool{}
 	unwanted = slices.DeleteFunc(unwanted, func(name string) bool {
 		left[name] = held[name]
 		return held[name]
@@ -302,7 +303,7 @@ func (l *lease) resign(ctx context.Context, groups []group) error {
 			left[name] = held[name]
 		}
 	}
-	l.giveBack(left)
+	l.claimer.giveBack(left)
 	if len(unwanted) == 0 {
 		return nil
 	}

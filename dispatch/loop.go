@@ -19,17 +19,14 @@ type loop struct {
 	// decisions records what flow control decides.
 	decisions *decision.Recorder
 	failures  *runnerFailures
-	expired   func(now time.Time) bool // whether the lease may have expired
 
-	send          func(f *flight)
-	load          func(job plan.JobKey) // claims and reads a chunk
-	release       func(c *chunk)        // gives a chunk back
-	began         func(r *run)          // the first line of a batch with a StartBy starts
-	recordFailure func(f *flight)
-	post          func(now time.Time, planner *plan.Planner) // posts progress
-	postEvery     time.Duration
-	// beforeDrain is called before no more lines start
-	beforeDrain func(now time.Time, planner *plan.Planner)
+	registration *registration
+	senders      *senders
+	claimer      *claimer
+	recorder     *recorder
+	batches      *queue[string] // to reconcile
+	publishers   []publisher
+	publishEvery time.Duration
 
 	chunks   map[chunkKey]*chunk
 	flights  map[flightKey]*flight
@@ -42,6 +39,14 @@ type loop struct {
 	armed    time.Time   // when the timer fires
 	draining bool
 	done     chan struct{} // closed when run ends
+}
+
+// publisher publishes what the planner knows. The loop calls it, since only the loop may read the
+// planner, so it must not block.
+type publisher interface {
+	post(now time.Time, planner *plan.Planner)
+	// end comes before no more lines start.
+	end(now time.Time, planner *plan.Planner)
 }
 
 // Messages to the loop besides planner events, and *flight for a line that is back.
@@ -83,20 +88,11 @@ type flightKey struct {
 	slot  int
 }
 
-func newLoop(
-	planner *plan.Planner, inbox *inbox, memory *memory, watcher Watcher, failures *runnerFailures,
-) *loop {
-	return &loop{planner: planner, inbox: inbox, memory: memory, watcher: watcher,
-		failures: failures,
-		chunks:   map[chunkKey]*chunk{}, flights: map[flightKey]*flight{},
-		done: make(chan struct{})}
-}
-
 // run processes messages until the loop is drained.
 func (l *loop) run() {
 	defer close(l.done)
 	timer := time.NewTimer(time.Hour)
-	progress := time.NewTicker(l.postEvery)
+	progress := time.NewTicker(l.publishEvery)
 	defer timer.Stop()
 	defer progress.Stop()
 	var messages []any
@@ -105,7 +101,7 @@ func (l *loop) run() {
 		case <-l.inbox.signal:
 		case <-progress.C:
 			l.decisions.Tick(time.Now())
-			l.post(time.Now(), l.planner)
+			l.publish()
 		case <-timer.C:
 			l.armed = time.Time{} // the same instant again needs the timer again
 			l.step(plan.Tick{})
@@ -118,7 +114,15 @@ func (l *loop) run() {
 			l.arm(timer)
 		}
 	}
-	l.post(time.Now(), l.planner)
+	l.publish()
+}
+
+// publish has the planner's state published.
+func (l *loop) publish() {
+	now := time.Now()
+	for _, p := range l.publishers {
+		p.post(now, l.planner)
+	}
 }
 
 // drain starts no more lines. The channel is closed when none is in flight and the loop has ended.
@@ -154,7 +158,10 @@ func (l *loop) handle(message any) {
 		m(time.Now(), l.planner)
 	case drainLoop:
 		l.draining = true
-		l.beforeDrain(time.Now(), l.planner)
+		now := time.Now()
+		for _, p := range l.publishers {
+			p.end(now, l.planner)
+		}
 		l.step(plan.Drain{})
 	case plan.Hold:
 		l.blocked = m.Reason
@@ -176,7 +183,7 @@ func (l *loop) hold() {
 // step gives the planner an event and does what it decides. Nothing starts while the lease may have
 // expired: a process that was suspended would send lines that another has taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
-	stale, full := l.expired(time.Now()), l.memory.results.full()
+	stale, full := l.registration.expired(time.Now()), l.memory.results.full()
 	if stale != l.stale || full != l.full {
 		l.stale, l.full = stale, full
 		l.hold()
@@ -195,7 +202,7 @@ func (l *loop) do(ev plan.Event) plan.Verdict {
 		l.start(&actions.Start[i])
 	}
 	for _, claim := range actions.Claim {
-		l.load(claim.Key)
+		l.claimer.enqueue(claim.Key)
 	}
 	for i := range actions.Evict {
 		l.evict(&actions.Evict[i])
@@ -216,10 +223,10 @@ func (l *loop) start(start *plan.Start) {
 	}
 	f.Start, f.chunk = *start, c
 	if c.run.first.note() {
-		l.began(c.run)
+		l.batches.add(c.run.id)
 	}
 	l.flights[flightKey{c, start.Slot}] = f
-	l.send(f)
+	l.senders.submit(f)
 }
 
 // evict cancels a line in flight. Its sender returns it as evicted, unless the answer came first.
@@ -244,7 +251,7 @@ func (l *loop) finished(f *flight) {
 		if f.Outcome == plan.Shed || f.Outcome == plan.Unreachable {
 			f.failure = f.failure.shedTooOften()
 		}
-		l.recordFailure(f)
+		l.recorder.recordFailure(f)
 	}
 	l.memory.answers.Give(f.failure.taken)
 	l.releaseIdle(f.chunk)
@@ -288,7 +295,7 @@ func (l *loop) giveBack(m unservedModels) {
 		if m.names[modelName(c.Model)] && c.inFlight == 0 && !c.run.isStopped() {
 			delete(l.chunks, key)
 			l.step(plan.Unloaded{Key: plan.JobKey{Batch: c.Batch, Model: c.Model}, Chunk: c.Index})
-			l.release(c)
+			l.claimer.releaseLater(c)
 		}
 	}
 }
@@ -302,5 +309,5 @@ func (l *loop) releaseIdle(c *chunk) {
 		return // released already, or not loaded yet
 	}
 	delete(l.chunks, chunkKey{c.Batch, c.Index})
-	l.release(c)
+	l.claimer.releaseLater(c)
 }

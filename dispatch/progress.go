@@ -127,8 +127,8 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	})
 }
 
-// hurry has all further posts written at once, since the last ones come. The loop calls it.
-func (p *progress) hurry() { p.writeEvery, p.writeAt = 0, time.Time{} }
+// end implements [publisher]. It has all further posts written at once, since the last ones come.
+func (p *progress) end(time.Time, *plan.Planner) { p.writeEvery, p.writeAt = 0, time.Time{} }
 
 // write posts progress to the store.
 func (p *progress) write(ctx context.Context, changed []changedProgress) {

@@ -3,12 +3,9 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -16,29 +13,25 @@ import (
 // state requires. Every step can be interrupted and done again, by a retry, by a restart or by
 // another process.
 type reconciler struct {
-	metadata    Metadata
-	journals    Journals
 	owner       store.Owner
 	expiry      func() time.Time     // the time by which batches expire
 	pollWait    func() time.Duration // until the next poll
 	retryWait   time.Duration        // until the next poll after one that failed
 	wake        chan struct{}        // capacity 1: poll now
 	cancelGrace func() time.Duration // for lines in flight of a batch; see Config.CancelGrace
-	log         *slog.Logger
 	metrics     *metrics
 
-	notify    func(message any) // sends to the loop
-	newDemand func()            // reports a batch, whose models may be new
-	stopped   func(r *run)      // no more lines of the run start
+	leading   *leadership
+	claimer   *claimer
+	finisher  *finisher
 	runs      *runs
 	shown     *shownBatches
-	tasks     *tasks
 	remaining *remaining
 	catalog   *catalog
-	queue     *queue[string] // batches to reconcile
 	loading   loading
 	admitter  *admitter  // its first step
 	finalizer *finalizer // its last step
+	*stopper             // the step between
 }
 
 // poll enqueues batches that are new or changed: all of them first, then those that changed since.
@@ -70,7 +63,7 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 			cursor = next
 			rc.loading.add(ids)
 			for _, id := range ids {
-				rc.queue.add(id)
+				rc.batches.add(id)
 			}
 			if len(ids) == page {
 				continue
@@ -87,9 +80,6 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 		}
 	}
 }
-
-// enqueue has a batch reconciled.
-func (rc *reconciler) enqueue(batch string) { rc.queue.add(batch) }
 
 // reconcile reads a batch and does the next thing that its state requires.
 func (rc *reconciler) reconcile(ctx context.Context, id string) {
@@ -112,7 +102,7 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 				err = rc.admitter.admit(ctx, b)
 			}
 			if err == nil {
-				rc.queue.add(id)
+				rc.batches.add(id)
 			}
 		case b.State == store.InProgress:
 			err = rc.advance(ctx, b)
@@ -133,7 +123,7 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 			rc.log.WarnContext(ctx, "could not reconcile a batch, trying again", "batch_id", id,
 				"error", err)
 		}
-		rc.queue.addAfter(id, retryEvery)
+		rc.batches.addAfter(id, retryEvery)
 	}
 }
 
@@ -171,7 +161,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	r.planned = true
 	rc.loading.done(b.ID)
 	if isNew {
-		rc.newDemand()
+		rc.leading.newDemand()
 	}
 	if err := rc.checkStart(ctx, r, &b); err != nil {
 		return err
@@ -183,7 +173,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 		}
 	}
 	if after := rc.nextCheck(r, &b); after > 0 {
-		rc.queue.addAfter(b.ID, after)
+		rc.batches.addAfter(b.ID, after)
 	}
 	return nil
 }
@@ -212,7 +202,7 @@ func (rc *reconciler) dismiss(id string) {
 		return
 	}
 	if !rc.quiet(r, 0) {
-		rc.queue.addAfter(id, retryEvery)
+		rc.batches.addAfter(id, retryEvery)
 		return
 	}
 	rc.runs.remove(id)
@@ -225,71 +215,13 @@ func (rc *reconciler) quiet(r *run, grace time.Duration) bool {
 	switch {
 	case first:
 		rc.notify(stopRun{run: r, grace: grace})
-		rc.stopped(r)
+		rc.claimer.abandonAhead(r, func(string) bool { return true })
+		rc.finisher.hurry()
 	case grace == 0:
 		r.evict() // the grace that it had is taken back
 	}
 	return held == 0
 }
-
-// stop ends a batch in progress before its time. Its results are kept; code and reason explain the
-// end to the user.
-func (rc *reconciler) stop(ctx context.Context, id, code, reason string) error {
-	rc.log.InfoContext(ctx, "stopping a batch", "batch_id", id, "code", code)
-	return rc.finalizeAs(ctx, id, store.Failed, reason,
-		batchfile.Fault{Code: code, Message: reason})
-}
-
-// stopLater stops a batch in another goroutine, which tries again until the store accepts it.
-func (rc *reconciler) stopLater(id, code, reason string) {
-	rc.tasks.start(func(ctx context.Context) {
-		for ctx.Err() == nil {
-			err := rc.stop(ctx, id, code, reason)
-			if err == nil {
-				return
-			}
-			rc.log.Warn("could not stop a batch, trying again", "batch_id", id, "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(retryEvery):
-			}
-		}
-	})
-}
-
-// stopIfOver stops the run's batch if its results have passed a limit of its own. r.mu is held.
-func (rc *reconciler) stopIfOver(r *run) {
-	if code, reason := r.overLimit(); code != "" {
-		held := planBatch(&r.batch)
-		held.Paused = true // at once, before the store knows
-		rc.notify(plan.BatchPut{Batch: held})
-		rc.stopLater(r.id, code, reason)
-	}
-}
-
-// finalizeAs moves a batch in progress to finalizing, with the state that it is to end in. It does
-// nothing to a batch that is finalizing already.
-func (rc *reconciler) finalizeAs(
-	ctx context.Context, id string, ending store.State, reason string, faults ...batchfile.Fault,
-) error {
-	_, err := store.Modify(ctx, rc.metadata, "", id, func(b *store.Batch) error {
-		if b.State != store.InProgress {
-			return errMovedOn
-		}
-		b.State, b.Ending, b.Reason = store.Finalizing, ending, reason
-		b.FinalizingAt = time.Now()
-		b.Errors = append(b.Errors, faults...)
-		return nil
-	})
-	if err != nil && !errors.Is(err, errMovedOn) {
-		return fmt.Errorf("move batch %s to finalizing: %w", id, err)
-	}
-	rc.queue.add(id)
-	return nil
-}
-
-// errMovedOn reports that a batch is past the state that a change is for.
-var errMovedOn = errors.New("the batch has moved on")
 
 // graceOf returns how long the lines in flight of a batch that starts no more lines may finish.
 func (rc *reconciler) graceOf(b *store.Batch) time.Duration {
@@ -318,7 +250,7 @@ func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 		return err
 	}
 	if n.Claimed > 0 { // other processes read the same state and release their chunks
-		rc.queue.addAfter(b.ID, 200*time.Millisecond)
+		rc.batches.addAfter(b.ID, 200*time.Millisecond)
 		return nil
 	}
 	return rc.finalizer.finalize(ctx, r, b)

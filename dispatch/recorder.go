@@ -24,10 +24,10 @@ type recorder struct {
 	metrics *metrics
 	log     *slog.Logger
 
-	notify      func(message any) // sends to the loop
-	lose        context.CancelCauseFunc
-	stopIfOver  func(r *run)   // stops a batch whose results pass a limit of its own; r.mu is held
-	finishChunk func(c *chunk) // called once every line of a chunk has a durable result
+	notify   func(message any) // sends to the loop
+	lose     context.CancelCauseFunc
+	stopper  *stopper
+	finisher *finisher
 
 	mu            sync.Mutex      // also held to notify of holds, so that they come in their order
 	blockedChunks map[*chunk]bool // whose journals can't be written now
@@ -152,7 +152,7 @@ func (rec *recorder) appended(r *run, result store.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unwritten = plus(r.unwritten, tallyOf(result))
-	rec.stopIfOver(r)
+	rec.stopper.stopIfOver(r)
 }
 
 // recorded notes that the journal holds the line's result. Its input is not needed any more.
@@ -200,7 +200,7 @@ func (rec *recorder) committed(c *chunk, commit store.Commit) {
 	complete := rec.count(c, commit)
 	rec.metrics.committed(commit)
 	if complete {
-		rec.finishChunk(c)
+		rec.finisher.add(c)
 	}
 }
 
@@ -221,7 +221,7 @@ func (rec *recorder) count(c *chunk, commit store.Commit) (complete bool) {
 	if complete {
 		c.leaving = true
 	}
-	rec.stopIfOver(r)
+	rec.stopper.stopIfOver(r)
 	return complete
 }
 

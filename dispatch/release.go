@@ -45,9 +45,9 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 	if !complete || err != nil { // whoever claims a complete one next finds it so
 		cl.putBack(ctx, c.Chunk)
 	}
-	cl.results.unblock(c)
+	cl.recorder.unblock(c)
 	r.giveBack(c)
-	cl.batches.enqueue(c.Batch)
+	cl.batches.add(c.Batch)
 }
 
 // flush makes the results of a chunk durable that is put back. On a full disk it waits for space,

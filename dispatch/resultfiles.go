@@ -159,16 +159,16 @@ type resultFile struct {
 	file store.File
 	blob store.BlobWriter
 	out  *bufio.Writer
-	size *counter
+	size *byteCounter
 }
 
-// counter counts the bytes that it writes.
-type counter struct {
+// byteCounter counts the bytes that it writes.
+type byteCounter struct {
 	to    store.BlobWriter
 	bytes int64
 }
 
-func (c *counter) Write(p []byte) (int, error) {
+func (c *byteCounter) Write(p []byte) (int, error) {
 	n, err := c.to.Write(p)
 	c.bytes += int64(n)
 	return n, err
@@ -181,7 +181,7 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 		return nil, err
 	}
 	now := time.Now()
-	f := &resultFile{blob: blob, size: &counter{to: blob}, file: store.File{
+	f := &resultFile{blob: blob, size: &byteCounter{to: blob}, file: store.File{
 		ID: id, Tenant: w.end.batch.Tenant, Purpose: "batch_output", Filename: w.end.batch.ID +
 			"_" + kind +
 			".jsonl", CreatedAt: now, BlobKey: key,

@@ -18,8 +18,8 @@ import (
 // once one was kept, or was not. Jobs whose answers fit in memory are not limited.
 type rooms struct {
 	spool  Spool
-	knows  func(batch string) bool // whether the batch is still worked on
-	notify func(message any)       // sends to the loop
+	runs   *runs             // whose batches are still worked on
+	notify func(message any) // sends to the loop
 	log    *slog.Logger
 
 	mu   sync.Mutex // also held to notify, so that limits come in their order
@@ -116,7 +116,7 @@ func (rs *rooms) any() bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	maps.DeleteFunc(rs.jobs, func(key plan.JobKey, _ *largeAnswers) bool {
-		return !rs.knows(key.Batch)
+		return rs.runs.get(key.Batch) == nil
 	})
 	return len(rs.jobs) > 0
 }

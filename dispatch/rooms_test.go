@@ -37,15 +37,17 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 	}
 	defer files.Close()
 	medium, sent := &spool{Store: files}, map[string]plan.Room{}
-	gone := map[string]bool{}
+	runs := newRuns()
+	for _, id := range []string{"a", "b"} {
+		runs.update(t.Context(), store.Batch{ID: id})
+	}
 	var log bytes.Buffer
 	rs := &rooms{spool: medium, log: slog.New(slog.NewTextHandler(&log, nil)),
 		notify: func(message any) {
 			room := message.(plan.Room)
 			sent[room.Key.Batch] = room
 		},
-		knows: func(batch string) bool { return !gone[batch] },
-		jobs:  map[plan.JobKey]*largeAnswers{}}
+		runs: runs, jobs: map[plan.JobKey]*largeAnswers{}}
 	key := func(batch string) plan.JobKey { return plan.JobKey{Batch: batch, Model: "m"} }
 	limited := func(batch string, lines int) plan.Room {
 		return plan.Room{Key: key(batch), Reason: plan.DiskFull, Lines: lines}
@@ -84,7 +86,7 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 		{"two jobs", kept("b", 5500), 2 * 5500, nil, rooms{"a": limited("a", 5), "b": b(1)}},
 		{"less for both", nil, 5500, nil, rooms{"a": limited("a", 2), "b": b(0)}},
 		{"enough for the first alone", nil, 1100, nil, rooms{"a": limited("a", 1)}},
-		{"the first is gone", func() { gone["a"] = true }, 5500, nil, rooms{"b": b(1)}},
+		{"the first is gone", func() { runs.remove("a") }, 5500, nil, rooms{"b": b(1)}},
 	} {
 		clear(sent)
 		medium.space, medium.err = step.space, step.broken

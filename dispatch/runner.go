@@ -80,8 +80,8 @@ func newRunner(cfg Config, u Upstream, spool Spool) (*runner, error) {
 	}
 	made := &runner{Upstream: u, name: name, made: cfg.ofRunners(), client: client,
 		since: map[string]time.Time{}, earlier: map[string]bool{},
-		priority: u.Dialect.EnginePriority.value()}
-	made.engines.lists = made.lists
+		priority: u.Dialect.EnginePriority.value(),
+		engines:  engines{lists: func(planned string) bool { return u.lists(name, planned) }}}
 	if len(u.Models) > 0 {
 		made.setModels(slices.Clone(u.Models), time.Now())
 	}

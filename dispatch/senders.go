@@ -23,12 +23,11 @@ type flight struct {
 // once, less those that had nothing to do for senderIdle. A new goroutine for each line would grow
 // its stack each time.
 type senders struct {
-	send   func(w *sender, f *flight)
-	memory openai.Memory // of answers
-	queue  chan *flight
-	idle   atomic.Int64
-	ending chan struct{}
-	all    sync.WaitGroup
+	transport *transport
+	queue     chan *flight
+	idle      atomic.Int64
+	ending    chan struct{}
+	all       sync.WaitGroup
 }
 
 // sender holds what one goroutine reuses from line to line.
@@ -44,8 +43,8 @@ const (
 	largestBuffer = 32 << 10 // larger ones are not kept from line to line
 )
 
-func newSenders(memory openai.Memory, send func(w *sender, f *flight)) *senders {
-	return &senders{send: send, memory: memory, queue: make(chan *flight, 1024),
+func newSenders(t *transport) *senders {
+	return &senders{transport: t, queue: make(chan *flight, 1024),
 		ending: make(chan struct{})}
 }
 
@@ -60,13 +59,13 @@ func (s *senders) submit(f *flight) {
 }
 
 func (s *senders) run(f *flight) {
-	w := sender{scratch: openai.Scratch{Memory: s.memory}}
+	w := sender{scratch: openai.Scratch{Memory: s.transport.answers}}
 	defer w.scratch.Trim(0)
 	defer w.request.close()
 	timer := time.NewTimer(senderIdle)
 	defer timer.Stop()
 	for {
-		s.send(&w, f)
+		s.transport.send(&w, f)
 		w.trim()
 		s.idle.Add(1)
 		// lets the loop answer at once, instead of waking it on another core and being woken by it

@@ -23,8 +23,8 @@ const settleTime = 5 * time.Second
 var errMisplaced = errors.New("this process does not reach the files of the store")
 
 // session is the dispatcher's work under one registration with the store. It starts its parts and
-// stops them in order. Each part owns its state and has functions or small interfaces for what it
-// needs of the others, which newSession connects.
+// stops them in order. Each part owns its state and is constructed with those that it needs, see
+// newSession.
 type session struct {
 	settings   func() *settings
 	settling   time.Duration // limit of a shutdown's wait for the journals
@@ -35,15 +35,15 @@ type session struct {
 	claimer    *claimer
 	finisher   *finisher
 	transport  *transport
+	senders    *senders
 	loop       *loop
 	progress   *progress
 	sweeper    *sweeper
 	follower   *follower
 	tasks      *tasks
+	lose       context.CancelCauseFunc // ends the session
 	ready      func(bool)
 	misplaced  func(ctx context.Context) error // see Deps.Misplaced
-	// modelsFound takes what a runner answered when it was asked for its models.
-	modelsFound func(u *runner, list modelList)
 }
 
 // session registers, works until ctx is done or the lease is lost, and cleans up.
@@ -101,7 +101,7 @@ func (s *session) watchPlace(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := s.misplaced(ctx); err != nil && ctx.Err() == nil {
-			s.lease.lose(fmt.Errorf("%w: %w", errMisplaced, err))
+			s.lose(fmt.Errorf("%w: %w", errMisplaced, err))
 			return
 		}
 	}
@@ -113,7 +113,7 @@ func (s *session) run(taking context.Context) {
 	var takers sync.WaitGroup
 	takers.Go(func() { s.lease.leadUntil(taking) })
 	for range reconcilers {
-		takers.Go(func() { s.reconciler.queue.run(taking, s.reconciler.reconcile) })
+		takers.Go(func() { s.reconciler.batches.run(taking, s.reconciler.reconcile) })
 	}
 	for range loaders {
 		takers.Go(func() { s.claimer.loads.run(taking, s.claimer.load) })
@@ -126,7 +126,7 @@ func (s *session) run(taking context.Context) {
 	takers.Go(func() { s.watchPlace(taking) })
 	<-taking.Done()
 	s.ready(false)
-	s.reconciler.queue.close()
+	s.reconciler.batches.close()
 	takers.Wait()
 }
 
@@ -144,7 +144,7 @@ func (s *session) shutdown(holding context.Context) {
 		s.tasks.evict()
 		<-drained
 	}
-	s.transport.stop()
+	s.senders.stop()
 	s.settle()
 }
 

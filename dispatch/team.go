@@ -148,7 +148,7 @@ func (l *lease) yieldSurplus(ctx context.Context, now time.Time, groups []group)
 
 // leastBusy sorts led groups: those first of which no chunk is held.
 func (l *lease) leastBusy(led []group) []group {
-	held := l.held()
+	held := l.runs.heldModels()
 	order := preferred(l.owner.Node, led)
 	slices.Reverse(order)
 	slices.SortStableFunc(order, func(a, b group) int {

@@ -17,7 +17,6 @@ import (
 // transport sends lines to runners and reports to the loop how each ended. It gives good answers
 // to the recorder.
 type transport struct {
-	senders  *senders
 	settings func() *settings
 	recorder answerRecorder
 	answers  *share // of memory
@@ -32,12 +31,6 @@ type answerRecorder interface {
 	recordAnswer(w *sender, f *flight, line *sourceLine, id string, got openai.Answer)
 	customID(f *flight, line *sourceLine) (id []byte, ok bool)
 }
-
-// submit sends a line in another goroutine. Only the loop calls it.
-func (t *transport) submit(f *flight) { t.senders.submit(f) }
-
-// stop ends the senders, none of which has a line.
-func (t *transport) stop() { t.senders.stop() }
 
 // send sends one line, records its answer if it is good, and notifies the loop.
 func (t *transport) send(w *sender, f *flight) {

@@ -1,0 +1,81 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/store"
+)
+
+// stopper moves batches from in_progress to finalizing.
+type stopper struct {
+	metadata Metadata
+	batches  *queue[string] // to reconcile
+	tasks    *tasks
+	notify   func(message any) // sends to the loop
+	log      *slog.Logger
+}
+
+// stop ends a batch in progress before its time. Its results are kept; code and reason explain the
+// end to the user.
+func (s *stopper) stop(ctx context.Context, id, code, reason string) error {
+	s.log.InfoContext(ctx, "stopping a batch", "batch_id", id, "code", code)
+	return s.finalizeAs(ctx, id, store.Failed, reason,
+		batchfile.Fault{Code: code, Message: reason})
+}
+
+// stopLater stops a batch in another goroutine, which tries again until the store accepts it.
+func (s *stopper) stopLater(id, code, reason string) {
+	s.tasks.start(func(ctx context.Context) {
+		for ctx.Err() == nil {
+			err := s.stop(ctx, id, code, reason)
+			if err == nil {
+				return
+			}
+			s.log.Warn("could not stop a batch, trying again", "batch_id", id, "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryEvery):
+			}
+		}
+	})
+}
+
+// stopIfOver stops the run's batch if its results have passed a limit of its own. r.mu is held.
+func (s *stopper) stopIfOver(r *run) {
+	if code, reason := r.overLimit(); code != "" {
+		held := planBatch(&r.batch)
+		held.Paused = true // at once, before the store knows
+		s.notify(plan.BatchPut{Batch: held})
+		s.stopLater(r.id, code, reason)
+	}
+}
+
+// finalizeAs moves a batch in progress to finalizing, with the state that it is to end in. It does
+// nothing to a batch that is finalizing already.
+func (s *stopper) finalizeAs(
+	ctx context.Context, id string, ending store.State, reason string, faults ...batchfile.Fault,
+) error {
+	_, err := store.Modify(ctx, s.metadata, "", id, func(b *store.Batch) error {
+		if b.State != store.InProgress {
+			return errMovedOn
+		}
+		b.State, b.Ending, b.Reason = store.Finalizing, ending, reason
+		b.FinalizingAt = time.Now()
+		b.Errors = append(b.Errors, faults...)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errMovedOn) {
+		return fmt.Errorf("move batch %s to finalizing: %w", id, err)
+	}
+	s.batches.add(id)
+	return nil
+}
+
+// errMovedOn reports that a batch is past the state that a change is for.
+var errMovedOn = errors.New("the batch has moved on")
