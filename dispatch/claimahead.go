@@ -118,7 +118,7 @@ func (cl *claimer) giveBack(names map[string]bool) {
 	cl.runs.each(func(r *run) {
 		cl.abandonAhead(r, func(model string) bool { return names[modelName(model)] })
 	})
-	cl.notify(unservedModels{names})
+	cl.inbox.put(modelsUnserved{names})
 }
 
 // abandonAhead gives back the chunks that a run has claimed ahead, of the models for which leave

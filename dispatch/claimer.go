@@ -24,7 +24,7 @@ type claimer struct {
 	owner    store.Owner
 	leading  *leadership
 	log      *slog.Logger
-	notify   func(message any) // sends to the loop
+	inbox    *inbox
 	runs     *runs
 	tasks    *tasks
 	memory   *memory
@@ -43,7 +43,7 @@ func (cl *claimer) enqueue(job plan.JobKey) { cl.loads.add(&job) }
 // load claims the next chunk of a job, reads from its journal which lines are done, reads the other
 // lines, and sends the result to the loop.
 func (cl *claimer) load(ctx context.Context, job *plan.JobKey) {
-	answer := loadedChunk{Loaded: plan.Loaded{Key: *job}}
+	answer := chunkLoaded{Loaded: plan.Loaded{Key: *job}}
 	if r := cl.runs.get(job.Batch); r != nil {
 		var err error
 		if answer, err = cl.claimNext(ctx, r, *job); err != nil {
@@ -53,10 +53,10 @@ func (cl *claimer) load(ctx context.Context, job *plan.JobKey) {
 			r.setLoading(plan.Flowing)
 		}
 	}
-	cl.notify(answer)
+	cl.inbox.put(answer)
 }
 
-// loadFailed notes that lines could not be loaded. It returns why, unless they are not needed.
+// loadFailed notes that lines could not be chunkLoaded. It returns why, unless they are not needed.
 func (cl *claimer) loadFailed(
 	ctx context.Context, r *run, job *plan.JobKey, err error,
 ) (why plan.Reason) {
@@ -71,8 +71,8 @@ func (cl *claimer) loadFailed(
 	return why
 }
 
-func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (loadedChunk, error) {
-	none := loadedChunk{Loaded: plan.Loaded{Key: job}}
+func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (chunkLoaded, error) {
+	none := chunkLoaded{Loaded: plan.Loaded{Key: job}}
 	src, err := cl.open(ctx, r)
 	if err != nil {
 		return none, err
@@ -105,7 +105,7 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 		}
 		none.Done += claimed.Count - len(lines)
 		if len(lines) > 0 {
-			return loadedChunk{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines,
+			return chunkLoaded{Loaded: plan.Loaded{Key: job, Chunk: c.Index, Lines: lines,
 				Done: none.Done, More: true}, chunk: c}, nil
 		}
 		// A crash came between the last result and FinishChunks.
@@ -115,8 +115,8 @@ func (cl *claimer) claimNext(ctx context.Context, r *run, job plan.JobKey) (load
 
 // nothingToClaim distinguishes a job that is done from one whose chunks are all claimed.
 func (cl *claimer) nothingToClaim(
-	ctx context.Context, r *run, none loadedChunk,
-) (loadedChunk, error) {
+	ctx context.Context, r *run, none chunkLoaded,
+) (chunkLoaded, error) {
 	job := none.Key
 	chunks, err := cl.metadata.Chunks(ctx, r.id)
 	if err != nil {

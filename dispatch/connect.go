@@ -15,7 +15,7 @@ type shared struct {
 	cfg     Config // as of the session's beginning
 	owner   store.Owner
 	log     *slog.Logger
-	notify  func(message any) // sends to the loop
+	inbox   *inbox // of the loop
 	lose    context.CancelCauseFunc
 	runs    *runs
 	tasks   *tasks
@@ -40,38 +40,38 @@ func (d *Dispatcher) newSession(
 		return nil, err
 	}
 	inbox := newInbox()
-	with := shared{cfg: cfg, owner: registered.owner, log: registered.log, notify: inbox.put,
+	with := shared{cfg: cfg, owner: registered.owner, log: registered.log, inbox: inbox,
 		lose: lose, runs: newRuns(), tasks: newTasks(ctx), memory: newMemory(cfg.Memory),
 		batches: newQueue[string](), leading: newLeadership(time.Now())}
 	stopper := &stopper{metadata: d.deps.Metadata, batches: with.batches, tasks: with.tasks,
-		notify: inbox.put, log: with.log}
+		inbox: inbox, log: with.log}
 	counter := &counter{metadata: d.deps.Metadata, journals: d.deps.Journals, runs: with.runs,
-		remaining: &remaining{store: d.deps.Metadata}, notify: inbox.put}
+		remaining: &remaining{store: d.deps.Metadata}, inbox: inbox}
 	finisher := &finisher{metadata: d.deps.Metadata, owner: with.owner, log: with.log,
-		notify: inbox.put, lose: lose, tasks: with.tasks, batches: with.batches,
+		inbox: inbox, lose: lose, tasks: with.tasks, batches: with.batches,
 		hurried: make(chan struct{}, 1)}
 	recorder := &recorder{results: &with.memory.results, inputs: &with.memory.inputs,
-		metrics: d.metrics, log: with.log, notify: inbox.put, lose: lose, stopper: stopper,
+		metrics: d.metrics, log: with.log, inbox: inbox, lose: lose, stopper: stopper,
 		finisher: finisher, blockedChunks: map[*chunk]bool{}}
 	claimer := &claimer{leaseTTL: cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
 		journals: d.deps.Journals, loads: newQueue[*plan.JobKey](), leading: with.leading,
 		recorder: recorder, finisher: finisher, counter: counter, stopper: stopper,
-		batches: with.batches, owner: with.owner, log: with.log, notify: inbox.put,
+		batches: with.batches, owner: with.owner, log: with.log, inbox: inbox,
 		runs: with.runs, tasks: with.tasks, memory: with.memory}
 	transport := &transport{settings: d.settings.Load, metrics: d.metrics, recorder: recorder,
-		answers: &with.memory.answers, notify: inbox.put, log: with.log,
-		rooms: &rooms{spool: d.deps.Spool, notify: inbox.put, log: with.log, runs: with.runs,
+		answers: &with.memory.answers, inbox: inbox, log: with.log,
+		rooms: &rooms{spool: d.deps.Spool, inbox: inbox, log: with.log, runs: with.runs,
 			jobs: map[plan.JobKey]*largeAnswers{}}}
 	learning := &learning{store: d.deps.Metadata, owner: with.owner, every: cfg.LearnedEvery,
 		timeout: cfg.LeaseTTL / 3, tasks: with.tasks, log: with.log}
 	progress := d.newProgress(with)
 	senders := newSenders(transport)
 	return &session{
-		settings: d.settings.Load,
+		settings: d.settings.Load, inbox: inbox,
 		settling: settleLimit(d.deps.Journals.Durability()), log: with.log, lose: lose,
 		runs: with.runs, tasks: with.tasks, ready: d.ready.Store, misplaced: d.deps.Misplaced,
 		lease: &lease{registration: registered, store: d.deps.Metadata, leading: with.leading,
-			notify: inbox.put, runs: with.runs, counter: counter, claimer: claimer,
+			inbox: inbox, runs: with.runs, counter: counter, claimer: claimer,
 			learning: learning, settings: d.settings.Load, lose: lose},
 		reconciler: d.newReconciler(with, stopper, counter.remaining, claimer, finisher),
 		claimer:    claimer, finisher: finisher, transport: transport, senders: senders,
@@ -86,7 +86,7 @@ func (d *Dispatcher) newSession(
 			expiry: d.deps.Expiry, log: with.log},
 		follower: &follower{metadata: d.deps.Metadata, board: d.deps.Progress,
 			leading: with.leading, runs: with.runs, remaining: counter.remaining,
-			notify: inbox.put, log: with.log},
+			inbox: inbox, log: with.log},
 	}, nil
 }
 

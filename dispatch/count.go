@@ -13,7 +13,7 @@ type counter struct {
 	journals  Journals
 	runs      *runs
 	remaining *remaining
-	notify    func(message any) // sends to the loop
+	inbox     *inbox
 }
 
 // recount counts the lines left of every batch and gives the planner the new counts, but not of
@@ -35,7 +35,7 @@ func (ct *counter) recount(ctx context.Context) error {
 		default:
 			put := planBatch(&r.batch)
 			put.Models = planModels(&r.batch, ct.remaining.of(&r.batch))
-			ct.notify(plan.BatchPut{Batch: put})
+			ct.inbox.event(plan.BatchPut{Batch: put})
 		}
 	})
 	for _, r := range holding {
@@ -86,7 +86,7 @@ func (ct *counter) count(ctx context.Context, r *run) error {
 	}
 	r.behind, r.counted = behind, true
 	if !r.stopped {
-		ct.notify(countedChunks{r.batch, chunks})
+		ct.inbox.put(chunksCounted{r.batch, chunks})
 	}
 	return nil
 }

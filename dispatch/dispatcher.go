@@ -198,7 +198,7 @@ func (d *Dispatcher) Observe(runner, model string, r *flowcontrol.Reading) {
 		}
 	}
 	if s != nil {
-		s.loop.inbox.put(plan.Reading{Runner: runner, Model: model, Reading: r})
+		s.inbox.event(plan.Reading{Runner: runner, Model: model, Reading: r})
 	}
 }
 

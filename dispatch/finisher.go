@@ -23,7 +23,7 @@ type finisher struct {
 	metadata Metadata
 	owner    store.Owner
 	log      *slog.Logger
-	notify   func(message any) // sends to the loop
+	inbox    *inbox
 	lose     context.CancelCauseFunc
 	tasks    *tasks
 	batches  *queue[string] // to reconcile
@@ -132,7 +132,7 @@ func (f *finisher) finish(ctx context.Context, chunks ...*chunk) (left []*chunk,
 		return chunks, markErr
 	}
 	for _, c := range closed {
-		f.notify(chunkDone{c})
+		f.inbox.put(chunkFinished{c})
 	}
 	for _, r := range runsOf(closed) {
 		f.chunksFinished(r)
@@ -147,7 +147,7 @@ func (f *finisher) chunksFinished(r *run) {
 	r.mu.Unlock()
 	if canary {
 		for _, m := range models {
-			f.notify(plan.MoreChunks{Key: plan.JobKey{Batch: r.id, Model: m.Model}})
+			f.inbox.event(plan.MoreChunks{Key: plan.JobKey{Batch: r.id, Model: m.Model}})
 		}
 	}
 	if idle {

@@ -17,7 +17,7 @@ type follower struct {
 	leading   *leadership
 	runs      *runs
 	remaining *remaining
-	notify    func(message any) // sends to the loop
+	inbox     *inbox
 	log       *slog.Logger
 
 	sent map[*run]map[string]int // lines left, by model, as last sent
@@ -139,6 +139,6 @@ func (f *follower) send(r *run, left, before map[string]int) {
 		}
 	}
 	if len(put.Models) > 0 {
-		f.notify(plan.BatchPut{Batch: put})
+		f.inbox.event(plan.BatchPut{Batch: put})
 	}
 }

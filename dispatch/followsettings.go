@@ -18,9 +18,9 @@ func (s *session) followSettings(ctx context.Context) {
 	for {
 		now := s.settings()
 		for _, event := range s.lease.leading.configure(now.runners) {
-			s.loop.inbox.put(event)
+			s.inbox.event(event)
 		}
-		s.loop.inbox.put(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
+		s.inbox.event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
 			Flow: now.Flow})
 		for u, stop := range watched {
 			if now.runners[u.name] != u {

@@ -88,7 +88,7 @@ func (d *Dispatcher) SetForecasts(by map[string]store.Forecast) {
 		return
 	}
 	for _, ev := range feasible {
-		s.loop.inbox.put(ev)
+		s.inbox.event(ev)
 	}
 	for _, c := range changed {
 		tenant := ""

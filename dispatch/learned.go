@@ -180,7 +180,7 @@ func (d *Dispatcher) Forget(ctx context.Context, pool string) error {
 		return p.ID == pool && len(p.Runners) > 0
 	})
 	if s != nil && i >= 0 {
-		s.loop.inbox.put(plan.Forget{Pool: pool})
+		s.inbox.event(plan.Forget{Pool: pool})
 	} else if err := d.ledElsewhere(ctx, pool); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type lease struct {
 	leading *leadership
 	team    team // only leadUntil uses it
 
-	notify   func(message any) // sends to the loop
+	inbox    *inbox
 	runs     *runs
 	counter  *counter
 	claimer  *claimer
@@ -86,7 +86,7 @@ func (l *lease) renewUntil(ctx context.Context) {
 		switch {
 		case err == nil:
 			l.renewed.Store(&asked)
-			l.notify(plan.Tick{}) // starts that an expired lease has held may go on
+			l.inbox.event(plan.Tick{}) // starts that an expired lease has held may go on
 		case isFenced(err):
 			l.lose(err)
 			return
@@ -160,7 +160,7 @@ func (l *lease) lead(ctx context.Context) error {
 		return err
 	}
 	for _, event := range l.leading.announce(now) {
-		l.notify(event)
+		l.inbox.event(event)
 	}
 	return l.resign(ctx, groups)
 }
@@ -262,7 +262,7 @@ func (l *lease) takeOver(ctx context.Context, epoch int64, names []string, from 
 		return fmt.Errorf("count the lines left of all batches: %w", err)
 	}
 	if l.leading.gain(epoch, names) {
-		l.notify(l.learning.recall(ctx)) // before the runners come
+		l.inbox.event(l.learning.recall(ctx)) // before the runners come
 		log := l.log
 		if from != "" {
 			log = log.With("took_over_from", from)

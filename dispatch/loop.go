@@ -5,12 +5,10 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/store"
 )
 
 // loop owns the planner, and which lines of which chunk are in flight. Its goroutine is the only
-// one that uses them: all others send messages to its inbox. The messages are planner events and
-// the types below.
+// one that uses them: all others send messages to its inbox.
 type loop struct {
 	planner *plan.Planner
 	inbox   *inbox
@@ -49,33 +47,6 @@ type publisher interface {
 	end(now time.Time, planner *plan.Planner)
 }
 
-// Messages to the loop besides planner events, and *flight for a line that is back.
-type (
-	// loadedChunk is the answer to a claim of the planner.
-	loadedChunk struct {
-		plan.Loaded
-		chunk *chunk
-	}
-	// stopRun starts no more lines of a batch, and evicts those in flight after the grace time.
-	stopRun struct {
-		run   *run
-		grace time.Duration
-	}
-	// countedChunks are the chunks of a batch as the store has them. No chunk of the batch was
-	// finished between the reading and the sending.
-	countedChunks struct {
-		batch  store.Batch
-		chunks []store.Chunk
-	}
-	// unservedModels gives back the chunks of models, by modelName, that no runner of this process
-	// serves any more. Those with lines in flight stay.
-	unservedModels struct{ names map[string]bool }
-	// chunkDone reports a chunk that the store knows to be done.
-	chunkDone struct{ chunk *chunk }
-	// drainLoop starts no more lines. The loop ends when none is in flight.
-	drainLoop struct{}
-)
-
 // chunkKey identifies the chunk of a planner's Start.
 type chunkKey struct {
 	batch string
@@ -95,7 +66,7 @@ func (l *loop) run() {
 	progress := time.NewTicker(l.publishEvery)
 	defer timer.Stop()
 	defer progress.Stop()
-	var messages []any
+	var messages []message
 	for !l.draining || l.inFlight > 0 {
 		select {
 		case <-l.inbox.signal:
@@ -107,8 +78,8 @@ func (l *loop) run() {
 			l.step(plan.Tick{})
 		}
 		messages = l.inbox.take(messages)
-		for _, message := range messages {
-			l.handle(message)
+		for _, m := range messages {
+			l.handle(m)
 		}
 		if !l.wake.Equal(l.armed) {
 			l.arm(timer)
@@ -127,7 +98,7 @@ func (l *loop) publish() {
 
 // drain starts no more lines. The channel is closed when none is in flight and the loop has ended.
 func (l *loop) drain() <-chan struct{} {
-	l.inbox.put(drainLoop{})
+	l.inbox.put(drainAsked{})
 	return l.done
 }
 
@@ -140,34 +111,34 @@ func (l *loop) arm(timer *time.Timer) {
 	timer.Reset(wait)
 }
 
-func (l *loop) handle(message any) {
-	switch m := message.(type) {
+func (l *loop) handle(m message) {
+	switch m := m.(type) {
 	case *flight:
 		l.finished(m)
-	case loadedChunk:
+	case plannerEvent:
+		l.step(m.event)
+	case chunkLoaded:
 		l.loaded(m)
-	case stopRun:
-		l.stopRun(m)
-	case chunkDone:
+	case chunkFinished:
 		delete(l.chunks, chunkKey{m.chunk.Batch, m.chunk.Index})
-	case countedChunks:
+	case chunksCounted:
 		l.counted(m)
-	case unservedModels:
+	case batchStopped:
+		l.stopRun(m)
+	case modelsUnserved:
 		l.giveBack(m)
-	case askPlanner:
-		m(time.Now(), l.planner)
-	case drainLoop:
+	case resultsBlocked:
+		l.blocked = m.reason
+		l.hold()
+	case plannerAsked:
+		m.ask(time.Now(), l.planner)
+	case drainAsked:
 		l.draining = true
 		now := time.Now()
 		for _, p := range l.publishers {
 			p.end(now, l.planner)
 		}
 		l.step(plan.Drain{})
-	case plan.Hold:
-		l.blocked = m.Reason
-		l.hold()
-	case plan.Event:
-		l.step(m)
 	}
 }
 
@@ -259,7 +230,7 @@ func (l *loop) finished(f *flight) {
 	l.spare = append(l.spare, f)
 }
 
-func (l *loop) loaded(m loadedChunk) {
+func (l *loop) loaded(m chunkLoaded) {
 	if m.chunk != nil {
 		l.chunks[chunkKey{m.chunk.Batch, m.chunk.Index}] = m.chunk
 	}
@@ -269,7 +240,7 @@ func (l *loop) loaded(m loadedChunk) {
 	}
 }
 
-func (l *loop) stopRun(m stopRun) {
+func (l *loop) stopRun(m batchStopped) {
 	l.step(plan.BatchGone{Batch: m.run.id})
 	m.run.evictAfter(m.grace)
 	for _, c := range m.run.heldChunks() {
@@ -278,7 +249,7 @@ func (l *loop) stopRun(m stopRun) {
 }
 
 // counted corrects the lines left of a batch. Only the loop knows which chunks were loaded by now.
-func (l *loop) counted(m countedChunks) {
+func (l *loop) counted(m chunksCounted) {
 	left := map[string]int{}
 	for _, c := range m.chunks {
 		if !c.Done && l.chunks[chunkKey{c.Batch, c.Index}] == nil {
@@ -290,7 +261,7 @@ func (l *loop) counted(m countedChunks) {
 	l.step(plan.BatchPut{Batch: put})
 }
 
-func (l *loop) giveBack(m unservedModels) {
+func (l *loop) giveBack(m modelsUnserved) {
 	for key, c := range l.chunks {
 		if m.names[modelName(c.Model)] && c.inFlight == 0 && !c.run.isStopped() {
 			delete(l.chunks, key)

@@ -157,7 +157,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if isNew {
 		put.Models = planModels(&b, rc.remaining.of(&b))
 	}
-	rc.notify(plan.BatchPut{Batch: put})
+	rc.inbox.event(plan.BatchPut{Batch: put})
 	r.planned = true
 	rc.loading.done(b.ID)
 	if isNew {
@@ -214,7 +214,7 @@ func (rc *reconciler) quiet(r *run, grace time.Duration) bool {
 	first, held := r.stop()
 	switch {
 	case first:
-		rc.notify(stopRun{run: r, grace: grace})
+		rc.inbox.put(batchStopped{r, grace})
 		rc.claimer.abandonAhead(r, func(string) bool { return true })
 		rc.finisher.hurry()
 	case grace == 0:

@@ -24,12 +24,12 @@ type recorder struct {
 	metrics *metrics
 	log     *slog.Logger
 
-	notify   func(message any) // sends to the loop
+	inbox    *inbox
 	lose     context.CancelCauseFunc
 	stopper  *stopper
 	finisher *finisher
 
-	mu            sync.Mutex      // also held to notify of holds, so that they come in their order
+	mu            sync.Mutex      // also held to send holds, so that they come in their order
 	blockedChunks map[*chunk]bool // whose journals can't be written now
 }
 
@@ -195,7 +195,7 @@ func (rec *recorder) committed(c *chunk, commit store.Commit) {
 	full := rec.results.full()
 	c.settled(rec.results, commit.Bytes)
 	if full && !rec.results.full() {
-		rec.notify(plan.Tick{}) // lines may start again
+		rec.inbox.event(plan.Tick{}) // lines may start again
 	}
 	complete := rec.count(c, commit)
 	rec.metrics.committed(commit)
@@ -231,7 +231,7 @@ func (rec *recorder) block(c *chunk, err error) {
 	first := len(rec.blockedChunks) == 0
 	rec.blockedChunks[c] = true
 	if first {
-		rec.notify(plan.Hold{Reason: reasonOf(err)})
+		rec.inbox.put(resultsBlocked{reasonOf(err)})
 	}
 	rec.mu.Unlock()
 	if first {
@@ -247,7 +247,7 @@ func (rec *recorder) unblock(c *chunk) {
 	delete(rec.blockedChunks, c)
 	free := blocked && len(rec.blockedChunks) == 0
 	if free {
-		rec.notify(plan.Hold{})
+		rec.inbox.put(resultsBlocked{plan.Flowing})
 	}
 	rec.mu.Unlock()
 	if free {

@@ -29,22 +29,16 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 // The end of a hold comes after the hold, however long the log takes.
 func TestHoldsEndInOrder(t *testing.T) {
 	log := slowHandler{slog.DiscardHandler, make(chan struct{}), make(chan struct{})}
-	var mu sync.Mutex
-	var last plan.Hold
-	c := &chunk{}
-	rec := &recorder{log: slog.New(log), blockedChunks: map[*chunk]bool{},
-		notify: func(message any) {
-			mu.Lock()
-			defer mu.Unlock()
-			last = message.(plan.Hold)
-		}}
+	c, sent := &chunk{}, newInbox()
+	rec := &recorder{log: slog.New(log), blockedChunks: map[*chunk]bool{}, inbox: sent}
 	var blocking sync.WaitGroup
 	blocking.Go(func() { rec.block(c, syscall.EIO) })
 	<-log.begun
 	rec.unblock(c)
 	close(log.release)
 	blocking.Wait()
-	if last != (plan.Hold{}) {
-		t.Errorf("the last hold is %+v, want none", last)
+	got := sent.take(nil)
+	if len(got) != 2 || got[1] != (resultsBlocked{plan.Flowing}) {
+		t.Errorf("sent %+v, want the end of the hold last", got)
 	}
 }

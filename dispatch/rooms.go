@@ -17,12 +17,12 @@ import (
 // is space for, so that no answer is computed and then lost. It knows the size of a job's answers
 // once one was kept, or was not. Jobs whose answers fit in memory are not limited.
 type rooms struct {
-	spool  Spool
-	runs   *runs             // whose batches are still worked on
-	notify func(message any) // sends to the loop
-	log    *slog.Logger
+	spool Spool
+	runs  *runs // whose batches are still worked on
+	inbox *inbox
+	log   *slog.Logger
 
-	mu   sync.Mutex // also held to notify, so that limits come in their order
+	mu   sync.Mutex // also held to send limits, so that limits come in their order
 	jobs map[plan.JobKey]*largeAnswers
 }
 
@@ -155,7 +155,7 @@ func (rs *rooms) limit(key plan.JobKey, j *largeAnswers, room plan.Room, err err
 	}
 	was := j.room.Stops()
 	j.room = room
-	rs.notify(room)
+	rs.inbox.event(room)
 	switch {
 	case room.Stops() && !was:
 		rs.log.Warn("no space for answers in the temporary directory, starting no more lines of "+

@@ -37,17 +37,13 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 	}
 	defer files.Close()
 	medium, sent := &spool{Store: files}, map[string]plan.Room{}
-	runs := newRuns()
+	inbox, runs := newInbox(), newRuns()
 	for _, id := range []string{"a", "b"} {
 		runs.update(t.Context(), store.Batch{ID: id})
 	}
 	var log bytes.Buffer
 	rs := &rooms{spool: medium, log: slog.New(slog.NewTextHandler(&log, nil)),
-		notify: func(message any) {
-			room := message.(plan.Room)
-			sent[room.Key.Batch] = room
-		},
-		runs: runs, jobs: map[plan.JobKey]*largeAnswers{}}
+		inbox: inbox, runs: runs, jobs: map[plan.JobKey]*largeAnswers{}}
 	key := func(batch string) plan.JobKey { return plan.JobKey{Batch: batch, Model: "m"} }
 	limited := func(batch string, lines int) plan.Room {
 		return plan.Room{Key: key(batch), Reason: plan.DiskFull, Lines: lines}
@@ -94,6 +90,10 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 			step.do()
 		}
 		rs.adapt(t.Context())
+		for _, m := range inbox.take(nil) {
+			room := m.(plannerEvent).event.(plan.Room)
+			sent[room.Key.Batch] = room
+		}
 		if !maps.Equal(sent, step.want) {
 			t.Errorf("%s: sent %+v, want %+v", step.what, sent, step.want)
 		}

@@ -59,7 +59,7 @@ func (d *Dispatcher) ObserveState(name string, state RunnerState) {
 		s.lease.leading.look()
 	}
 	if ev, counts := u.stopNow(time.Now()); counts {
-		s.loop.inbox.put(ev)
+		s.inbox.event(ev)
 	}
 }
 

@@ -29,6 +29,7 @@ type session struct {
 	settings   func() *settings
 	settling   time.Duration // limit of a shutdown's wait for the journals
 	log        *slog.Logger
+	inbox      *inbox // of the loop
 	lease      *lease
 	runs       *runs
 	reconciler *reconciler

@@ -17,7 +17,7 @@ type stopper struct {
 	metadata Metadata
 	batches  *queue[string] // to reconcile
 	tasks    *tasks
-	notify   func(message any) // sends to the loop
+	inbox    *inbox
 	log      *slog.Logger
 }
 
@@ -51,7 +51,7 @@ func (s *stopper) stopIfOver(r *run) {
 	if code, reason := r.overLimit(); code != "" {
 		held := planBatch(&r.batch)
 		held.Paused = true // at once, before the store knows
-		s.notify(plan.BatchPut{Batch: held})
+		s.inbox.event(plan.BatchPut{Batch: held})
 		s.stopLater(r.id, code, reason)
 	}
 }

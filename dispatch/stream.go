@@ -134,7 +134,7 @@ func (t *transport) watch(
 			latency := time.Since(begun)
 			seen.first = latency
 			t.metrics.firstToken(u.name, latency)
-			t.notify(&plan.FirstToken{Start: start, Latency: latency})
+			t.inbox.event(&plan.FirstToken{Start: start, Latency: latency})
 		},
 		More: func(tokens int, after time.Duration) {
 			*events += tokens
@@ -144,7 +144,7 @@ func (t *transport) watch(
 				return // a gateway's tokens may be those of any of its engines
 			}
 			if sum, due := u.streams.gaps.add(u.name, now, tokens, after); due {
-				t.notify(sum)
+				t.inbox.event(sum)
 			}
 		},
 	}

@@ -14,10 +14,6 @@ import (
 // stopping, so that any answer about the work would be too low.
 var ErrNotLoaded = errors.New("the batches of the store are not loaded")
 
-// askPlanner has the loop call a function with the planner. It must neither block nor keep the
-// planner.
-type askPlanner func(now time.Time, planner *plan.Planner)
-
 // Survey returns the jobs, pools and runners of this process, all of one instant, the jobs in the
 // order of their deadlines. The numbers in Pools go on from session to session. The error is
 // ErrNotLoaded until all batches are known, and that of ctx if that ends first.
@@ -57,9 +53,9 @@ func ask[T any](
 	ctx context.Context, l *loop, question func(*plan.Planner, time.Time) T,
 ) (answer T, err error) {
 	answers := make(chan T, 1)
-	l.inbox.put(askPlanner(func(now time.Time, planner *plan.Planner) {
+	l.inbox.put(plannerAsked{func(now time.Time, planner *plan.Planner) {
 		answers <- question(planner, now)
-	}))
+	}})
 	select {
 	case answer = <-answers:
 		return answer, nil

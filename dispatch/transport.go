@@ -21,7 +21,7 @@ type transport struct {
 	recorder answerRecorder
 	answers  *share // of memory
 	rooms    *rooms
-	notify   func(message any)
+	inbox    *inbox
 	log      *slog.Logger
 	metrics  *metrics
 }
@@ -56,7 +56,7 @@ func (t *transport) send(w *sender, f *flight) {
 	if u != nil && !f.Unsent {
 		t.metrics.finished(u.name, f.Outcome, f.Latency)
 	}
-	t.notify(f)
+	t.inbox.put(f)
 }
 
 // request sends a line: with the engine's priority if that is configured, and if it is refused for
