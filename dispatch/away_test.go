@@ -2,15 +2,12 @@ package dispatch
 
 import (
 	"testing"
-	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/store"
 )
 
 // Users see which part of the store is away, where the store is what their batch waits for.
 func TestAwayPartOfTheStoreIsNamed(t *testing.T) {
-	r := newRun(t.Context(), store.Batch{ID: "b", State: store.InProgress})
 	const bucket = "The bucket does not answer."
 	for _, test := range []struct {
 		blocked    plan.Reason
@@ -22,9 +19,9 @@ func TestAwayPartOfTheStoreIsNamed(t *testing.T) {
 		{plan.DiskFull, bucket, plan.DiskFull.Text()},
 		{plan.Flowing, bucket, ""},
 	} {
-		r.setBlocked(test.blocked)
-		c, _ := r.progress(time.Now(), plan.BatchStatus{}, true, reported{away: test.away})
-		if got := c.post.Waiting; got != test.want {
+		r := runState{blocked: test.blocked}
+		post := progressOf(&r, plan.BatchStatus{}, true, reported{away: test.away})
+		if got := post.Waiting; got != test.want {
 			t.Errorf("blocked by %q with %q: got %q, want %q", test.blocked, test.away, got,
 				test.want)
 		}

@@ -21,9 +21,7 @@ var livingStates = []string{string(store.Validating), string(store.InProgress), 
 	string(store.Finalizing), string(store.Cancelling)}
 
 // add counts a run with the verdict of its forecast; empty: there is none.
-func (c *batchCounts) add(r *run, now time.Time, verdict store.Verdict) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (c *batchCounts) add(r *runState, now time.Time, verdict store.Verdict) {
 	if c.states == nil {
 		c.states, c.verdicts = map[string]int{}, map[store.Verdict]int{}
 	}
@@ -35,16 +33,16 @@ func (c *batchCounts) add(r *run, now time.Time, verdict store.Verdict) {
 	if verdict != "" {
 		c.verdicts[verdict]++
 	}
-	if state == string(store.InProgress) && r.atRisk(now, verdict) {
+	if state == string(store.InProgress) && atRisk(r, now, verdict) {
 		c.atRisk++
 	}
 }
 
-// atRisk reports whether the run, which is in progress, will probably miss its deadline: by its
+// atRisk reports whether a run, which is in progress, will probably miss its deadline: by its
 // forecast or, without one, because its lines would end later at the mean rate since they began,
 // and at the present rate too. Without a result half of the time may pass. A process that does not
-// lead the batch does not judge it. r.mu is held.
-func (r *run) atRisk(now time.Time, verdict store.Verdict) bool {
+// lead the batch does not judge it.
+func atRisk(r *runState, now time.Time, verdict store.Verdict) bool {
 	b := &r.batch
 	if verdict != "" {
 		return verdict != store.VerdictOK
@@ -56,14 +54,10 @@ func (r *run) atRisk(now time.Time, verdict store.Verdict) bool {
 	if left <= 0 {
 		return true
 	}
-	results := plus(r.done, r.live)
-	for _, c := range r.givenBack {
-		results = plus(results, c.Tally)
-	}
-	done := results.Completed + results.Failed
+	done := r.results.Completed + r.results.Failed
 	if done == 0 {
 		return took > left
 	}
-	rate := max(float64(done)/max(took, 1), r.speed.last)
+	rate := max(float64(done)/max(took, 1), r.rate)
 	return float64(b.Counts.Total-done) > rate*left
 }

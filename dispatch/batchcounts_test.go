@@ -44,13 +44,10 @@ func TestBatchesAtRisk(t *testing.T) {
 		if test.deadline > 0 {
 			b.Deadline = start.Add(test.deadline)
 		}
-		// results of chunks that are done, held and given back
-		r := &run{batch: b, counted: test.leads, speed: speed{last: test.recent},
-			done: store.Tally{Completed: test.done / 2}, live: store.Tally{Failed: test.done / 4},
-			givenBack: map[int]store.Chunk{1: {Tally: store.Tally{
-				Completed: test.done - test.done/2 - test.done/4}}}}
+		r := runState{batch: b, counted: test.leads, rate: test.recent, results: store.Tally{
+			Completed: test.done / 2, Failed: test.done - test.done/2}}
 		var counts batchCounts
-		if counts.add(r, now, test.verdict); counts.atRisk == 1 != test.want {
+		if counts.add(&r, now, test.verdict); counts.atRisk == 1 != test.want {
 			t.Errorf("%s: at risk is %v, want %v", name, counts.atRisk == 1, test.want)
 		}
 	}

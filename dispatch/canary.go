@@ -50,9 +50,7 @@ func (g canaryGate) verdict(b *store.Batch, chunks []store.Chunk) (stop string) 
 // canaryAllows returns the position below which chunks of a model may be claimed: canaries only, or
 // all once enough canaries have succeeded. Zero: none.
 func (cl *claimer) canaryAllows(ctx context.Context, r *run, model string) (below int, err error) {
-	r.mu.Lock()
-	gate, b := r.canary, r.batch
-	r.mu.Unlock()
+	gate, b := r.canaries()
 	if gate.passed {
 		return math.MaxInt, nil
 	}
@@ -69,18 +67,14 @@ func (cl *claimer) canaryAllows(ctx context.Context, r *run, model string) (belo
 	if reason := gate.verdict(&b, chunks); reason != "" {
 		return 0, cl.stopper.stop(ctx, r.id, "canary_failed", reason)
 	}
-	r.mu.Lock()
-	r.canary.passed = true
-	r.mu.Unlock()
+	r.passCanaries()
 	return math.MaxInt, nil
 }
 
 // free reports whether there is a chunk of canaries of the model that this process does not hold.
 func (g canaryGate) free(chunks []store.Chunk, model string, r *run) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, c := range chunks {
-		if c.First < g.until && !c.Done && c.Model == model && r.chunks[c.Index] == nil {
+		if c.First < g.until && !c.Done && c.Model == model && !r.holds(c.Index) {
 			return true
 		}
 	}

@@ -72,36 +72,21 @@ func (cl *claimer) claim(
 		return c, false, nil
 	}
 	defer release()
-	r.claiming.Lock()
-	defer r.claiming.Unlock()
-	r.mu.Lock()
-	canary := !r.canary.passed
-	if ahead := r.ahead[model]; len(ahead) > 0 {
-		c, r.ahead[model] = ahead[0], ahead[1:]
-		r.mu.Unlock()
-		return c, true, nil
-	}
-	r.mu.Unlock()
-	n := 1
-	if !canary {
-		n = cl.paces.next(model, time.Now())
-	}
-	claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.id, model, n, r.heldIndexes())
-	if err != nil || len(claimed) == 0 {
-		return c, false, err
-	}
-	cl.prepare(ctx, claimed)
-	r.mu.Lock()
-	for _, c := range claimed {
-		r.reading[c.Index] = model
-	}
-	r.ahead[model] = claimed[1:]
-	stopped := r.stopped
-	r.mu.Unlock()
-	if stopped { // before it had these
+	c, ok, stopped, err := r.nextChunk(model, func(held []int, canary bool) ([]store.Chunk, error) {
+		n := 1
+		if !canary {
+			n = cl.paces.next(model, time.Now())
+		}
+		claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.id, model, n, held)
+		if err == nil {
+			cl.prepare(ctx, claimed)
+		}
+		return claimed, err
+	})
+	if stopped {
 		cl.abandonAhead(r, func(string) bool { return true })
 	}
-	return claimed[0], true, nil
+	return c, ok, err
 }
 
 // prepare has the journals of chunks opened faster, if there are several. Opening reports errors.
@@ -111,29 +96,19 @@ func (cl *claimer) prepare(ctx context.Context, claimed []store.Chunk) {
 	}
 }
 
-// giveBack gives back the chunks of models, by modelName, that no runner of this process serves any
-// more: here those that are claimed ahead, and by way of the loop those of which no line is in
-// flight.
-func (cl *claimer) giveBack(names map[string]bool) {
+// giveBack gives back the chunks of models that no runner of this process serves any more: here
+// those that are claimed ahead, and by way of the loop those of which no line is in flight.
+func (cl *claimer) giveBack(models map[string]bool) {
 	cl.runs.each(func(r *run) {
-		cl.abandonAhead(r, func(model string) bool { return names[modelName(model)] })
+		cl.abandonAhead(r, func(model string) bool { return models[model] })
 	})
-	cl.inbox.put(modelsUnserved{names})
+	cl.inbox.put(modelsUnserved{models})
 }
 
 // abandonAhead gives back the chunks that a run has claimed ahead, of the models for which leave
 // returns true.
 func (cl *claimer) abandonAhead(r *run, leave func(model string) bool) {
-	var left []store.Chunk
-	r.mu.Lock()
-	for model, chunks := range r.ahead {
-		if leave(model) {
-			left = append(left, chunks...)
-			delete(r.ahead, model)
-		}
-	}
-	r.mu.Unlock()
-	cl.abandon(r, left...)
+	cl.abandon(r, r.leaveAhead(leave)...)
 }
 
 // abandon gives back chunks that were claimed and not taken.
@@ -141,12 +116,7 @@ func (cl *claimer) abandon(r *run, chunks ...store.Chunk) {
 	if len(chunks) == 0 {
 		return
 	}
-	r.mu.Lock()
-	for _, c := range chunks {
-		delete(r.reading, c.Index)
-	}
-	stopped := r.stopped
-	r.mu.Unlock()
+	stopped := r.notRead(chunks)
 	cl.tasks.start(func(ctx context.Context) {
 		for _, c := range chunks {
 			cl.putBack(ctx, c)

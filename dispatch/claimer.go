@@ -123,17 +123,15 @@ func (cl *claimer) nothingToClaim(
 		return none, err
 	}
 	open, own := 0, 0
-	r.mu.Lock()
 	for _, c := range chunks {
 		if c.Done {
 			continue
 		}
 		open++
-		if r.chunks[c.Index] != nil && c.Model == job.Model {
+		if c.Model == job.Model && r.holds(c.Index) {
 			own++
 		}
 	}
-	r.mu.Unlock()
 	switch {
 	case open == 0:
 		cl.batches.add(r.id)
@@ -161,9 +159,7 @@ func (cl *claimer) open(ctx context.Context, r *run) (*source, error) {
 	if err := cl.counter.count(ctx, r); err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	src, b := r.source, r.batch
-	r.mu.Unlock()
+	src, b := r.opened()
 	if src != nil {
 		return src, nil
 	}
@@ -175,20 +171,7 @@ func (cl *claimer) open(ctx context.Context, r *run) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.source != nil { // another worker was first
-		src.close()
-		return r.source, nil
-	}
-	if r.stopped {
-		src.close()
-		return nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
-	}
-	r.source, r.edits = src, allEdits(parameters, src.inputs)
-	r.blocked = plan.Flowing
-	r.canary = newCanaryGate(&r.batch)
-	return src, nil
+	return r.open(src, parameters)
 }
 
 // take opens the journal of a chunk that was just claimed, and reads the lines that have no result
@@ -222,7 +205,7 @@ func (cl *claimer) take(
 		}
 	}
 	c.pending = len(todo)
-	if !cl.hold(c) {
+	if !r.hold(c) {
 		c.journal.Close(ctx)
 		c.free(cl.memory)
 		return nil, nil, fmt.Errorf("batch %s: %w", r.id, errStopped)
@@ -248,35 +231,6 @@ func (cl *claimer) openJournal(ctx context.Context, c *chunk) (done []bool, err 
 		func(commit store.Commit) { cl.recorder.committed(c, commit) })
 	return done, err
 }
-
-// hold adds a chunk to those that its run holds; false: the run is stopped, perhaps by the results
-// that the chunk has.
-func (cl *claimer) hold(c *chunk) bool {
-	r := c.run
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.stopped {
-		// without those of an earlier claim of this process, which are among the live ones
-		r.behind[c.Index] = minus(c.tally, r.givenBack[c.Index].Tally)
-		cl.stopper.stopIfOver(r)
-	}
-	if r.stopped || r.stopping {
-		return false
-	}
-	delete(r.behind, c.Index)
-	delete(r.reading, c.Index)
-	r.chunks[c.Index] = c
-	if earlier, ours := r.givenBack[c.Index]; ours {
-		r.live = minus(r.live, earlier.Tally)
-		delete(r.givenBack, c.Index)
-	}
-	r.live = plus(r.live, c.tally)
-	c.leaving = c.pending == 0
-	return true
-}
-
-// errStopped ends work on a batch whose lines may not start any more.
-var errStopped = errors.New("stopped")
 
 // reasonOf returns the reason that users see for a batch that waits because of an error of the
 // store.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
 )
@@ -40,18 +41,19 @@ func (d *Dispatcher) newSession(
 		return nil, err
 	}
 	inbox := newInbox()
+	tasks, batches := newTasks(ctx), newQueue[string]()
+	stopper := &stopper{metadata: d.deps.Metadata, batches: batches, tasks: tasks,
+		log: registered.log}
 	with := shared{cfg: cfg, owner: registered.owner, log: registered.log, inbox: inbox,
-		lose: lose, runs: newRuns(), tasks: newTasks(ctx), memory: newMemory(cfg.Memory),
-		batches: newQueue[string](), leading: newLeadership(time.Now())}
-	stopper := &stopper{metadata: d.deps.Metadata, batches: with.batches, tasks: with.tasks,
-		inbox: inbox, log: with.log}
+		lose: lose, runs: newRuns(tasks.ctx, openai.ErrEvicted, inbox, stopper), tasks: tasks,
+		memory: newMemory(cfg.Memory), batches: batches, leading: newLeadership(time.Now())}
 	counter := &counter{metadata: d.deps.Metadata, journals: d.deps.Journals, runs: with.runs,
-		remaining: &remaining{store: d.deps.Metadata}, inbox: inbox}
+		remaining: &remaining{store: d.deps.Metadata}}
 	finisher := &finisher{metadata: d.deps.Metadata, owner: with.owner, log: with.log,
 		inbox: inbox, lose: lose, tasks: with.tasks, batches: with.batches,
 		hurried: make(chan struct{}, 1)}
 	recorder := &recorder{results: &with.memory.results, inputs: &with.memory.inputs,
-		metrics: d.metrics, log: with.log, inbox: inbox, lose: lose, stopper: stopper,
+		metrics: d.metrics, log: with.log, inbox: inbox, lose: lose,
 		finisher: finisher, blockedChunks: map[*chunk]bool{}}
 	claimer := &claimer{leaseTTL: cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
 		journals: d.deps.Journals, loads: newQueue[*plan.JobKey](), leading: with.leading,
@@ -94,8 +96,9 @@ func (d *Dispatcher) newReconciler(
 	with shared, stopper *stopper, remaining *remaining, claimer *claimer, finisher *finisher,
 ) *reconciler {
 	return &reconciler{
-		stopper: stopper, claimer: claimer, finisher: finisher, leading: with.leading,
-		expiry: d.deps.Expiry, pollWait: d.pollWait, retryWait: with.cfg.PollEvery,
+		stopper: stopper, inbox: with.inbox, claimer: claimer, finisher: finisher,
+		leading: with.leading,
+		expiry:  d.deps.Expiry, pollWait: d.pollWait, retryWait: with.cfg.PollEvery,
 		wake: make(chan struct{}, 1), remaining: remaining, catalog: d.catalog,
 		owner: with.owner, runs: with.runs, shown: d.shown, metrics: d.metrics,
 		cancelGrace: func() time.Duration { return d.settings.Load().CancelGrace },
@@ -117,6 +120,7 @@ func (d *Dispatcher) newProgress(with shared) *progress {
 		tasks: with.tasks, catalog: d.catalog, takeovers: takeovers{}, onPools: d.deps.OnPools,
 		forecasts: &d.forecasts, onPosted: d.deps.OnPosted,
 		failures: &runnerFailures{runners: map[string]*[recentMinutes]minuteFailures{}},
+		posted:   progressPosts{byRun: map[*run]store.ProgressPost{}},
 		away:     d.deps.Away,
 	}
 	if board, forgets := d.deps.Progress.(forgetful); forgets {

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 
-	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -13,7 +12,6 @@ type counter struct {
 	journals  Journals
 	runs      *runs
 	remaining *remaining
-	inbox     *inbox
 }
 
 // recount counts the lines left of every batch and gives the planner the new counts, but not of
@@ -25,17 +23,8 @@ func (ct *counter) recount(ctx context.Context) error {
 	}
 	var holding []*run
 	ct.runs.each(func(r *run) {
-		r.mu.Lock()
-		defer r.mu.Unlock() // after the notification: that of a stop comes later
-		r.counted = false
-		switch {
-		case r.stopped:
-		case len(r.chunks)+len(r.reading) > 0:
+		if r.outdate(ct.remaining) {
 			holding = append(holding, r)
-		default:
-			put := planBatch(&r.batch)
-			put.Models = planModels(&r.batch, ct.remaining.of(&r.batch))
-			ct.inbox.event(plan.BatchPut{Batch: put})
 		}
 	})
 	for _, r := range holding {
@@ -49,46 +38,13 @@ func (ct *counter) recount(ctx context.Context) error {
 // count counts the results that the store has of a run's batch, unless that was done since this
 // process began to lead.
 func (ct *counter) count(ctx context.Context, r *run) error {
-	r.finishing.Lock() // so that no chunk is finished between the reading and the counting
-	defer r.finishing.Unlock()
-	r.mu.Lock()
-	counted := r.counted
-	r.mu.Unlock()
-	if counted {
-		return nil
-	}
-	chunks, err := ct.metadata.Chunks(ctx, r.id)
-	if err != nil {
-		return err
-	}
-	behind := map[int]store.Tally{}
-	if r.limited {
-		if behind, err = ct.leftBehind(ctx, chunks); err != nil {
-			return err
+	return r.count(func() (chunks []store.Chunk, behind map[int]store.Tally, err error) {
+		chunks, err = ct.metadata.Chunks(ctx, r.id)
+		if err == nil && r.limited {
+			behind, err = ct.leftBehind(ctx, chunks)
 		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.done = store.Tally{}
-	for _, c := range chunks {
-		if back, was := r.givenBack[c.Index]; was && !c.Done && c.Epoch == back.Epoch {
-			delete(behind, c.Index) // its results are among the live ones
-		} else if was {
-			r.live = minus(r.live, back.Tally)
-			delete(r.givenBack, c.Index)
-		}
-		switch {
-		case c.Done:
-			r.done = plus(r.done, c.Tally)
-		case r.chunks[c.Index] != nil: // its results are counted as they come
-			delete(behind, c.Index)
-		}
-	}
-	r.behind, r.counted = behind, true
-	if !r.stopped {
-		ct.inbox.put(chunksCounted{r.batch, chunks})
-	}
-	return nil
+		return chunks, behind, err
+	})
 }
 
 // leftBehind counts the results in the journals of chunks that were claimed before and are not

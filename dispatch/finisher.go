@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -128,7 +126,9 @@ func (f *finisher) finish(ctx context.Context, chunks ...*chunk) (left []*chunk,
 	if len(closed) == 0 {
 		return left, err
 	}
-	if markErr := f.markDone(ctx, closed); markErr != nil {
+	if markErr := markDone(closed, func(done []store.Chunk) error {
+		return f.metadata.FinishChunks(ctx, f.owner, done...)
+	}); markErr != nil {
 		return chunks, markErr
 	}
 	for _, c := range closed {
@@ -141,10 +141,7 @@ func (f *finisher) finish(ctx context.Context, chunks ...*chunk) (left []*chunk,
 }
 
 func (f *finisher) chunksFinished(r *run) {
-	r.mu.Lock()
-	idle, canary := len(r.chunks) == 0, !r.canary.passed
-	models := r.batch.Models
-	r.mu.Unlock()
+	idle, canary, models := r.afterFinished()
 	if canary {
 		for _, m := range models {
 			f.inbox.event(plan.MoreChunks{Key: plan.JobKey{Batch: r.id, Model: m.Model}})
@@ -153,62 +150,4 @@ func (f *finisher) chunksFinished(r *run) {
 	if idle {
 		f.batches.add(r.id)
 	}
-}
-
-// markDone marks chunks done in the store and in their runs. The results of the runs are not
-// counted between the two.
-func (f *finisher) markDone(ctx context.Context, chunks []*chunk) error {
-	for _, r := range runsOf(chunks) {
-		r.finishing.Lock()
-		defer r.finishing.Unlock()
-	}
-	done := make([]store.Chunk, len(chunks))
-	for i, c := range chunks {
-		c.run.mu.Lock()
-		done[i] = c.Chunk
-		done[i].Tally = c.tally
-		c.run.mu.Unlock()
-	}
-	if err := f.metadata.FinishChunks(ctx, f.owner, done...); err != nil {
-		return err
-	}
-	for _, c := range chunks {
-		r := c.run
-		r.mu.Lock()
-		delete(r.chunks, c.Index)
-		r.live = minus(r.live, c.tally)
-		r.done = plus(r.done, c.tally)
-		r.mu.Unlock()
-	}
-	return nil
-}
-
-// runsOf returns the runs of chunks, each once, in an order in which their locks can be taken.
-func runsOf(chunks []*chunk) (runs []*run) {
-	for _, c := range chunks {
-		if !slices.Contains(runs, c.run) {
-			runs = append(runs, c.run)
-		}
-	}
-	slices.SortFunc(runs, func(a, b *run) int { return strings.Compare(a.id, b.id) })
-	return runs
-}
-
-// waitsForItsEnd reports whether the run goes on when its complete chunks are marked done: it holds
-// no other ones, has stopped, or runs its canaries.
-func (r *run) waitsForItsEnd() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped || !r.canary.passed {
-		return true
-	}
-	if len(r.reading) > 0 {
-		return false
-	}
-	for _, c := range r.chunks {
-		if !c.leaving {
-			return false
-		}
-	}
-	return true
 }

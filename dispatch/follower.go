@@ -20,7 +20,10 @@ type follower struct {
 	inbox     *inbox
 	log       *slog.Logger
 
-	sent map[*run]map[string]int // lines left, by model, as last sent
+	// of the runs that were followed in the last round: lines left, by model, as last sent, and the
+	// models of chunks, if they were needed
+	sent   map[*run]map[string]int
+	models map[*run]map[int]string
 }
 
 const (
@@ -55,13 +58,14 @@ func (f *follower) follow(ctx context.Context) error {
 	followed := map[string]*run{}
 	var batches []string
 	f.runs.each(func(r *run) {
-		if !r.isStopped() && !f.leading.leadsAll(r) {
+		if !r.isStopped() && !f.leading.leadsAll(r.models()) {
 			followed[r.id] = r
 			batches = append(batches, r.id)
 		}
 	})
-	sent := f.sent
+	sent, models := f.sent, f.models
 	f.sent = make(map[*run]map[string]int, len(followed))
+	f.models = make(map[*run]map[int]string)
 	if len(followed) == 0 {
 		return nil
 	}
@@ -75,7 +79,7 @@ func (f *follower) follow(ctx context.Context) error {
 		return err
 	}
 	for id, r := range followed {
-		left, err := f.left(ctx, r, open[id])
+		left, err := f.left(ctx, r, open[id], models[r])
 		if err != nil {
 			return err
 		}
@@ -86,13 +90,11 @@ func (f *follower) follow(ctx context.Context) error {
 }
 
 // left returns how many lines are left of each model that this process does not lead. open counts
-// the results in chunks that are not done.
+// the results in chunks that are not done, whose models are in modelOf; nil: they were not read.
 func (f *follower) left(
-	ctx context.Context, r *run, open []store.ChunkProgress,
+	ctx context.Context, r *run, open []store.ChunkProgress, modelOf map[int]string,
 ) (map[string]int, error) {
-	r.mu.Lock()
-	b, modelOf := r.batch, r.modelOf
-	r.mu.Unlock()
+	b := r.lastRead()
 	if len(b.Models) > 1 && len(open) > 0 && modelOf == nil {
 		chunks, err := f.metadata.Chunks(ctx, r.id)
 		if err != nil {
@@ -102,9 +104,9 @@ func (f *follower) left(
 		for _, c := range chunks {
 			modelOf[c.Index] = c.Model
 		}
-		r.mu.Lock()
-		r.modelOf = modelOf
-		r.mu.Unlock()
+	}
+	if modelOf != nil {
+		f.models[r] = modelOf
 	}
 	of, left := f.remaining.of(&b), map[string]int{}
 	for _, m := range b.Models {
@@ -126,19 +128,16 @@ func (f *follower) left(
 
 // send sends the counts that differ from those sent before to the loop.
 func (f *follower) send(r *run, left, before map[string]int) {
-	r.mu.Lock()
-	defer r.mu.Unlock() // after the notification: that of a stop comes later
-	if r.stopped {
-		return
-	}
-	put := planBatch(&r.batch)
-	for _, m := range planModels(&r.batch, func(model string) int { return left[model] }) {
-		n, follows := left[m.Model]
-		if was, known := before[m.Model]; follows && (!known || was != n) {
-			put.Models = append(put.Models, m)
+	r.unlessStopped(func(b *store.Batch) {
+		put := planBatch(b)
+		for _, m := range planModels(b, func(model string) int { return left[model] }) {
+			n, follows := left[m.Model]
+			if was, known := before[m.Model]; follows && (!known || was != n) {
+				put.Models = append(put.Models, m)
+			}
 		}
-	}
-	if len(put.Models) > 0 {
-		f.inbox.event(plan.BatchPut{Batch: put})
-	}
+		if len(put.Models) > 0 {
+			f.inbox.event(plan.BatchPut{Batch: put})
+		}
+	})
 }

@@ -57,10 +57,7 @@ func (s *session) modelsFound(u *runner, list modelList) {
 func (s *session) reconcileUnserved() {
 	served := s.reconciler.catalog.served()
 	s.runs.each(func(r *run) {
-		r.mu.Lock()
-		models := r.batch.Models
-		r.mu.Unlock()
-		if slices.ContainsFunc(models, func(m store.ModelLines) bool {
+		if slices.ContainsFunc(r.models(), func(m store.ModelLines) bool {
 			_, found := slices.BinarySearch(served, m.Model)
 			return !found
 		}) {

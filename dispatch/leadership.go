@@ -200,21 +200,15 @@ func (l *leadership) uses(name string) bool {
 	})
 }
 
-// leadsAny reports whether this process leads a model of the run's batch.
-func (l *leadership) leadsAny(r *run) bool {
-	r.mu.Lock()
-	models := r.batch.Models
-	r.mu.Unlock()
+// leadsAny reports whether this process leads one of the models.
+func (l *leadership) leadsAny(models []store.ModelLines) bool {
 	return slices.ContainsFunc(models, func(m store.ModelLines) bool {
 		return l.leadsModel(m.Model)
 	})
 }
 
-// leadsAll reports whether this process leads all models of the run's batch.
-func (l *leadership) leadsAll(r *run) bool {
-	r.mu.Lock()
-	models := r.batch.Models
-	r.mu.Unlock()
+// leadsAll reports whether this process leads all of the models.
+func (l *leadership) leadsAll(models []store.ModelLines) bool {
 	return !slices.ContainsFunc(models, func(m store.ModelLines) bool {
 		return !l.leadsModel(m.Model)
 	})

@@ -288,10 +288,13 @@ func (l *lease) resign(ctx context.Context, groups []group) error {
 	}
 	l.leading.claims.Lock()
 	defer l.leading.claims.Unlock()
-	held, left := l.runs.heldModels(), map[string]bool{}
+	held, left := l.held(), map[string]bool{}
 	unwanted = slices.DeleteFunc(unwanted, func(name string) bool {
-		left[name] = held[name]
-		return held[name]
+		if model, is := held[name]; is {
+			left[model] = true
+			return true
+		}
+		return false
 	})
 	// As a whole, or the next leader would get runners without their models.
 	for _, g := range yields {
@@ -300,7 +303,9 @@ func (l *lease) resign(ctx context.Context, groups []group) error {
 			continue
 		}
 		for _, name := range g {
-			left[name] = held[name]
+			if model, is := held[name]; is {
+				left[model] = true
+			}
 		}
 	}
 	l.claimer.giveBack(left)
@@ -313,6 +318,15 @@ func (l *lease) resign(ctx context.Context, groups []group) error {
 		return err
 	}
 	return nil
+}
+
+// held returns the models of which this process has chunks, by their names.
+func (l *lease) held() map[string]string {
+	held := map[string]string{}
+	for model := range l.runs.heldModels() {
+		held[modelName(model)] = model
+	}
+	return held
 }
 
 func isFenced(err error) bool { return errors.Is(err, store.ErrFenced) }

@@ -37,17 +37,3 @@ func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 func hasLimits(o *store.Options) bool {
 	return o.StopAtFailed > 0 || o.MaxFailedRatio > 0 || o.MaxTotalTokens > 0
 }
-
-// overLimit returns the limit of its own that the run's batch has passed, once. r.mu is held.
-func (r *run) overLimit() (code, why string) {
-	if r.stopped || r.stopping {
-		return "", ""
-	}
-	results := plus(plus(r.done, r.live), r.unwritten)
-	for _, t := range r.behind {
-		results = plus(results, t)
-	}
-	code, why = exceeded(&r.batch.Options, r.batch.Counts.Total, results)
-	r.stopping = code != ""
-	return code, why
-}

@@ -263,7 +263,7 @@ func (l *loop) counted(m chunksCounted) {
 
 func (l *loop) giveBack(m modelsUnserved) {
 	for key, c := range l.chunks {
-		if m.names[modelName(c.Model)] && c.inFlight == 0 && !c.run.isStopped() {
+		if m.models[c.Model] && c.inFlight == 0 && !c.run.isStopped() {
 			delete(l.chunks, key)
 			l.step(plan.Unloaded{Key: plan.JobKey{Batch: c.Batch, Model: c.Model}, Chunk: c.Index})
 			l.claimer.releaseLater(c)

@@ -35,9 +35,9 @@ type batchStopped struct {
 	grace time.Duration
 }
 
-// modelsUnserved gives back the chunks of models, by modelName, that no runner of this process
-// serves any more. Those with lines in flight stay.
-type modelsUnserved struct{ names map[string]bool }
+// modelsUnserved gives back the chunks of models that no runner of this process serves any more.
+// Those with lines in flight stay.
+type modelsUnserved struct{ models map[string]bool }
 
 // resultsBlocked says why results can't be written, so that no line may start; plan.Flowing: they
 // can.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ type progress struct {
 	metrics *metrics
 	log     *slog.Logger
 
+	posted  progressPosts
 	pools   atomic.Pointer[[]plan.PoolStatus] // as last published
 	posting atomic.Bool                       // a post is being written
 	failing atomic.Bool                       // the last post failed
@@ -104,14 +106,21 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	}
 	p.runs.each(func(r *run) {
 		status, known := planner.Status(now, r.id)
+		is := r.state(now)
 		said := reported{why: whyWaiting(status, noRunner),
-			unranked: p.unranked.note(p.log, r, status), leads: p.leading.leadsAny(r),
-			forecast: p.forecasts.of(r.id), again: again, away: away}
-		batches.add(r, now, said.forecast.Verdict)
-		if post, ok := r.progress(now, status, known, said); ok {
-			changed = append(changed, post)
+			unranked: p.unranked.note(p.log, r, status), leads: p.leading.leadsAny(is.batch.Models),
+			forecast: p.forecasts.of(r.id), away: away}
+		batches.add(&is, now, said.forecast.Verdict)
+		if is.batch.State.Terminal() {
+			return
+		}
+		post := progressOf(&is, status, known, said)
+		if own, differs := p.posted.differs(r, post, again); differs {
+			post.UpdatedAt = now
+			changed = append(changed, changedProgress{run: r, post: post, own: own})
 		}
 	})
+	p.posted.prune(p.runs)
 	p.metrics.unranked.Set(float64(p.unranked.count))
 	p.metrics.status.setBatches(batches, len(p.leading.names()))
 	if p.leading.standsBy() { // then the leader posts, except what only this process knows
@@ -144,7 +153,7 @@ func (p *progress) write(ctx context.Context, changed []changedProgress) {
 	}
 	if err != nil {
 		for _, c := range changed {
-			c.run.postAgain()
+			p.posted.again(c.run)
 		}
 		return
 	}
@@ -168,117 +177,70 @@ type reported struct {
 	why      string         // no more lines start
 	unranked string         // why the ordering policy can't rank the batch
 	forecast store.Forecast // zero: none
-	again    bool           // it is posted even if nothing has changed
 	away     string         // the part of the store that is away, as a sentence; empty: none
 }
 
-// progress returns the run's progress, and whether it differs from what was posted last.
-func (r *run) progress(
-	now time.Time, status plan.BatchStatus, known bool, of reported,
-) (changedProgress, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.batch.State.Terminal() {
-		return changedProgress{}, false
+// progressPosts holds what was posted last of each run. It is safe for concurrent use.
+type progressPosts struct {
+	mu    sync.Mutex
+	byRun map[*run]store.ProgressPost
+}
+
+// prune forgets runs that are gone.
+func (ps *progressPosts) prune(runs *runs) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if len(ps.byRun) > runs.len() {
+		maps.DeleteFunc(ps.byRun, func(r *run, _ store.ProgressPost) bool {
+			return runs.get(r.id) != r
+		})
 	}
-	chunks := r.chunkProgress()
+}
+
+// again has the progress of a run posted again, since a post failed.
+func (ps *progressPosts) again(r *run) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.byRun[r] = store.ProgressPost{Progress: store.Progress{Attempts: -1}} // differs from any
+}
+
+// differs reports whether the progress of a run differs from what was posted last, which it
+// replaces. own: no other process posts what has changed. again: it is posted even if it is equal.
+func (ps *progressPosts) differs(r *run, p store.ProgressPost, again bool) (own, differs bool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	last := ps.byRun[r]
+	if !again && p.Progress == last.Progress && slices.Equal(p.Chunks, last.Chunks) {
+		return false, false
+	}
+	ps.byRun[r] = p
+	return last.Leads && !p.Leads || last.Forecast != p.Forecast, true
+}
+
+// progressOf returns the progress of a run that has not ended.
+func progressOf(
+	r *runState, status plan.BatchStatus, known bool, of reported,
+) store.ProgressPost {
 	p := store.Progress{
 		InFlight: status.InFlight, Retrying: status.Retrying,
-		Attempts: r.attempts.Load(), LinesPerSecond: r.speed.perSecond(now),
+		Attempts: r.attempts, LinesPerSecond: r.linesPerSecond,
 		Waiting: of.why, Unranked: of.unranked, Forecast: of.forecast, Leads: of.leads,
+		Failures: r.failures,
 	}
-	for _, c := range chunks {
+	for _, c := range r.chunks {
 		p.Completed += c.Completed
 		p.Failed += c.Failed
 	}
-	p.Failures = r.failures.Top()
 	if !known { // it starts no more lines
 		p.Waiting, p.LinesPerSecond = "", 0
-		for _, c := range r.chunks {
-			p.InFlight += c.inFlight
-		}
+		p.InFlight += r.inFlight
 	}
 	// also of a batch that starts no more lines and can't be brought to its end
-	switch {
-	case r.blocked != plan.Flowing:
+	if r.blocked != plan.Flowing {
 		p.Waiting = r.blocked.Text()
-	case len(r.unsaved) > 0:
-		p.Waiting = plan.DiskFull.Text()
 	}
 	if of.away != "" && p.Waiting == plan.StoreDown.Text() {
 		p.Waiting = plan.StoreDown.Because(of.away)
 	}
-	if !of.again && p == r.lastPost.Progress && slices.Equal(chunks, r.lastPost.Chunks) {
-		return changedProgress{}, false
-	}
-	own := r.lastPost.Leads && !of.leads || r.lastPost.Forecast != of.forecast
-	r.lastPost = store.ProgressPost{Progress: p, Chunks: chunks}
-	p.UpdatedAt = now
-	return changedProgress{run: r, post: store.ProgressPost{Progress: p, Chunks: chunks},
-		own: own}, true
-}
-
-// chunkProgress counts the durable results of the held chunks, and of those that were given back
-// unfinished, by index. r.mu is held.
-func (r *run) chunkProgress() []store.ChunkProgress {
-	var chunks []store.ChunkProgress
-	add := func(c store.Chunk, t store.Tally) {
-		if t.Completed+t.Failed > 0 {
-			chunks = append(chunks, store.ChunkProgress{Index: c.Index, Epoch: c.Epoch,
-				Completed: t.Completed, Failed: t.Failed})
-		}
-	}
-	for _, c := range r.chunks {
-		add(c.Chunk, c.tally)
-	}
-	for _, c := range r.givenBack {
-		add(c, c.Tally)
-	}
-	slices.SortFunc(chunks, func(a, b store.ChunkProgress) int { return a.Index - b.Index })
-	return chunks
-}
-
-// postAgain has the run's progress posted again, since a post failed.
-func (r *run) postAgain() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lastPost = store.ProgressPost{Progress: store.Progress{Attempts: -1}} // differs from any
-}
-
-// speed measures durable results per second: over 3 seconds or, if results are rare, over as long
-// as it takes to see some.
-type speed struct {
-	since time.Time
-	count int
-	last  float64 // of the last window that has ended; 0: none, or nothing came
-}
-
-const (
-	shortWindow, longWindow = 3 * time.Second, time.Minute
-	// enoughResults end a window.
-	enoughResults = 10
-	// firstWindow is how long the first window takes at least before it shows anything.
-	firstWindow = 500 * time.Millisecond
-)
-
-func (s *speed) add(n int) { s.count += n }
-
-func (s *speed) perSecond(now time.Time) float64 {
-	if s.since.IsZero() {
-		if s.count > 0 { // the time before the first result says nothing
-			s.since, s.count = now, 0
-		}
-		return 0
-	}
-	elapsed := now.Sub(s.since)
-	switch {
-	case elapsed >= shortWindow && (s.count >= enoughResults || elapsed >= longWindow):
-		s.last = float64(s.count) / elapsed.Seconds()
-		s.since, s.count = now, 0
-	case s.last == 0 && elapsed >= firstWindow:
-		return float64(s.count) / elapsed.Seconds()
-	case elapsed >= shortWindow: // fewer come than before
-		return min(s.last, float64(s.count+1)/elapsed.Seconds())
-	}
-	return s.last
+	return store.ProgressPost{Progress: p, Chunks: r.chunks}
 }

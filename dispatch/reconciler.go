@@ -20,6 +20,7 @@ type reconciler struct {
 	wake        chan struct{}        // capacity 1: poll now
 	cancelGrace func() time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	metrics     *metrics
+	inbox       *inbox
 
 	leading   *leadership
 	claimer   *claimer
@@ -142,7 +143,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if !b.Deadline.IsZero() && !rc.expiry().Before(b.Deadline) {
 		return rc.finalizeAs(ctx, b.ID, store.Expired, "")
 	}
-	r := rc.runs.update(rc.tasks.ctx, b)
+	r := rc.runs.update(b)
 	// after the update: a runner that answers now has all runs reconciled
 	if stopped, err := rc.stopUnserved(ctx, &b); err != nil || stopped {
 		return err
@@ -234,7 +235,7 @@ func (rc *reconciler) graceOf(b *store.Batch) time.Duration {
 // end brings a batch that starts no more lines to its end: it waits for all claims to end and
 // writes the result files.
 func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
-	r := rc.runs.update(rc.tasks.ctx, b)
+	r := rc.runs.update(b)
 	if !rc.quiet(r, rc.graceOf(&b)) {
 		return nil // the release of the last chunk enqueues the batch again
 	}

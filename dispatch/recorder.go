@@ -26,7 +26,6 @@ type recorder struct {
 
 	inbox    *inbox
 	lose     context.CancelCauseFunc
-	stopper  *stopper
 	finisher *finisher
 
 	mu            sync.Mutex      // also held to send holds, so that they come in their order
@@ -100,7 +99,7 @@ func (rec *recorder) append(c *chunk, r store.Record, size int64) error {
 		}
 		return err
 	}
-	rec.appended(c.run, r)
+	c.run.appended(r)
 	return nil
 }
 
@@ -125,7 +124,7 @@ func (rec *recorder) appendLarge(c *chunk, r store.Record, large *openai.Large) 
 		err := c.journal.AppendFrom(c.run.ctx, r, size, result)
 		switch {
 		case err == nil:
-			rec.appended(c.run, r)
+			c.run.appended(r)
 			return nil
 		case isFenced(err):
 			rec.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
@@ -140,19 +139,6 @@ func (rec *recorder) appendLarge(c *chunk, r store.Record, large *openai.Large) 
 		case <-time.After(retryEvery):
 		}
 	}
-}
-
-// appended counts a result that was appended to a journal. A batch with limits is stopped by its
-// results as they come, not only when they are durable, so that no requests but those in flight
-// exceed the limit.
-func (rec *recorder) appended(r *run, result store.Record) {
-	if !r.limited {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.unwritten = plus(r.unwritten, tallyOf(result))
-	rec.stopper.stopIfOver(r)
 }
 
 // recorded notes that the journal holds the line's result. Its input is not needed any more.
@@ -197,32 +183,11 @@ func (rec *recorder) committed(c *chunk, commit store.Commit) {
 	if full && !rec.results.full() {
 		rec.inbox.event(plan.Tick{}) // lines may start again
 	}
-	complete := rec.count(c, commit)
+	complete := c.run.committed(c, commit)
 	rec.metrics.committed(commit)
 	if complete {
 		rec.finisher.add(c)
 	}
-}
-
-// count adds durable results to the counts of their chunk and batch. It returns true once, when
-// every line of the chunk has a durable result.
-func (rec *recorder) count(c *chunk, commit store.Commit) (complete bool) {
-	now := store.Tally{Completed: commit.Completed, Failed: commit.Failed, Usage: commit.Usage}
-	r := c.run
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.tally, r.live = plus(c.tally, now), plus(r.live, now)
-	if r.limited {
-		r.unwritten = minus(r.unwritten, now)
-	}
-	c.pending -= commit.Records
-	r.speed.add(commit.Records)
-	complete = c.pending == 0 && !c.leaving
-	if complete {
-		c.leaving = true
-	}
-	rec.stopper.stopIfOver(r)
-	return complete
 }
 
 // block holds all starts while a journal can't be written, since answers would gather in memory.

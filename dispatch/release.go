@@ -19,11 +19,7 @@ func (cl *claimer) releaseLater(c *chunk) {
 // release gives back a chunk of which no line is in flight, with the results that it has.
 func (cl *claimer) release(ctx context.Context, c *chunk) {
 	r := c.run
-	r.mu.Lock()
-	leaving := c.leaving
-	c.leaving = true
-	r.mu.Unlock()
-	if leaving {
+	if !r.leave(c) {
 		return // it is being finished
 	}
 	r.unrecorded.Add(c.requestsWithoutResult())
@@ -36,9 +32,7 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	r.mu.Lock()
-	complete := c.pending == 0
-	r.mu.Unlock()
+	complete := r.complete(c)
 	if complete {
 		_, err = cl.finisher.finish(releasing, c)
 	}

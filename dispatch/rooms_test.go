@@ -37,9 +37,10 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 	}
 	defer files.Close()
 	medium, sent := &spool{Store: files}, map[string]plan.Room{}
-	inbox, runs := newInbox(), newRuns()
+	inbox := newInbox()
+	runs := newRuns(t.Context(), openai.ErrEvicted, inbox, nil)
 	for _, id := range []string{"a", "b"} {
-		runs.update(t.Context(), store.Batch{ID: id})
+		runs.update(store.Batch{ID: id})
 	}
 	var log bytes.Buffer
 	rs := &rooms{spool: medium, log: slog.New(slog.NewTextHandler(&log, nil)),

@@ -9,11 +9,21 @@ import (
 
 // runs holds the batches that this process works on, by id. It is safe for concurrent use.
 type runs struct {
+	ctx     context.Context // with which the requests of all runs end
+	evicted error           // the cause with which a run's requests are canceled
+	inbox   *inbox
+	limits  limitStopper
+
 	mu   sync.Mutex
 	byID map[string]*run
 }
 
-func newRuns() *runs { return &runs{byID: map[string]*run{}} }
+// newRuns returns no runs. The requests of those that are made end with ctx, or are canceled with
+// evicted as the cause.
+func newRuns(ctx context.Context, evicted error, inbox *inbox, limits limitStopper) *runs {
+	return &runs{ctx: ctx, evicted: evicted, inbox: inbox, limits: limits,
+		byID: map[string]*run{}}
+}
 
 // get returns the run of a batch; nil if there is none.
 func (rs *runs) get(id string) *run {
@@ -43,9 +53,8 @@ func (rs *runs) remove(id string) {
 	delete(rs.byID, id)
 }
 
-// update finds or makes the run of a batch and gives it what was read of the batch. The requests of
-// a new run end with ctx.
-func (rs *runs) update(ctx context.Context, b store.Batch) *run {
+// update finds or makes the run of a batch and gives it what was read of the batch.
+func (rs *runs) update(b store.Batch) *run {
 	rs.mu.Lock()
 	r := rs.byID[b.ID]
 	again := r != nil && r.replacedBy(b)
@@ -53,33 +62,28 @@ func (rs *runs) update(ctx context.Context, b store.Batch) *run {
 		r.close()
 	}
 	if r == nil || again {
-		r = newRun(ctx, b)
+		r = rs.newRun(b)
 		r.again = again
 		rs.byID[b.ID] = r
 	}
 	rs.mu.Unlock()
-	b.Metadata, b.OptionsJSON, b.Errors = nil, nil, nil // large, and of no use here
-	r.mu.Lock()
-	if b.Version >= r.batch.Version {
-		r.batch = b
-	}
-	r.mu.Unlock()
+	r.read(b)
 	return r
 }
 
-// heldModels returns the names of the models of which chunks are held.
+// newRun returns a run of the batch.
+func (rs *runs) newRun(b store.Batch) *run {
+	ctx, cancel := context.WithCancelCause(rs.ctx)
+	return &run{id: b.ID, tenant: b.Tenant, limited: hasLimits(&b.Options), batch: b,
+		ctx: ctx, cancel: cancel, evicted: rs.evicted, inbox: rs.inbox, limits: rs.limits,
+		first: firstStart{wanted: !b.StartBy.IsZero() && b.FirstSentAt.IsZero()},
+		held:  newHeldChunks(), results: resultCounts{givenBack: map[int]store.Chunk{}}}
+}
+
+// heldModels returns the models of which chunks are held.
 func (rs *runs) heldModels() map[string]bool {
 	held := map[string]bool{}
-	rs.each(func(r *run) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, c := range r.chunks {
-			held[modelName(c.Model)] = true
-		}
-		for _, model := range r.reading {
-			held[modelName(model)] = true
-		}
-	})
+	rs.each(func(r *run) { r.heldModels(held) })
 	return held
 }
 
@@ -87,13 +91,11 @@ func (rs *runs) heldModels() map[string]bool {
 func (rs *runs) models() map[string]bool {
 	models := map[string]bool{}
 	rs.each(func(r *run) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, m := range r.batch.Models {
-			if !r.stopped {
+		r.unlessStopped(func(b *store.Batch) {
+			for _, m := range b.Models {
 				models[m.Model] = true
 			}
-		}
+		})
 	})
 	return models
 }

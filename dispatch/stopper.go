@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
 )
@@ -17,7 +16,6 @@ type stopper struct {
 	metadata Metadata
 	batches  *queue[string] // to reconcile
 	tasks    *tasks
-	inbox    *inbox
 	log      *slog.Logger
 }
 
@@ -44,16 +42,6 @@ func (s *stopper) stopLater(id, code, reason string) {
 			}
 		}
 	})
-}
-
-// stopIfOver stops the run's batch if its results have passed a limit of its own. r.mu is held.
-func (s *stopper) stopIfOver(r *run) {
-	if code, reason := r.overLimit(); code != "" {
-		held := planBatch(&r.batch)
-		held.Paused = true // at once, before the store knows
-		s.inbox.event(plan.BatchPut{Batch: held})
-		s.stopLater(r.id, code, reason)
-	}
 }
 
 // finalizeAs moves a batch in progress to finalizing, with the state that it is to end in. It does

@@ -148,7 +148,7 @@ func (l *lease) yieldSurplus(ctx context.Context, now time.Time, groups []group)
 
 // leastBusy sorts led groups: those first of which no chunk is held.
 func (l *lease) leastBusy(led []group) []group {
-	held := l.runs.heldModels()
+	held := l.held()
 	order := preferred(l.owner.Node, led)
 	slices.Reverse(order)
 	slices.SortStableFunc(order, func(a, b group) int {
@@ -157,9 +157,9 @@ func (l *lease) leastBusy(led []group) []group {
 	return order
 }
 
-func heldOf(g group, held map[string]bool) (n int) {
+func heldOf(g group, held map[string]string) (n int) {
 	for _, name := range g {
-		if held[name] {
+		if _, is := held[name]; is {
 			n++
 		}
 	}
