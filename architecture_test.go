@@ -56,6 +56,7 @@ var mayImport = map[string][]string{
 	"store/redis":          {"store"},
 	"store/tables":         {"store", "internal/batchfile"},
 	"dispatch/plan":        {"scheduler", "flowcontrol", "costmodel"},
+	"dispatch/work":        {"dispatch/plan", "store", "internal/batchfile"},
 	"dispatch/openai":      {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision":    {"dispatch/plan", "flowcontrol"},
 	"dispatch":             {"dispatch", "store", "internal/batchfile", "scheduler", "flowcontrol"},

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +18,7 @@ import (
 type admitter struct {
 	metadata   Metadata
 	blobs      Blobs
-	runs       *runs
+	runs       *work.Runs
 	log        *slog.Logger
 	chunkLines int   // limit of a chunk's lines
 	chunkBytes int64 // limit of their bytes
@@ -31,7 +33,7 @@ func (a *admitter) admit(ctx context.Context, b store.Batch) error {
 			return a.failInput(ctx, b, "invalid_input_file",
 				"the input file was deleted before the batch started", err)
 		case errors.Is(err, batchfile.ErrDamaged):
-			return a.failInput(ctx, b, codeDamaged, damagedInput, err)
+			return a.failInput(ctx, b, work.CodeDamaged, damagedInput, err)
 		}
 		return err
 	}
@@ -80,26 +82,19 @@ func (a *admitter) failInput(
 
 // cutIntoChunks decides the order of a batch's lines and cuts it into chunks.
 func (a *admitter) cutIntoChunks(ctx context.Context, b *store.Batch) error {
-	src, err := openSource(ctx, a.blobs, b)
+	src, err := work.OpenInputs(ctx, a.blobs, b) // one that was interrupted may have left an order
 	if err != nil {
 		return err
 	}
-	defer src.close()
-	src.order.close()
-	src.order = order{} // one that was interrupted may have left an order; make it again
+	defer src.Close()
 	numbers, err := a.orderLines(src, b)
 	if err != nil {
 		return err
 	}
-	if numbers != nil {
-		if err := writeOrder(ctx, a.blobs, b.ID, numbers); err != nil {
-			return fmt.Errorf("write order of batch %s: %w", b.ID, err)
-		}
-		if src.order, err = openOrder(ctx, a.blobs, b.ID); err != nil {
-			return err
-		}
+	if err := src.Reorder(ctx, a.blobs, b.ID, numbers); err != nil {
+		return err
 	}
-	lines := chunkLines(a.chunkLines, a.runs.len())
+	lines := chunkLines(a.chunkLines, a.runs.Len())
 	chunks, err := cut(src, b, lines, a.chunkBytes)
 	if err != nil {
 		return err
@@ -129,7 +124,7 @@ func chunkLines(most, batches int) int {
 }
 
 // orderLines returns the line number of every position; nil if the lines stay in input order.
-func (a *admitter) orderLines(src *source, b *store.Batch) ([]uint32, error) {
+func (a *admitter) orderLines(src *work.Source, b *store.Batch) ([]uint32, error) {
 	if len(b.Models) <= 1 && b.Options.GroupBy != string(scheduler.GroupPrefix) {
 		return nil, nil
 	}
@@ -138,44 +133,19 @@ func (a *admitter) orderLines(src *source, b *store.Batch) ([]uint32, error) {
 		models[m.Model] = uint16(i)
 	}
 	keys := make([]scheduler.LineKey, 0, b.Counts.Total)
-	err := src.each(func(l *sourceLine) error {
-		keys = append(keys, scheduler.LineKey{Model: models[l.model()], Prefix: l.PrefixHash})
+	err := src.Each(func(l *work.Line) error {
+		keys = append(keys, scheduler.LineKey{Model: models[l.Model()], Prefix: l.PrefixHash()})
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	numbers := scheduler.OrderLines(keys, b.Options.Canary, scheduler.GroupBy(b.Options.GroupBy))
-	if inputOrder(numbers) {
-		return nil, nil
-	}
-	return numbers, nil
-}
-
-// each calls fn for every line in order of position.
-func (src *source) each(fn func(l *sourceLine) error) error {
-	const window = 512
-	total := 0
-	for _, in := range src.inputs {
-		total += in.Lines
-	}
-	for first := 0; first < total; first += window {
-		lines, err := src.at(first, min(window, total-first))
-		if err != nil {
-			return err
-		}
-		for i := range lines {
-			if err := fn(&lines[i]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return scheduler.OrderLines(keys, b.Options.Canary, scheduler.GroupBy(b.Options.GroupBy)), nil
 }
 
 // cut makes chunks of successive lines of one model, within the limits. Canaries get chunks of
 // their own.
-func cut(src *source, b *store.Batch, maxLines int, maxBytes int64) ([]store.Chunk, error) {
+func cut(src *work.Source, b *store.Batch, maxLines int, maxBytes int64) ([]store.Chunk, error) {
 	var chunks []store.Chunk
 	var current store.Chunk
 	var bytes int64
@@ -186,12 +156,12 @@ func cut(src *source, b *store.Batch, maxLines int, maxBytes int64) ([]store.Chu
 			chunks = append(chunks, current)
 		}
 	}
-	err := src.each(func(l *sourceLine) error {
-		size := int64(l.Length)
+	err := src.Each(func(l *work.Line) error {
+		size := l.Size()
 		if current.Count == 0 || current.Count == maxLines || bytes+size > maxBytes ||
-			l.model() != current.Model || position == b.Options.Canary {
+			l.Model() != current.Model || position == b.Options.Canary {
 			end()
-			current, bytes = store.Chunk{Model: l.model(), First: position}, 0
+			current, bytes = store.Chunk{Model: l.Model(), First: position}, 0
 		}
 		current.Count++
 		bytes += size

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"testing"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -19,7 +21,7 @@ func TestAwayPartOfTheStoreIsNamed(t *testing.T) {
 		{plan.DiskFull, bucket, plan.DiskFull.Text()},
 		{plan.Flowing, bucket, ""},
 	} {
-		r := runState{blocked: test.blocked}
+		r := work.State{Blocked: test.blocked}
 		post := progressOf(&r, plan.BatchStatus{}, true, reported{away: test.away})
 		if got := post.Waiting; got != test.want {
 			t.Errorf("blocked by %q with %q: got %q, want %q", test.blocked, test.away, got,

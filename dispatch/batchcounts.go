@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -21,12 +23,12 @@ var livingStates = []string{string(store.Validating), string(store.InProgress), 
 	string(store.Finalizing), string(store.Cancelling)}
 
 // add counts a run with the verdict of its forecast; empty: there is none.
-func (c *batchCounts) add(r *runState, now time.Time, verdict store.Verdict) {
+func (c *batchCounts) add(r *work.State, now time.Time, verdict store.Verdict) {
 	if c.states == nil {
 		c.states, c.verdicts = map[string]int{}, map[store.Verdict]int{}
 	}
-	state := string(r.batch.State)
-	if r.batch.Paused && r.batch.State == store.InProgress {
+	state := string(r.Batch.State)
+	if r.Batch.Paused && r.Batch.State == store.InProgress {
 		state = pausedState
 	}
 	c.states[state]++
@@ -42,22 +44,22 @@ func (c *batchCounts) add(r *runState, now time.Time, verdict store.Verdict) {
 // forecast or, without one, because its lines would end later at the mean rate since they began,
 // and at the present rate too. Without a result half of the time may pass. A process that does not
 // lead the batch does not judge it.
-func atRisk(r *runState, now time.Time, verdict store.Verdict) bool {
-	b := &r.batch
+func atRisk(r *work.State, now time.Time, verdict store.Verdict) bool {
+	b := &r.Batch
 	if verdict != "" {
 		return verdict != store.VerdictOK
 	}
-	if b.Deadline.IsZero() || b.InProgressAt.IsZero() || !r.counted {
+	if b.Deadline.IsZero() || b.InProgressAt.IsZero() || !r.Counted {
 		return false
 	}
 	left, took := b.Deadline.Sub(now).Seconds(), now.Sub(b.InProgressAt).Seconds()
 	if left <= 0 {
 		return true
 	}
-	done := r.results.Completed + r.results.Failed
+	done := r.Results.Completed + r.Results.Failed
 	if done == 0 {
 		return took > left
 	}
-	rate := max(float64(done)/max(took, 1), r.rate)
+	rate := max(float64(done)/max(took, 1), r.Rate)
 	return float64(b.Counts.Total-done) > rate*left
 }

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"testing"
 	"time"
 
@@ -44,7 +46,7 @@ func TestBatchesAtRisk(t *testing.T) {
 		if test.deadline > 0 {
 			b.Deadline = start.Add(test.deadline)
 		}
-		r := runState{batch: b, counted: test.leads, rate: test.recent, results: store.Tally{
+		r := work.State{Batch: b, Counted: test.leads, Rate: test.recent, Results: store.Tally{
 			Completed: test.done / 2, Failed: test.done - test.done/2}}
 		var counts batchCounts
 		if counts.add(&r, now, test.verdict); counts.atRisk == 1 != test.want {

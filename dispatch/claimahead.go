@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"maps"
 	"sync"
@@ -65,19 +67,19 @@ func (ps *claimPaces) next(model string, now time.Time) int {
 // ahead. The chunk counts as held until it is finished or abandoned. If the store's answer gets
 // lost, chunks are claimed but not held, and the next claim returns them.
 func (cl *claimer) claim(
-	ctx context.Context, r *run, model string,
+	ctx context.Context, r *work.Run, model string,
 ) (c store.Chunk, ok bool, err error) {
 	release, leads := cl.leading.hold(model)
 	if !leads {
 		return c, false, nil
 	}
 	defer release()
-	c, ok, stopped, err := r.nextChunk(model, func(held []int, canary bool) ([]store.Chunk, error) {
+	c, ok, stopped, err := r.NextChunk(model, func(held []int, canary bool) ([]store.Chunk, error) {
 		n := 1
 		if !canary {
 			n = cl.paces.next(model, time.Now())
 		}
-		claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.id, model, n, held)
+		claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.ID, model, n, held)
 		if err == nil {
 			cl.prepare(ctx, claimed)
 		}
@@ -99,30 +101,30 @@ func (cl *claimer) prepare(ctx context.Context, claimed []store.Chunk) {
 // giveBack gives back the chunks of models that no runner of this process serves any more: here
 // those that are claimed ahead, and by way of the loop those of which no line is in flight.
 func (cl *claimer) giveBack(models map[string]bool) {
-	cl.runs.each(func(r *run) {
+	cl.runs.Each(func(r *work.Run) {
 		cl.abandonAhead(r, func(model string) bool { return models[model] })
 	})
-	cl.inbox.put(modelsUnserved{models})
+	cl.inbox.Put(work.ModelsUnserved{Models: models})
 }
 
 // abandonAhead gives back the chunks that a run has claimed ahead, of the models for which leave
 // returns true.
-func (cl *claimer) abandonAhead(r *run, leave func(model string) bool) {
-	cl.abandon(r, r.leaveAhead(leave)...)
+func (cl *claimer) abandonAhead(r *work.Run, leave func(model string) bool) {
+	cl.abandon(r, r.LeaveAhead(leave)...)
 }
 
 // abandon gives back chunks that were claimed and not taken.
-func (cl *claimer) abandon(r *run, chunks ...store.Chunk) {
+func (cl *claimer) abandon(r *work.Run, chunks ...store.Chunk) {
 	if len(chunks) == 0 {
 		return
 	}
-	stopped := r.notRead(chunks)
-	cl.tasks.start(func(ctx context.Context) {
+	stopped := r.NotRead(chunks)
+	cl.tasks.Start(func(ctx context.Context) {
 		for _, c := range chunks {
 			cl.putBack(ctx, c)
 		}
 		if stopped { // the reconciler waits for this
-			cl.batches.add(r.id)
+			cl.batches.Add(r.ID)
 		}
 	})
 }

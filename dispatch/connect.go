@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"log/slog"
 	"time"
@@ -16,12 +18,12 @@ type shared struct {
 	cfg     Config // as of the session's beginning
 	owner   store.Owner
 	log     *slog.Logger
-	inbox   *inbox // of the loop
+	inbox   *work.Inbox // of the loop
 	lose    context.CancelCauseFunc
-	runs    *runs
-	tasks   *tasks
-	memory  *memory
-	batches *queue[string] // to reconcile
+	runs    *work.Runs
+	tasks   *work.Tasks
+	memory  *work.Memory
+	batches *work.Queue[string] // to reconcile
 	leading *leadership
 }
 
@@ -40,28 +42,28 @@ func (d *Dispatcher) newSession(
 	if err != nil {
 		return nil, err
 	}
-	inbox := newInbox()
-	tasks, batches := newTasks(ctx), newQueue[string]()
+	inbox := work.NewInbox()
+	tasks, batches := work.NewTasks(ctx, openai.ErrEvicted), work.NewQueue[string]()
 	stopper := &stopper{metadata: d.deps.Metadata, batches: batches, tasks: tasks,
 		log: registered.log}
 	with := shared{cfg: cfg, owner: registered.owner, log: registered.log, inbox: inbox,
-		lose: lose, runs: newRuns(tasks.ctx, openai.ErrEvicted, inbox, stopper), tasks: tasks,
-		memory: newMemory(cfg.Memory), batches: batches, leading: newLeadership(time.Now())}
+		lose: lose, runs: work.NewRuns(tasks, inbox, stopper), tasks: tasks,
+		memory: work.NewMemory(cfg.Memory), batches: batches, leading: newLeadership(time.Now())}
 	counter := &counter{metadata: d.deps.Metadata, journals: d.deps.Journals, runs: with.runs,
-		remaining: &remaining{store: d.deps.Metadata}}
+		remaining: &work.Remaining{Store: d.deps.Metadata}}
 	finisher := &finisher{metadata: d.deps.Metadata, owner: with.owner, log: with.log,
 		inbox: inbox, lose: lose, tasks: with.tasks, batches: with.batches,
 		hurried: make(chan struct{}, 1)}
-	recorder := &recorder{results: &with.memory.results, inputs: &with.memory.inputs,
+	recorder := &recorder{results: &with.memory.Results, inputs: &with.memory.Inputs,
 		metrics: d.metrics, log: with.log, inbox: inbox, lose: lose,
-		finisher: finisher, blockedChunks: map[*chunk]bool{}}
+		finisher: finisher, blockedChunks: map[*work.Chunk]bool{}}
 	claimer := &claimer{leaseTTL: cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
-		journals: d.deps.Journals, loads: newQueue[*plan.JobKey](), leading: with.leading,
+		journals: d.deps.Journals, loads: work.NewQueue[*plan.JobKey](), leading: with.leading,
 		recorder: recorder, finisher: finisher, counter: counter, stopper: stopper,
 		batches: with.batches, owner: with.owner, log: with.log, inbox: inbox,
 		runs: with.runs, tasks: with.tasks, memory: with.memory}
 	transport := &transport{settings: d.settings.Load, metrics: d.metrics, recorder: recorder,
-		answers: &with.memory.answers, inbox: inbox, log: with.log,
+		answers: &with.memory.Answers, inbox: inbox, log: with.log,
 		rooms: &rooms{spool: d.deps.Spool, inbox: inbox, log: with.log, runs: with.runs,
 			jobs: map[plan.JobKey]*largeAnswers{}}}
 	learning := &learning{store: d.deps.Metadata, owner: with.owner, every: cfg.LearnedEvery,
@@ -82,8 +84,8 @@ func (d *Dispatcher) newSession(
 			failures: progress.failures, decisions: decision.NewRecorder(d.decisions, planner),
 			registration: registered, senders: senders, claimer: claimer, recorder: recorder,
 			batches: with.batches, publishers: []publisher{progress, learning},
-			publishEvery: cfg.ProgressEvery, chunks: map[chunkKey]*chunk{},
-			flights: map[flightKey]*flight{}, done: make(chan struct{})},
+			publishEvery: cfg.ProgressEvery, chunks: map[chunkKey]*work.Chunk{},
+			flights: map[flightKey]*work.Flight{}, done: make(chan struct{})},
 		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
 			expiry: d.deps.Expiry, log: with.log},
 		follower: &follower{metadata: d.deps.Metadata, board: d.deps.Progress,
@@ -93,7 +95,7 @@ func (d *Dispatcher) newSession(
 }
 
 func (d *Dispatcher) newReconciler(
-	with shared, stopper *stopper, remaining *remaining, claimer *claimer, finisher *finisher,
+	with shared, stopper *stopper, remaining *work.Remaining, claimer *claimer, finisher *finisher,
 ) *reconciler {
 	return &reconciler{
 		stopper: stopper, inbox: with.inbox, claimer: claimer, finisher: finisher,
@@ -120,7 +122,7 @@ func (d *Dispatcher) newProgress(with shared) *progress {
 		tasks: with.tasks, catalog: d.catalog, takeovers: takeovers{}, onPools: d.deps.OnPools,
 		forecasts: &d.forecasts, onPosted: d.deps.OnPosted,
 		failures: &runnerFailures{runners: map[string]*[recentMinutes]minuteFailures{}},
-		posted:   progressPosts{byRun: map[*run]store.ProgressPost{}},
+		posted:   progressPosts{byRun: map[*work.Run]store.ProgressPost{}},
 		away:     d.deps.Away,
 	}
 	if board, forgets := d.deps.Progress.(forgetful); forgets {

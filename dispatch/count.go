@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 
 	"github.com/tidefill/tidefill/store"
@@ -10,20 +12,20 @@ import (
 type counter struct {
 	metadata  Metadata
 	journals  Journals
-	runs      *runs
-	remaining *remaining
+	runs      *work.Runs
+	remaining *work.Remaining
 }
 
 // recount counts the lines left of every batch and gives the planner the new counts, but not of
 // stopped batches: the planner would take them for new ones. Each run counts its results again
 // before its next claim. Those that hold chunks do so now, chunk by chunk.
 func (ct *counter) recount(ctx context.Context) error {
-	if err := ct.remaining.count(ctx); err != nil {
+	if err := ct.remaining.Count(ctx); err != nil {
 		return err
 	}
-	var holding []*run
-	ct.runs.each(func(r *run) {
-		if r.outdate(ct.remaining) {
+	var holding []*work.Run
+	ct.runs.Each(func(r *work.Run) {
+		if r.Outdate(ct.remaining) {
 			holding = append(holding, r)
 		}
 	})
@@ -37,10 +39,10 @@ func (ct *counter) recount(ctx context.Context) error {
 
 // count counts the results that the store has of a run's batch, unless that was done since this
 // process began to lead.
-func (ct *counter) count(ctx context.Context, r *run) error {
-	return r.count(func() (chunks []store.Chunk, behind map[int]store.Tally, err error) {
-		chunks, err = ct.metadata.Chunks(ctx, r.id)
-		if err == nil && r.limited {
+func (ct *counter) count(ctx context.Context, r *work.Run) error {
+	return r.Count(func() (chunks []store.Chunk, behind map[int]store.Tally, err error) {
+		chunks, err = ct.metadata.Chunks(ctx, r.ID)
+		if err == nil && r.Limited {
 			behind, err = ct.leftBehind(ctx, chunks)
 		}
 		return chunks, behind, err
@@ -59,7 +61,7 @@ func (ct *counter) leftBehind(
 		}
 		var t store.Tally
 		err := ct.journals.Read(ctx, c.ChunkID, func(rec store.Record, _ store.Location) error {
-			t = plus(t, tallyOf(rec))
+			t = work.Plus(t, work.TallyOf(rec))
 			return nil
 		})
 		if err != nil {

@@ -1,10 +1,11 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"strings"
 )
@@ -118,16 +119,11 @@ var takesPriority = map[string]bool{"/v1/chat/completions": true, "/v1/completio
 
 // withPriority returns the edits with a default for the engine's priority. added is false if the
 // body gets none: the endpoint has no such member, or the batch's parameters set it.
-func (e edits) withPriority(url string, value json.RawMessage) (_ edits, added bool) {
-	if value == nil || !takesPriority[url] || e.names(priorityMember) {
+func withPriority(e work.Edits, url string, value json.RawMessage) (_ work.Edits, added bool) {
+	if value == nil || !takesPriority[url] || e.Names(priorityMember) {
 		return e, false
 	}
-	e.defaults = maps.Clone(e.defaults)
-	if e.defaults == nil {
-		e.defaults = map[string]json.RawMessage{}
-	}
-	e.defaults[priorityMember] = value
-	return e, true
+	return e.Defaulting(priorityMember, value), true
 }
 
 // cacheTag returns the tag that lines of a tenant share whose prompts begin alike; empty: the

@@ -182,7 +182,7 @@ func (d *Dispatcher) Ready() bool { return d.ready.Load() }
 // Nudge reports that a batch is new or has changed, so that it need not wait for the next poll.
 func (d *Dispatcher) Nudge(batch string) {
 	if s := d.current.Load(); s != nil {
-		s.reconciler.batches.addFirst(batch)
+		s.reconciler.batches.AddFirst(batch)
 	}
 }
 
@@ -198,7 +198,7 @@ func (d *Dispatcher) Observe(runner, model string, r *flowcontrol.Reading) {
 		}
 	}
 	if s != nil {
-		s.inbox.event(plan.Reading{Runner: runner, Model: model, Reading: r})
+		s.inbox.Event(plan.Reading{Runner: runner, Model: model, Reading: r})
 	}
 }
 

@@ -1,18 +1,15 @@
 package dispatch
 
 import (
-	"cmp"
-	"encoding/json"
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -73,7 +70,7 @@ type minuteFailures struct {
 }
 
 // count counts the end of a line.
-func (rf *runnerFailures) count(now time.Time, f *flight) {
+func (rf *runnerFailures) count(now time.Time, f *work.Flight) {
 	if f.Unsent || f.Outcome == plan.Evicted || f.Outcome == plan.Shed {
 		return
 	}
@@ -92,7 +89,7 @@ func (rf *runnerFailures) count(now time.Time, f *flight) {
 		return
 	}
 	m.failed++
-	cause := f.failure.cause(f.Start.Runner)
+	cause := f.Failure.Cause(f.Start.Runner)
 	if f.Outcome == plan.Refused && !f.Foreign {
 		cause.Sample = "" // it may repeat what the user wrote, and operators read it
 	}
@@ -135,7 +132,7 @@ func (rf *runnerFailures) sum(now time.Time, to *RunnerFailures) {
 			}
 		}
 	}
-	to.Causes = shownFailures(causes)
+	to.Causes = work.ShownFailures(causes)
 }
 
 func (rf *runnerFailures) all() []RunnerFailures {
@@ -143,91 +140,4 @@ func (rf *runnerFailures) all() []RunnerFailures {
 		return *all
 	}
 	return nil
-}
-
-// shownFailures returns the most frequent causes as a list.
-func shownFailures(f store.Failures) []store.Failure {
-	top := f.Top()
-	return slices.DeleteFunc(top[:], func(x store.Failure) bool { return x.Count == 0 })
-}
-
-// cause returns the failure as a cause, counted once.
-func (a *failure) cause(runner string) store.Failure {
-	c := store.Failure{Count: 1, Status: a.status, Code: a.code, Sample: a.message,
-		Runner: runner}
-	if a.code == "" {
-		c.Code, c.Sample = readError(a.body)
-	}
-	c.Sample = sample(c.Sample)
-	return c
-}
-
-// causeOf returns the cause of a row of an error file, counted once.
-func causeOf(row []byte) store.Failure {
-	var r struct {
-		Response *struct {
-			Status int             `json:"status_code"`
-			Body   json.RawMessage `json:"body"`
-		}
-		Error *struct{ Code, Message string }
-	}
-	if json.Unmarshal(row, &r) != nil {
-		return store.Failure{Count: 1}
-	}
-	a := failure{}
-	switch {
-	case r.Response != nil:
-		a.status, a.body = r.Response.Status, r.Response.Body
-		if text := ""; json.Unmarshal(a.body, &text) == nil {
-			a.body = []byte(text)
-		}
-	case r.Error != nil:
-		a.code, a.message = r.Error.Code, r.Error.Message
-	}
-	return a.cause("")
-}
-
-// readError returns the code and the message of an error as APIs write it; of any other body, the
-// text itself.
-func readError(body []byte) (code, message string) {
-	var e struct {
-		Error   json.RawMessage
-		Message string
-		Code    any
-	}
-	if len(body) > shortError*4 || json.Unmarshal(body, &e) != nil {
-		return "", string(body[:min(len(body), 2*maxSample)])
-	}
-	var inner struct {
-		Message string
-		Code    any
-	}
-	if json.Unmarshal(e.Error, &inner) == nil {
-		e.Message, e.Code = cmp.Or(inner.Message, e.Message), inner.Code
-	} else if text := ""; json.Unmarshal(e.Error, &text) == nil {
-		e.Message = text
-	}
-	if text, ok := e.Code.(string); ok {
-		code = text
-	}
-	if e.Message == "" {
-		return code, string(body[:min(len(body), 2*maxSample)])
-	}
-	return code, e.Message
-}
-
-// maxSample limits the bytes of a sample.
-const maxSample = 160
-
-// sample returns the beginning of a text on one row.
-func sample(text string) string {
-	text = strings.Join(strings.Fields(text[:min(len(text), 2*maxSample)]), " ")
-	if len(text) > maxSample {
-		cut := maxSample
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
-	}
-	return humanize.Printable(strings.ToValidUTF8(text, "\uFFFD"))
 }

@@ -1,70 +1,20 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/internal/batchfile"
-	"github.com/tidefill/tidefill/store"
 )
-
-// The cause of a failure is the same whether it is read from the answer or, later, from the error
-// file.
-func TestCausesOfFailures(t *testing.T) {
-	for _, test := range []struct {
-		f    failure
-		want store.Failure
-	}{
-		{failure{status: 500, body: []byte("boom\n")}, store.Failure{Status: 500, Sample: "boom"}},
-		{failure{status: 500, body: nil}, store.Failure{Status: 500}},
-		{failure{status: 400, body: []byte(
-			`{"error":{"message":"too  long","type":"x","code":"context_length_exceeded"}}`)},
-			store.Failure{Status: 400, Code: "context_length_exceeded", Sample: "too long"}},
-		{failure{status: 404, body: []byte(`{"object":"error","message":"no such","code":404}`)},
-			store.Failure{Status: 404, Sample: "no such"}},
-		{failure{status: 400, body: []byte(`{"error":"model not found"}`)},
-			store.Failure{Status: 400, Sample: "model not found"}},
-		{failure{status: 422, body: []byte(`{"detail":[{"msg":"x"}]}`)},
-			store.Failure{Status: 422, Sample: `{"detail":[{"msg":"x"}]}`}},
-		{failure{code: "upstream_timeout", message: "no answer"},
-			store.Failure{Code: "upstream_timeout", Sample: "no answer"}},
-		{failure{status: 500, body: []byte("a\x1b[31m\u202eb")},
-			store.Failure{Status: 500, Sample: "a\uFFFD[31m\uFFFDb"}},
-	} {
-		test.want.Count = 1
-		if got := test.f.cause(""); got != test.want {
-			t.Errorf("of %d %q: got %+v, want %+v", test.f.status, test.f.body, got, test.want)
-		}
-		row := batchfile.AppendResult(nil, batchfile.Result{ID: "x", CustomID: []byte(`"a"`),
-			Status: test.f.status, Body: test.f.body, ErrorCode: test.f.code,
-			ErrorMessage: test.f.message})
-		if got := causeOf(row); got != test.want {
-			t.Errorf("of the row %s: got %+v, want %+v", row, got, test.want)
-		}
-	}
-	long := failure{status: 500, body: []byte(strings.Repeat("é", 1000))}
-	if got := long.cause("").Sample; len(got) > maxSample+5 || !strings.HasSuffix(got, "…") {
-		t.Errorf("a long sample is %q", got)
-	}
-}
-
-func FuzzCauseOf(f *testing.F) {
-	f.Add([]byte(`{"response":{"status_code":500,"body":"x"}}`))
-	f.Add([]byte(`{"error":{"code":"a","message":"b"}}`))
-	f.Fuzz(func(t *testing.T, row []byte) {
-		if c := causeOf(row); c.Count != 1 || len(c.Sample) > 4*maxSample {
-			t.Errorf("%q: %+v", row, c)
-		}
-	})
-}
 
 // Failures of runners are those of the last minutes, and refusals show nothing that users wrote.
 func TestFailuresOfRunners(t *testing.T) {
 	rf := &runnerFailures{runners: map[string]*[recentMinutes]minuteFailures{}}
 	end := func(at int, runner string, outcome plan.Outcome, status int, body string) {
-		f := &flight{failure: failure{status: status, body: []byte(body)}}
+		f := &work.Flight{Failure: work.Failure{Status: status, Body: []byte(body)}}
 		f.Start.Runner, f.Outcome, f.Status = runner, outcome, status
 		rf.count(time.Unix(int64(at), 0), f)
 	}

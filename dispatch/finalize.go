@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"fmt"
@@ -19,14 +21,14 @@ type finalizer struct {
 	owner    store.Owner
 	log      *slog.Logger
 	metrics  *metrics
-	batches  *queue[string] // to reconcile
+	batches  *work.Queue[string] // to reconcile
 }
 
 // finalize writes the result files of a batch of which no chunk is held, and ends it. After a crash
 // the same files are written again, with the same ids. The names of blobs contain the epoch of the
 // lock, and the files' rows are created together with the end, so a process that was suspended
 // meanwhile replaces nothing and restores nothing.
-func (fz *finalizer) finalize(ctx context.Context, r *run, b store.Batch) error {
+func (fz *finalizer) finalize(ctx context.Context, r *work.Run, b store.Batch) error {
 	if err := fz.tryResult(ctx, b.ID); err != nil {
 		return err
 	}
@@ -36,7 +38,7 @@ func (fz *finalizer) finalize(ctx context.Context, r *run, b store.Batch) error 
 		return err
 	}
 	if !ok {
-		fz.batches.addAfter(b.ID, retryEvery)
+		fz.batches.AddAfter(b.ID, work.RetryEvery)
 		return nil
 	}
 	defer fz.metadata.Unlock(context.WithoutCancel(ctx), fz.owner, lock)
@@ -46,13 +48,13 @@ func (fz *finalizer) finalize(ctx context.Context, r *run, b store.Batch) error 
 	}
 	// another process came first, or a user canceled the batch
 	if b.State != read.State || b.Ending != read.Ending {
-		fz.batches.addAfter(b.ID, 0)
+		fz.batches.AddAfter(b.ID, 0)
 		return nil
 	}
 	return fz.finalizeLocked(ctx, &ending{fz: fz, batch: b, lock: lock, epoch: epoch}, r)
 }
 
-func (fz *finalizer) finalizeLocked(ctx context.Context, e *ending, r *run) error {
+func (fz *finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run) error {
 	b := e.batch
 	found, err := fz.gather(ctx, &b)
 	if err != nil {
@@ -61,8 +63,8 @@ func (fz *finalizer) finalizeLocked(ctx context.Context, e *ending, r *run) erro
 	if b.Ending == store.Completed && len(found.lost) > 0 {
 		return fz.runAgain(ctx, b.ID, found.lost)
 	}
-	found.attempts += r.unrecorded.Load()
-	e.failures = r.causes(found.failures)
+	found.attempts += r.UnrecordedRequests()
+	e.failures = r.Causes(found.failures)
 	e.found, e.counts.Total = found, b.Counts.Total
 	err = e.write(ctx)
 	ended := false
@@ -74,13 +76,13 @@ func (fz *finalizer) finalizeLocked(ctx context.Context, e *ending, r *run) erro
 		return err
 	}
 	fz.dropInputs(ctx, &b)
-	return fz.blobs.Delete(ctx, orderKey(b.ID))
+	return fz.blobs.Delete(ctx, work.OrderKey(b.ID))
 }
 
 // tryResult returns why no result file can be written now, on a full disk for example, before
 // anything is locked, claimed or fenced for it.
 func (fz *finalizer) tryResult(ctx context.Context, batch string) error {
-	w, err := fz.blobs.Create(ctx, orderKey(batch))
+	w, err := fz.blobs.Create(ctx, work.OrderKey(batch))
 	if err != nil {
 		return err
 	}
@@ -104,12 +106,12 @@ type ending struct {
 // write writes all result files.
 func (e *ending) write(ctx context.Context) error {
 	b := &e.batch
-	src, err := openSource(ctx, e.fz.blobs, b)
+	src, err := work.OpenSource(ctx, e.fz.blobs, b)
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, batchfile.ErrDamaged) {
 		return err
 	}
 	if src != nil {
-		defer src.close()
+		defer src.Close()
 	}
 	e.outputs = make([]store.Output, len(b.Outputs))
 	for i, out := range b.Outputs {
@@ -142,7 +144,7 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 				level = slog.LevelWarn
 			}
 			e.fz.log.Log(ctx, level, "batch ended", b.EndLogArgs()...)
-			e.fz.batches.addAfter(b.ID, 0)
+			e.fz.batches.AddAfter(b.ID, 0)
 			return true, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -153,7 +155,7 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 			return false, err
 		}
 		if b.State != e.batch.State || b.Ending != e.batch.Ending {
-			e.fz.batches.addAfter(b.ID, 0)
+			e.fz.batches.AddAfter(b.ID, 0)
 			return false, nil
 		}
 		if b.Version == e.batch.Version { // so the conflict is about the files

@@ -1,7 +1,10 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -21,37 +24,42 @@ type finisher struct {
 	metadata Metadata
 	owner    store.Owner
 	log      *slog.Logger
-	inbox    *inbox
+	inbox    *work.Inbox
 	lose     context.CancelCauseFunc
-	tasks    *tasks
-	batches  *queue[string] // to reconcile
+	tasks    *work.Tasks
+	batches  *work.Queue[string] // to reconcile
 
 	hurried chan struct{} // capacity 1: do not wait for more chunks
 
 	mu      sync.Mutex
-	waiting []*chunk
+	waiting []*work.Chunk
 	running bool // a task works on those that wait
 	ending  bool // no chunk waits for others any more
 }
 
 // add marks a complete chunk done soon, in another goroutine, which tries again until the store
 // accepts it.
-func (f *finisher) add(c *chunk) {
+func (f *finisher) add(c *work.Chunk) {
 	f.mu.Lock()
 	f.waiting = append(f.waiting, c)
 	begins, ending := !f.running, f.ending
 	f.running = true
 	f.mu.Unlock()
-	if ending || c.run.waitsForItsEnd() {
+	if ending || c.Run.WaitsForItsEnd() {
 		f.hurry()
 	}
 	if begins {
-		f.tasks.start(f.run)
+		f.tasks.Start(f.run)
 	}
 }
 
 // hurry has the chunks that wait marked done at once.
-func (f *finisher) hurry() { wake(f.hurried) }
+func (f *finisher) hurry() {
+	select {
+	case f.hurried <- struct{}{}:
+	default:
+	}
+}
 
 // end has all chunks marked done at once, those too that come later.
 func (f *finisher) end() {
@@ -86,25 +94,25 @@ func (f *finisher) run(ctx context.Context) {
 			f.mu.Lock()
 			f.waiting = append(left, f.waiting...)
 			f.mu.Unlock()
-			wait = retryEvery
+			wait = work.RetryEvery
 		}
 	}
 }
 
 // round tries to mark chunks done, and returns those that are left to the next try.
-func (f *finisher) round(ctx context.Context, chunks []*chunk) (left []*chunk) {
+func (f *finisher) round(ctx context.Context, chunks []*work.Chunk) (left []*work.Chunk) {
 	left, err := f.finish(ctx, chunks...)
 	switch {
 	case err == nil:
 		return nil
-	case isFenced(err):
+	case errors.Is(err, store.ErrFenced):
 		f.lose(err)
 		return nil
 	case ctx.Err() != nil:
 		return nil
 	}
 	for _, c := range left {
-		c.run.setBlocked(reasonOf(err))
+		c.Run.SetBlocked(work.ReasonOf(err))
 	}
 	f.log.Warn("could not finish chunks, trying again", "batch_id", left[0].Batch,
 		"chunk", left[0].Index, "chunks", len(left), "error", err)
@@ -113,10 +121,12 @@ func (f *finisher) round(ctx context.Context, chunks []*chunk) (left []*chunk) {
 
 // finish marks chunks done, whose results are all durable, and has their batches reconciled if they
 // may have been the last. After an error it returns those that are not marked.
-func (f *finisher) finish(ctx context.Context, chunks ...*chunk) (left []*chunk, err error) {
-	var closed []*chunk
+func (f *finisher) finish(
+	ctx context.Context, chunks ...*work.Chunk,
+) (left []*work.Chunk, err error) {
+	var closed []*work.Chunk
 	for _, c := range chunks {
-		if closeErr := c.journal.Close(context.WithoutCancel(ctx)); closeErr != nil {
+		if closeErr := c.Journal.Close(context.WithoutCancel(ctx)); closeErr != nil {
 			left = append(left, c)
 			err = fmt.Errorf("close journal of chunk %d of %s: %w", c.Index, c.Batch, closeErr)
 			continue
@@ -126,28 +136,28 @@ func (f *finisher) finish(ctx context.Context, chunks ...*chunk) (left []*chunk,
 	if len(closed) == 0 {
 		return left, err
 	}
-	if markErr := markDone(closed, func(done []store.Chunk) error {
+	if markErr := work.MarkDone(closed, func(done []store.Chunk) error {
 		return f.metadata.FinishChunks(ctx, f.owner, done...)
 	}); markErr != nil {
 		return chunks, markErr
 	}
 	for _, c := range closed {
-		f.inbox.put(chunkFinished{c})
+		f.inbox.Put(work.ChunkFinished{Chunk: c})
 	}
-	for _, r := range runsOf(closed) {
+	for _, r := range work.RunsOf(closed) {
 		f.chunksFinished(r)
 	}
 	return left, err
 }
 
-func (f *finisher) chunksFinished(r *run) {
-	idle, canary, models := r.afterFinished()
+func (f *finisher) chunksFinished(r *work.Run) {
+	idle, canary, models := r.AfterFinished()
 	if canary {
 		for _, m := range models {
-			f.inbox.event(plan.MoreChunks{Key: plan.JobKey{Batch: r.id, Model: m.Model}})
+			f.inbox.Event(plan.MoreChunks{Key: plan.JobKey{Batch: r.ID, Model: m.Model}})
 		}
 	}
 	if idle {
-		f.batches.add(r.id)
+		f.batches.Add(r.ID)
 	}
 }

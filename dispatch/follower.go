@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"log/slog"
 	"time"
@@ -15,15 +17,15 @@ type follower struct {
 	metadata  Metadata
 	board     ProgressBoard
 	leading   *leadership
-	runs      *runs
-	remaining *remaining
-	inbox     *inbox
+	runs      *work.Runs
+	remaining *work.Remaining
+	inbox     *work.Inbox
 	log       *slog.Logger
 
 	// of the runs that were followed in the last round: lines left, by model, as last sent, and the
 	// models of chunks, if they were needed
-	sent   map[*run]map[string]int
-	models map[*run]map[int]string
+	sent   map[*work.Run]map[string]int
+	models map[*work.Run]map[int]string
 }
 
 const (
@@ -55,23 +57,23 @@ func (f *follower) run(ctx context.Context) {
 
 // follow reads what is left once, and sends what has changed to the loop.
 func (f *follower) follow(ctx context.Context) error {
-	followed := map[string]*run{}
+	followed := map[string]*work.Run{}
 	var batches []string
-	f.runs.each(func(r *run) {
-		if !r.isStopped() && !f.leading.leadsAll(r.models()) {
-			followed[r.id] = r
-			batches = append(batches, r.id)
+	f.runs.Each(func(r *work.Run) {
+		if !r.Stopped() && !f.leading.leadsAll(r.Models()) {
+			followed[r.ID] = r
+			batches = append(batches, r.ID)
 		}
 	})
 	sent, models := f.sent, f.models
-	f.sent = make(map[*run]map[string]int, len(followed))
-	f.models = make(map[*run]map[int]string)
+	f.sent = make(map[*work.Run]map[string]int, len(followed))
+	f.models = make(map[*work.Run]map[int]string)
 	if len(followed) == 0 {
 		return nil
 	}
 	// In this order: a chunk that is finished meanwhile counts as left until the next round. More
 	// work than there is does less harm than less.
-	if err := f.remaining.count(ctx); err != nil {
+	if err := f.remaining.Count(ctx); err != nil {
 		return err
 	}
 	open, err := store.OpenResults(ctx, f.board, f.metadata, batches)
@@ -92,11 +94,11 @@ func (f *follower) follow(ctx context.Context) error {
 // left returns how many lines are left of each model that this process does not lead. open counts
 // the results in chunks that are not done, whose models are in modelOf; nil: they were not read.
 func (f *follower) left(
-	ctx context.Context, r *run, open []store.ChunkProgress, modelOf map[int]string,
+	ctx context.Context, r *work.Run, open []store.ChunkProgress, modelOf map[int]string,
 ) (map[string]int, error) {
-	b := r.lastRead()
+	b := r.Batch()
 	if len(b.Models) > 1 && len(open) > 0 && modelOf == nil {
-		chunks, err := f.metadata.Chunks(ctx, r.id)
+		chunks, err := f.metadata.Chunks(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +110,7 @@ func (f *follower) left(
 	if modelOf != nil {
 		f.models[r] = modelOf
 	}
-	of, left := f.remaining.of(&b), map[string]int{}
+	of, left := f.remaining.Of(&b), map[string]int{}
 	for _, m := range b.Models {
 		if !f.leading.leadsModel(m.Model) {
 			left[m.Model] = of(m.Model)
@@ -127,17 +129,17 @@ func (f *follower) left(
 }
 
 // send sends the counts that differ from those sent before to the loop.
-func (f *follower) send(r *run, left, before map[string]int) {
-	r.unlessStopped(func(b *store.Batch) {
-		put := planBatch(b)
-		for _, m := range planModels(b, func(model string) int { return left[model] }) {
+func (f *follower) send(r *work.Run, left, before map[string]int) {
+	r.UnlessStopped(func(b *store.Batch) {
+		put := work.PlanBatch(b)
+		for _, m := range work.PlanModels(b, func(model string) int { return left[model] }) {
 			n, follows := left[m.Model]
 			if was, known := before[m.Model]; follows && (!known || was != n) {
 				put.Models = append(put.Models, m)
 			}
 		}
 		if len(put.Models) > 0 {
-			f.inbox.event(plan.BatchPut{Batch: put})
+			f.inbox.Event(plan.BatchPut{Batch: put})
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"slices"
 	"sync"
@@ -18,9 +20,9 @@ func (s *session) followSettings(ctx context.Context) {
 	for {
 		now := s.settings()
 		for _, event := range s.lease.leading.configure(now.runners) {
-			s.inbox.event(event)
+			s.inbox.Event(event)
 		}
-		s.inbox.event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
+		s.inbox.Event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
 			Flow: now.Flow})
 		for u, stop := range watched {
 			if now.runners[u.name] != u {
@@ -56,12 +58,12 @@ func (s *session) modelsFound(u *runner, list modelList) {
 // expected to serve it any more. Runners come and go often, and most batches have theirs.
 func (s *session) reconcileUnserved() {
 	served := s.reconciler.catalog.served()
-	s.runs.each(func(r *run) {
-		if slices.ContainsFunc(r.models(), func(m store.ModelLines) bool {
+	s.runs.Each(func(r *work.Run) {
+		if slices.ContainsFunc(r.Models(), func(m store.ModelLines) bool {
 			_, found := slices.BinarySearch(served, m.Model)
 			return !found
 		}) {
-			s.reconciler.batches.add(r.id)
+			s.reconciler.batches.Add(r.ID)
 		}
 	})
 }

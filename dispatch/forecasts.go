@@ -88,12 +88,12 @@ func (d *Dispatcher) SetForecasts(by map[string]store.Forecast) {
 		return
 	}
 	for _, ev := range feasible {
-		s.inbox.event(ev)
+		s.inbox.Event(ev)
 	}
 	for _, c := range changed {
 		tenant := ""
-		if r := s.runs.get(c.batch); r != nil {
-			tenant = r.tenant
+		if r := s.runs.Get(c.batch); r != nil {
+			tenant = r.Tenant
 		}
 		c.log(d.log, tenant)
 	}

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +49,7 @@ func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, erro
 					found.usage.Add(rec.Usage)
 					found.attempts += int64(rec.Attempts)
 					if rec.Failed {
-						found.failures.Add(causeOf(rec.Result))
+						found.failures.Add(work.CauseOf(rec.Result))
 					}
 					missing--
 				}

@@ -1,8 +1,11 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -20,7 +23,7 @@ type learning struct {
 	owner   store.Owner
 	every   time.Duration // between two saves
 	timeout time.Duration // of one save, or of reading
-	tasks   *tasks
+	tasks   *work.Tasks
 	log     *slog.Logger
 
 	saving, failing atomic.Bool
@@ -75,7 +78,7 @@ func (l *learning) save(now time.Time, planner *plan.Planner) {
 	if len(states) == 0 || !l.saving.CompareAndSwap(false, true) {
 		return
 	}
-	l.tasks.start(func(ctx context.Context) {
+	l.tasks.Start(func(ctx context.Context) {
 		defer l.saving.Store(false)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 		defer cancel()
@@ -86,7 +89,7 @@ func (l *learning) save(now time.Time, planner *plan.Planner) {
 
 // logFailure logs the first of several errors.
 func (l *learning) logFailure(err error, message string) {
-	failed := err != nil && !isFenced(err)
+	failed := err != nil && !errors.Is(err, store.ErrFenced)
 	if l.failing.Swap(failed) != failed && failed {
 		l.log.Warn(message, "error", err)
 	}
@@ -180,7 +183,7 @@ func (d *Dispatcher) Forget(ctx context.Context, pool string) error {
 		return p.ID == pool && len(p.Runners) > 0
 	})
 	if s != nil && i >= 0 {
-		s.inbox.event(plan.Forget{Pool: pool})
+		s.inbox.Event(plan.Forget{Pool: pool})
 	} else if err := d.ledElsewhere(ctx, pool); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +25,8 @@ type lease struct {
 	leading *leadership
 	team    team // only leadUntil uses it
 
-	inbox    *inbox
-	runs     *runs
+	inbox    *work.Inbox
+	runs     *work.Runs
 	counter  *counter
 	claimer  *claimer
 	learning *learning
@@ -86,8 +88,8 @@ func (l *lease) renewUntil(ctx context.Context) {
 		switch {
 		case err == nil:
 			l.renewed.Store(&asked)
-			l.inbox.event(plan.Tick{}) // starts that an expired lease has held may go on
-		case isFenced(err):
+			l.inbox.Event(plan.Tick{}) // starts that an expired lease has held may go on
+		case errors.Is(err, store.ErrFenced):
 			l.lose(err)
 			return
 		case ctx.Err() == nil:
@@ -128,11 +130,11 @@ func (r *registration) expired(now time.Time) bool { return now.Sub(*r.renewed.L
 
 // leadUntil acquires the leadership of what the runners serve, again and again until ctx is done.
 func (l *lease) leadUntil(ctx context.Context) {
-	tick := time.NewTicker(retryEvery)
+	tick := time.NewTicker(work.RetryEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		// a fenced owner is noticed when the lease is renewed
-		if err := l.lead(ctx); err != nil && ctx.Err() == nil && !isFenced(err) {
+		if err := l.lead(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
 			l.log.WarnContext(ctx, "could not acquire leadership, trying again", "error", err)
 		}
 		select {
@@ -145,7 +147,7 @@ func (l *lease) leadUntil(ctx context.Context) {
 
 func (l *lease) lead(ctx context.Context) error {
 	settings := l.settings()
-	l.leading.assign(l.runs.models(), settings.MaxModels)
+	l.leading.assign(l.runs.Models(), settings.MaxModels)
 	now := time.Now()
 	groups := l.leading.wanted(now, settings.ScaledModels)
 	if err := l.team.join(ctx, l.store, l.owner, groups, now); err != nil {
@@ -160,7 +162,7 @@ func (l *lease) lead(ctx context.Context) error {
 		return err
 	}
 	for _, event := range l.leading.announce(now) {
-		l.inbox.event(event)
+		l.inbox.Event(event)
 	}
 	return l.resign(ctx, groups)
 }
@@ -262,7 +264,7 @@ func (l *lease) takeOver(ctx context.Context, epoch int64, names []string, from 
 		return fmt.Errorf("count the lines left of all batches: %w", err)
 	}
 	if l.leading.gain(epoch, names) {
-		l.inbox.event(l.learning.recall(ctx)) // before the runners come
+		l.inbox.Event(l.learning.recall(ctx)) // before the runners come
 		log := l.log
 		if from != "" {
 			log = log.With("took_over_from", from)
@@ -323,10 +325,8 @@ func (l *lease) resign(ctx context.Context, groups []group) error {
 // held returns the models of which this process has chunks, by their names.
 func (l *lease) held() map[string]string {
 	held := map[string]string{}
-	for model := range l.runs.heldModels() {
+	for model := range l.runs.HeldModels() {
 		held[modelName(model)] = model
 	}
 	return held
 }
-
-func isFenced(err error) bool { return errors.Is(err, store.ErrFenced) }

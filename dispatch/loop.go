@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/decision"
@@ -11,9 +13,9 @@ import (
 // one that uses them: all others send messages to its inbox.
 type loop struct {
 	planner *plan.Planner
-	inbox   *inbox
+	inbox   *work.Inbox
 	watcher Watcher // nil: none
-	memory  *memory
+	memory  *work.Memory
 	// decisions records what flow control decides.
 	decisions *decision.Recorder
 	failures  *runnerFailures
@@ -22,14 +24,14 @@ type loop struct {
 	senders      *senders
 	claimer      *claimer
 	recorder     *recorder
-	batches      *queue[string] // to reconcile
+	batches      *work.Queue[string] // to reconcile
 	publishers   []publisher
 	publishEvery time.Duration
 
-	chunks   map[chunkKey]*chunk
-	flights  map[flightKey]*flight
+	chunks   map[chunkKey]*work.Chunk
+	flights  map[flightKey]*work.Flight
 	inFlight int
-	spare    []*flight
+	spare    []*work.Flight
 	blocked  plan.Reason // why results can't be written, if so
 	stale    bool        // the lease may have expired
 	full     bool        // results that are not durable yet take all of their memory
@@ -55,7 +57,7 @@ type chunkKey struct {
 
 // flightKey identifies a line in flight.
 type flightKey struct {
-	chunk *chunk
+	chunk *work.Chunk
 	slot  int
 }
 
@@ -66,10 +68,10 @@ func (l *loop) run() {
 	progress := time.NewTicker(l.publishEvery)
 	defer timer.Stop()
 	defer progress.Stop()
-	var messages []message
+	var messages []work.Message
 	for !l.draining || l.inFlight > 0 {
 		select {
-		case <-l.inbox.signal:
+		case <-l.inbox.Signal():
 		case <-progress.C:
 			l.decisions.Tick(time.Now())
 			l.publish()
@@ -77,7 +79,7 @@ func (l *loop) run() {
 			l.armed = time.Time{} // the same instant again needs the timer again
 			l.step(plan.Tick{})
 		}
-		messages = l.inbox.take(messages)
+		messages = l.inbox.Take(messages)
 		for _, m := range messages {
 			l.handle(m)
 		}
@@ -98,7 +100,7 @@ func (l *loop) publish() {
 
 // drain starts no more lines. The channel is closed when none is in flight and the loop has ended.
 func (l *loop) drain() <-chan struct{} {
-	l.inbox.put(drainAsked{})
+	l.inbox.Put(work.DrainAsked{})
 	return l.done
 }
 
@@ -111,28 +113,28 @@ func (l *loop) arm(timer *time.Timer) {
 	timer.Reset(wait)
 }
 
-func (l *loop) handle(m message) {
+func (l *loop) handle(m work.Message) {
 	switch m := m.(type) {
-	case *flight:
+	case *work.Flight:
 		l.finished(m)
-	case plannerEvent:
-		l.step(m.event)
-	case chunkLoaded:
+	case work.PlannerEvent:
+		l.step(m.Event)
+	case work.ChunkLoaded:
 		l.loaded(m)
-	case chunkFinished:
-		delete(l.chunks, chunkKey{m.chunk.Batch, m.chunk.Index})
-	case chunksCounted:
+	case work.ChunkFinished:
+		delete(l.chunks, chunkKey{m.Chunk.Batch, m.Chunk.Index})
+	case work.ChunksCounted:
 		l.counted(m)
-	case batchStopped:
+	case work.BatchStopped:
 		l.stopRun(m)
-	case modelsUnserved:
+	case work.ModelsUnserved:
 		l.giveBack(m)
-	case resultsBlocked:
-		l.blocked = m.reason
+	case work.ResultsBlocked:
+		l.blocked = m.Reason
 		l.hold()
-	case plannerAsked:
-		m.ask(time.Now(), l.planner)
-	case drainAsked:
+	case work.PlannerAsked:
+		m.Ask(time.Now(), l.planner)
+	case work.DrainAsked:
 		l.draining = true
 		now := time.Now()
 		for _, p := range l.publishers {
@@ -154,7 +156,7 @@ func (l *loop) hold() {
 // step gives the planner an event and does what it decides. Nothing starts while the lease may have
 // expired: a process that was suspended would send lines that another has taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
-	stale, full := l.registration.expired(time.Now()), l.memory.results.full()
+	stale, full := l.registration.expired(time.Now()), l.memory.Results.Full()
 	if stale != l.stale || full != l.full {
 		l.stale, l.full = stale, full
 		l.hold()
@@ -184,17 +186,17 @@ func (l *loop) do(ev plan.Event) plan.Verdict {
 
 func (l *loop) start(start *plan.Start) {
 	c := l.chunks[chunkKey{start.Key.Batch, start.Chunk}]
-	c.inFlight++
+	c.InFlight++
 	l.inFlight++
-	var f *flight
+	var f *work.Flight
 	if n := len(l.spare); n > 0 {
 		f, l.spare = l.spare[n-1], l.spare[:n-1]
 	} else {
-		f = &flight{}
+		f = &work.Flight{}
 	}
-	f.Start, f.chunk = *start, c
-	if c.run.first.note() {
-		l.batches.add(c.run.id)
+	f.Start, f.Chunk = *start, c
+	if c.Run.NoteStart() {
+		l.batches.Add(c.Run.ID)
 	}
 	l.flights[flightKey{c, start.Slot}] = f
 	l.senders.submit(f)
@@ -204,15 +206,15 @@ func (l *loop) start(start *plan.Start) {
 func (l *loop) evict(start *plan.Start) {
 	c := l.chunks[chunkKey{start.Key.Batch, start.Chunk}]
 	if f := l.flights[flightKey{c, start.Slot}]; f != nil {
-		f.cancel.evict()
+		f.Cancel.Evict()
 	}
 }
 
 // finished takes a line back from its sender and records its failure if the planner decides so. A
 // good answer is in the journal already.
-func (l *loop) finished(f *flight) {
-	delete(l.flights, flightKey{f.chunk, f.Start.Slot})
-	f.chunk.inFlight--
+func (l *loop) finished(f *work.Flight) {
+	delete(l.flights, flightKey{f.Chunk, f.Start.Slot})
+	f.Chunk.InFlight--
 	l.inFlight--
 	l.failures.count(time.Now(), f)
 	verdict := l.step(&f.Finished)
@@ -220,50 +222,50 @@ func (l *loop) finished(f *flight) {
 	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return &&
 		f.Outcome == plan.Refused) {
 		if f.Outcome == plan.Shed || f.Outcome == plan.Unreachable {
-			f.failure = f.failure.shedTooOften()
+			f.Failure = f.Failure.ShedTooOften()
 		}
 		l.recorder.recordFailure(f)
 	}
-	l.memory.answers.Give(f.failure.taken)
-	l.releaseIdle(f.chunk)
-	*f = flight{}
+	l.memory.Answers.Give(f.Failure.Taken)
+	l.releaseIdle(f.Chunk)
+	*f = work.Flight{}
 	l.spare = append(l.spare, f)
 }
 
-func (l *loop) loaded(m chunkLoaded) {
-	if m.chunk != nil {
-		l.chunks[chunkKey{m.chunk.Batch, m.chunk.Index}] = m.chunk
+func (l *loop) loaded(m work.ChunkLoaded) {
+	if m.Chunk != nil {
+		l.chunks[chunkKey{m.Chunk.Batch, m.Chunk.Index}] = m.Chunk
 	}
 	l.step(m.Loaded)
-	if m.chunk != nil {
-		l.releaseIdle(m.chunk) // its batch may have been stopped while it was loaded
+	if m.Chunk != nil {
+		l.releaseIdle(m.Chunk) // its batch may have been stopped while it was loaded
 	}
 }
 
-func (l *loop) stopRun(m batchStopped) {
-	l.step(plan.BatchGone{Batch: m.run.id})
-	m.run.evictAfter(m.grace)
-	for _, c := range m.run.heldChunks() {
+func (l *loop) stopRun(m work.BatchStopped) {
+	l.step(plan.BatchGone{Batch: m.Run.ID})
+	m.Run.EvictAfter(m.Grace)
+	for _, c := range m.Run.HeldChunks() {
 		l.releaseIdle(c)
 	}
 }
 
 // counted corrects the lines left of a batch. Only the loop knows which chunks were loaded by now.
-func (l *loop) counted(m chunksCounted) {
+func (l *loop) counted(m work.ChunksCounted) {
 	left := map[string]int{}
-	for _, c := range m.chunks {
+	for _, c := range m.Chunks {
 		if !c.Done && l.chunks[chunkKey{c.Batch, c.Index}] == nil {
 			left[c.Model] += c.Count
 		}
 	}
-	put := planBatch(&m.batch)
-	put.Models = planModels(&m.batch, func(model string) int { return left[model] })
+	put := work.PlanBatch(&m.Batch)
+	put.Models = work.PlanModels(&m.Batch, func(model string) int { return left[model] })
 	l.step(plan.BatchPut{Batch: put})
 }
 
-func (l *loop) giveBack(m modelsUnserved) {
+func (l *loop) giveBack(m work.ModelsUnserved) {
 	for key, c := range l.chunks {
-		if m.models[c.Model] && c.inFlight == 0 && !c.run.isStopped() {
+		if m.Models[c.Model] && c.InFlight == 0 && !c.Run.Stopped() {
 			delete(l.chunks, key)
 			l.step(plan.Unloaded{Key: plan.JobKey{Batch: c.Batch, Model: c.Model}, Chunk: c.Index})
 			l.claimer.releaseLater(c)
@@ -272,8 +274,8 @@ func (l *loop) giveBack(m modelsUnserved) {
 }
 
 // releaseIdle gives back a chunk of a stopped batch when none of its lines is in flight.
-func (l *loop) releaseIdle(c *chunk) {
-	if c.inFlight > 0 || !c.run.isStopped() {
+func (l *loop) releaseIdle(c *work.Chunk) {
+	if c.InFlight > 0 || !c.Run.Stopped() {
 		return
 	}
 	if l.chunks[chunkKey{c.Batch, c.Index}] != c {

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"testing"
 	"time"
 
@@ -16,12 +18,12 @@ func TestTimesThatPassMeanwhileAreChecked(t *testing.T) {
 		"deadline": {Deadline: passed},
 		"start by": {Deadline: now.Add(time.Hour), StartBy: passed},
 	} {
-		if after := rc.nextCheck(&run{}, &b); after <= 0 || after > time.Second {
+		if after := rc.nextCheck(&work.Run{}, &b); after <= 0 || after > time.Second {
 			t.Errorf("%s: the next check is after %v, want at once", name, after)
 		}
 	}
 	missed := store.Batch{StartBy: passed, StartMissed: true}
-	if after := rc.nextCheck(&run{}, &missed); after != 0 {
+	if after := rc.nextCheck(&work.Run{}, &missed); after != 0 {
 		t.Errorf("the next check of a missed start is after %v, want none", after)
 	}
 }

@@ -1,7 +1,10 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -21,8 +24,8 @@ type progress struct {
 	owner   store.Owner
 	timeout time.Duration // of one post
 	leading *leadership
-	runs    *runs
-	tasks   *tasks
+	runs    *work.Runs
+	tasks   *work.Tasks
 	metrics *metrics
 	log     *slog.Logger
 
@@ -104,14 +107,14 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	if again {
 		p.againAt = now.Add(p.againEvery)
 	}
-	p.runs.each(func(r *run) {
-		status, known := planner.Status(now, r.id)
-		is := r.state(now)
+	p.runs.Each(func(r *work.Run) {
+		status, known := planner.Status(now, r.ID)
+		is := r.State(now)
 		said := reported{why: whyWaiting(status, noRunner),
-			unranked: p.unranked.note(p.log, r, status), leads: p.leading.leadsAny(is.batch.Models),
-			forecast: p.forecasts.of(r.id), away: away}
+			unranked: p.unranked.note(p.log, r, status), leads: p.leading.leadsAny(is.Batch.Models),
+			forecast: p.forecasts.of(r.ID), away: away}
 		batches.add(&is, now, said.forecast.Verdict)
-		if is.batch.State.Terminal() {
+		if is.Batch.State.Terminal() {
 			return
 		}
 		post := progressOf(&is, status, known, said)
@@ -130,7 +133,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 		p.posting.Store(false)
 		return
 	}
-	p.tasks.start(func(ctx context.Context) {
+	p.tasks.Start(func(ctx context.Context) {
 		defer p.posting.Store(false)
 		p.write(ctx, changed)
 	})
@@ -143,12 +146,13 @@ func (p *progress) end(time.Time, *plan.Planner) { p.writeEvery, p.writeAt = 0, 
 func (p *progress) write(ctx context.Context, changed []changedProgress) {
 	posts := make(map[string]store.ProgressPost, len(changed))
 	for _, c := range changed {
-		posts[c.run.id] = c.post
+		posts[c.run.ID] = c.post
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.timeout)
 	defer cancel()
 	err := p.store.PostProgress(ctx, p.owner, posts)
-	if failed := err != nil && !isFenced(err); p.failing.Swap(failed) != failed && failed {
+	failed := err != nil && !errors.Is(err, store.ErrFenced)
+	if p.failing.Swap(failed) != failed && failed {
 		p.log.Warn("could not post progress, trying again", "error", err)
 	}
 	if err != nil {
@@ -164,7 +168,7 @@ func (p *progress) write(ctx context.Context, changed []changedProgress) {
 
 // changedProgress is the progress of a run that differs from what was posted last.
 type changedProgress struct {
-	run  *run
+	run  *work.Run
 	post store.ProgressPost
 	// own says that no other process posts what has changed: this one led a model of the batch and
 	// leads none now, or has another forecast
@@ -183,22 +187,22 @@ type reported struct {
 // progressPosts holds what was posted last of each run. It is safe for concurrent use.
 type progressPosts struct {
 	mu    sync.Mutex
-	byRun map[*run]store.ProgressPost
+	byRun map[*work.Run]store.ProgressPost
 }
 
 // prune forgets runs that are gone.
-func (ps *progressPosts) prune(runs *runs) {
+func (ps *progressPosts) prune(runs *work.Runs) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if len(ps.byRun) > runs.len() {
-		maps.DeleteFunc(ps.byRun, func(r *run, _ store.ProgressPost) bool {
-			return runs.get(r.id) != r
+	if len(ps.byRun) > runs.Len() {
+		maps.DeleteFunc(ps.byRun, func(r *work.Run, _ store.ProgressPost) bool {
+			return runs.Get(r.ID) != r
 		})
 	}
 }
 
 // again has the progress of a run posted again, since a post failed.
-func (ps *progressPosts) again(r *run) {
+func (ps *progressPosts) again(r *work.Run) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	ps.byRun[r] = store.ProgressPost{Progress: store.Progress{Attempts: -1}} // differs from any
@@ -206,7 +210,9 @@ func (ps *progressPosts) again(r *run) {
 
 // differs reports whether the progress of a run differs from what was posted last, which it
 // replaces. own: no other process posts what has changed. again: it is posted even if it is equal.
-func (ps *progressPosts) differs(r *run, p store.ProgressPost, again bool) (own, differs bool) {
+func (ps *progressPosts) differs(
+	r *work.Run, p store.ProgressPost, again bool,
+) (own, differs bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	last := ps.byRun[r]
@@ -219,28 +225,28 @@ func (ps *progressPosts) differs(r *run, p store.ProgressPost, again bool) (own,
 
 // progressOf returns the progress of a run that has not ended.
 func progressOf(
-	r *runState, status plan.BatchStatus, known bool, of reported,
+	r *work.State, status plan.BatchStatus, known bool, of reported,
 ) store.ProgressPost {
 	p := store.Progress{
 		InFlight: status.InFlight, Retrying: status.Retrying,
-		Attempts: r.attempts, LinesPerSecond: r.linesPerSecond,
+		Attempts: r.Attempts, LinesPerSecond: r.LinesPerSecond,
 		Waiting: of.why, Unranked: of.unranked, Forecast: of.forecast, Leads: of.leads,
-		Failures: r.failures,
+		Failures: r.Failures,
 	}
-	for _, c := range r.chunks {
+	for _, c := range r.Chunks {
 		p.Completed += c.Completed
 		p.Failed += c.Failed
 	}
 	if !known { // it starts no more lines
 		p.Waiting, p.LinesPerSecond = "", 0
-		p.InFlight += r.inFlight
+		p.InFlight += r.InFlight
 	}
 	// also of a batch that starts no more lines and can't be brought to its end
-	if r.blocked != plan.Flowing {
-		p.Waiting = r.blocked.Text()
+	if r.Blocked != plan.Flowing {
+		p.Waiting = r.Blocked.Text()
 	}
 	if of.away != "" && p.Waiting == plan.StoreDown.Text() {
 		p.Waiting = plan.StoreDown.Because(of.away)
 	}
-	return store.ProgressPost{Progress: p, Chunks: r.chunks}
+	return store.ProgressPost{Progress: p, Chunks: r.Chunks}
 }

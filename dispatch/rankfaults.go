@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"log/slog"
 	"strings"
 	"unicode/utf8"
@@ -23,7 +25,7 @@ const (
 )
 
 // note returns the fault of a batch in one row; empty: it is ranked.
-func (f *rankFaults) note(log *slog.Logger, r *run, s plan.BatchStatus) string {
+func (f *rankFaults) note(log *slog.Logger, r *work.Run, s plan.BatchStatus) string {
 	if s.Unranked == nil {
 		return ""
 	}
@@ -35,8 +37,8 @@ func (f *rankFaults) note(log *slog.Logger, r *run, s plan.BatchStatus) string {
 		}
 		f.logged[text] = true
 		log.Error("the ordering policy can't rank a batch, which goes last; correct "+
-			"scheduler.expression (logged once for this fault)", "batch_id", r.id,
-			"tenant", r.tenant, "error", text)
+			"scheduler.expression (logged once for this fault)", "batch_id", r.ID,
+			"tenant", r.Tenant, "error", text)
 	}
 	return text
 }

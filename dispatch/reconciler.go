@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"time"
@@ -20,14 +22,14 @@ type reconciler struct {
 	wake        chan struct{}        // capacity 1: poll now
 	cancelGrace func() time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	metrics     *metrics
-	inbox       *inbox
+	inbox       *work.Inbox
 
 	leading   *leadership
 	claimer   *claimer
 	finisher  *finisher
-	runs      *runs
+	runs      *work.Runs
 	shown     *shownBatches
-	remaining *remaining
+	remaining *work.Remaining
 	catalog   *catalog
 	loading   loading
 	admitter  *admitter  // its first step
@@ -46,7 +48,7 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 		var err error
 		began := time.Now()
 		if cursor == "" {
-			err = rc.remaining.count(ctx)
+			err = rc.remaining.Count(ctx)
 		}
 		if err == nil {
 			ids, next, err = rc.metadata.ChangedBatches(ctx, cursor, page)
@@ -64,7 +66,7 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 			cursor = next
 			rc.loading.add(ids)
 			for _, id := range ids {
-				rc.batches.add(id)
+				rc.batches.Add(id)
 			}
 			if len(ids) == page {
 				continue
@@ -103,7 +105,7 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 				err = rc.admitter.admit(ctx, b)
 			}
 			if err == nil {
-				rc.batches.add(id)
+				rc.batches.Add(id)
 			}
 		case b.State == store.InProgress:
 			err = rc.advance(ctx, b)
@@ -119,18 +121,18 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 		rc.loading.done(id)
 	}
 	if err != nil && ctx.Err() == nil {
-		rc.setBlocked(id, reasonOf(err))
+		rc.setBlocked(id, work.ReasonOf(err))
 		if !errors.Is(err, store.ErrConflict) { // a conflict: another change came first
 			rc.log.WarnContext(ctx, "could not reconcile a batch, trying again", "batch_id", id,
 				"error", err)
 		}
-		rc.batches.addAfter(id, retryEvery)
+		rc.batches.AddAfter(id, work.RetryEvery)
 	}
 }
 
 func (rc *reconciler) setBlocked(id string, reason plan.Reason) {
-	if r := rc.runs.get(id); r != nil {
-		r.setBlocked(reason)
+	if r := rc.runs.Get(id); r != nil {
+		r.SetBlocked(reason)
 	}
 }
 
@@ -143,23 +145,23 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if !b.Deadline.IsZero() && !rc.expiry().Before(b.Deadline) {
 		return rc.finalizeAs(ctx, b.ID, store.Expired, "")
 	}
-	r := rc.runs.update(b)
+	r := rc.runs.Update(b)
 	// after the update: a runner that answers now has all runs reconciled
 	if stopped, err := rc.stopUnserved(ctx, &b); err != nil || stopped {
 		return err
 	}
-	put := planBatch(&b)
-	isNew := !r.planned && !r.isStopped()
-	if isNew && r.again { // the last count may be from before the chunks were reopened
-		if err := rc.remaining.count(ctx); err != nil {
+	put := work.PlanBatch(&b)
+	isNew := !r.Planned && !r.Stopped()
+	if isNew && r.Again { // the last count may be from before the chunks were reopened
+		if err := rc.remaining.Count(ctx); err != nil {
 			return err
 		}
 	}
 	if isNew {
-		put.Models = planModels(&b, rc.remaining.of(&b))
+		put.Models = work.PlanModels(&b, rc.remaining.Of(&b))
 	}
-	rc.inbox.event(plan.BatchPut{Batch: put})
-	r.planned = true
+	rc.inbox.Event(plan.BatchPut{Batch: put})
+	r.Planned = true
 	rc.loading.done(b.ID)
 	if isNew {
 		rc.leading.newDemand()
@@ -168,13 +170,13 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 		return err
 	}
 	// The store counts the chunks of a new one only if a crash may have come just before its end.
-	if !isNew || rc.remaining.none(&b) {
+	if !isNew || rc.remaining.None(&b) {
 		if done, err := rc.allDone(ctx, r); err != nil || done {
 			return errors.Join(err, rc.completeIf(ctx, b.ID, done))
 		}
 	}
 	if after := rc.nextCheck(r, &b); after > 0 {
-		rc.batches.addAfter(b.ID, after)
+		rc.batches.AddAfter(b.ID, after)
 	}
 	return nil
 }
@@ -188,38 +190,38 @@ func (rc *reconciler) completeIf(ctx context.Context, id string, done bool) erro
 
 // allDone reports whether every chunk of a run's batch is done. It asks the store only when this
 // process holds none.
-func (rc *reconciler) allDone(ctx context.Context, r *run) (bool, error) {
-	if !r.idle() {
+func (rc *reconciler) allDone(ctx context.Context, r *work.Run) (bool, error) {
+	if !r.Idle() {
 		return false, nil
 	}
-	n, err := rc.metadata.CountChunks(ctx, rc.owner, r.id, nil)
+	n, err := rc.metadata.CountChunks(ctx, rc.owner, r.ID, nil)
 	return err == nil && n.Free == 0 && n.Claimed == 0, err
 }
 
 // dismiss removes the run of a batch that has ended or is gone.
 func (rc *reconciler) dismiss(id string) {
-	r := rc.runs.get(id)
+	r := rc.runs.Get(id)
 	if r == nil {
 		return
 	}
 	if !rc.quiet(r, 0) {
-		rc.batches.addAfter(id, retryEvery)
+		rc.batches.AddAfter(id, work.RetryEvery)
 		return
 	}
-	rc.runs.remove(id)
-	r.close()
+	rc.runs.Remove(id)
+	r.Close()
 }
 
 // quiet stops the run's lines and reports whether no chunk of it is held any more.
-func (rc *reconciler) quiet(r *run, grace time.Duration) bool {
-	first, held := r.stop()
+func (rc *reconciler) quiet(r *work.Run, grace time.Duration) bool {
+	first, held := r.Stop()
 	switch {
 	case first:
-		rc.inbox.put(batchStopped{r, grace})
+		rc.inbox.Put(work.BatchStopped{Run: r, Grace: grace})
 		rc.claimer.abandonAhead(r, func(string) bool { return true })
 		rc.finisher.hurry()
 	case grace == 0:
-		r.evict() // the grace that it had is taken back
+		r.Evict() // the grace that it had is taken back
 	}
 	return held == 0
 }
@@ -235,7 +237,7 @@ func (rc *reconciler) graceOf(b *store.Batch) time.Duration {
 // end brings a batch that starts no more lines to its end: it waits for all claims to end and
 // writes the result files.
 func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
-	r := rc.runs.update(b)
+	r := rc.runs.Update(b)
 	if !rc.quiet(r, rc.graceOf(&b)) {
 		return nil // the release of the last chunk enqueues the batch again
 	}
@@ -246,12 +248,12 @@ func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 			return err
 		}
 	}
-	n, err := rc.metadata.CountChunks(ctx, rc.owner, b.ID, r.heldIndexes())
+	n, err := rc.metadata.CountChunks(ctx, rc.owner, b.ID, r.HeldIndexes())
 	if err != nil {
 		return err
 	}
 	if n.Claimed > 0 { // other processes read the same state and release their chunks
-		rc.batches.addAfter(b.ID, 200*time.Millisecond)
+		rc.batches.AddAfter(b.ID, 200*time.Millisecond)
 		return nil
 	}
 	return rc.finalizer.finalize(ctx, r, b)

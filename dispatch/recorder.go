@@ -1,8 +1,11 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,23 +22,23 @@ import (
 // While a journal can't be written it holds all starts. The memory that its results may take is
 // bounded.
 type recorder struct {
-	results *share // memory of results that are not durable yet
-	inputs  *share // memory of input lines, which it frees
+	results *work.Share // memory of results that are not durable yet
+	inputs  *work.Share // memory of input lines, which it frees
 	metrics *metrics
 	log     *slog.Logger
 
-	inbox    *inbox
+	inbox    *work.Inbox
 	lose     context.CancelCauseFunc
 	finisher *finisher
 
-	mu            sync.Mutex      // also held to send holds, so that they come in their order
-	blockedChunks map[*chunk]bool // whose journals can't be written now
+	mu            sync.Mutex           // also held to send holds, so that they come in their order
+	blockedChunks map[*work.Chunk]bool // whose journals can't be written now
 }
 
 // recordAnswer appends a good answer to the chunk's journal. If there is no memory for it before
 // the line is canceled, the line is sent again later.
 func (rec *recorder) recordAnswer(
-	w *sender, f *flight, line *sourceLine, id string, got openai.Answer,
+	w *sender, f *work.Flight, line *work.Line, id string, got openai.Answer,
 ) {
 	usage := got.Usage
 	f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens),
@@ -46,31 +49,31 @@ func (rec *recorder) recordAnswer(
 	}
 	w.result = batchfile.AppendResultHead(w.result[:0], batchfile.Result{ID: id, CustomID: customID,
 		Status: got.Status, RequestID: got.RequestID})
-	record := store.Record{Line: line.number, Attempts: line.requests, Usage: usage,
+	record := store.Record{Line: line.Number(), Attempts: line.Requests(), Usage: usage,
 		Result: w.result}
 	var err error
 	if got.Large != nil {
-		err = rec.appendLarge(f.chunk, record, got.Large)
+		err = rec.appendLarge(f.Chunk, record, got.Large)
 	} else {
 		w.rest = [...][]byte{batchfile.ResultBody(got.Body), resultTail}
 		record.More = w.rest[:]
-		err = rec.appendSmall(f.chunk, record)
+		err = rec.appendSmall(f.Chunk, record)
 		w.rest = [2][]byte{}
 	}
 	if err != nil {
 		f.Outcome = plan.Evicted
 		return
 	}
-	rec.recorded(line)
+	line.Record(rec.inputs)
 }
 
 // customID reads the custom_id for the line's result. If the input can't be read now, the line is
 // sent again.
-func (rec *recorder) customID(f *flight, line *sourceLine) (id []byte, ok bool) {
-	id, err := line.customID()
+func (rec *recorder) customID(f *work.Flight, line *work.Line) (id []byte, ok bool) {
+	id, err := line.CustomID()
 	if err != nil {
 		rec.log.Error("could not read a custom_id, the line will be sent again",
-			"batch_id", f.chunk.Batch, "line", line.number, "error", err)
+			"batch_id", f.Chunk.Batch, "line", line.Number(), "error", err)
 		f.Outcome = plan.Evicted
 	}
 	return id, err == nil
@@ -79,9 +82,9 @@ func (rec *recorder) customID(f *flight, line *sourceLine) (id []byte, ok bool) 
 var resultTail = []byte(batchfile.ResultTail)
 
 // appendSmall appends a result once memory is free for it.
-func (rec *recorder) appendSmall(c *chunk, r store.Record) error {
+func (rec *recorder) appendSmall(c *work.Chunk, r store.Record) error {
 	size := sizeOf(&r)
-	if err := rec.results.wait(c.run.ctx, size); err != nil {
+	if err := rec.results.Wait(c.Run.Context, size); err != nil {
 		return err
 	}
 	return rec.append(c, r, size)
@@ -89,17 +92,17 @@ func (rec *recorder) appendSmall(c *chunk, r store.Record) error {
 
 // append appends a result for which memory was taken. If the journal refuses it, the claim is lost,
 // and that ends the session, unless the run has ended while the journal waited.
-func (rec *recorder) append(c *chunk, r store.Record, size int64) error {
-	c.volatile.Add(size)
-	if err := c.journal.Append(c.run.ctx, r); err != nil {
-		c.settled(rec.results, size)
+func (rec *recorder) append(c *work.Chunk, r store.Record, size int64) error {
+	c.Wrote(size)
+	if err := c.Journal.Append(c.Run.Context, r); err != nil {
+		c.Settled(rec.results, size)
 		err = fmt.Errorf("append to journal of batch %s, chunk %d: %w", c.Batch, c.Index, err)
-		if isFenced(err) || c.run.ctx.Err() == nil {
+		if errors.Is(err, store.ErrFenced) || c.Run.Context.Err() == nil {
 			rec.lose(err)
 		}
 		return err
 	}
-	c.run.appended(r)
+	c.Run.Appended(r)
 	return nil
 }
 
@@ -112,7 +115,7 @@ func sizeOf(r *store.Record) int64 {
 }
 
 // appendLarge appends a result from its file, and tries again while the disk refuses it.
-func (rec *recorder) appendLarge(c *chunk, r store.Record, large *openai.Large) error {
+func (rec *recorder) appendLarge(c *work.Chunk, r store.Record, large *openai.Large) error {
 	head := r.Result
 	r.Result = nil
 	size := int64(len(head)) + large.Size + int64(len(resultTail))
@@ -121,56 +124,50 @@ func (rec *recorder) appendLarge(c *chunk, r store.Record, large *openai.Large) 
 			bytes.NewReader(resultTail))
 	}
 	for {
-		err := c.journal.AppendFrom(c.run.ctx, r, size, result)
+		err := c.Journal.AppendFrom(c.Run.Context, r, size, result)
 		switch {
 		case err == nil:
-			c.run.appended(r)
+			c.Run.Appended(r)
 			return nil
-		case isFenced(err):
+		case errors.Is(err, store.ErrFenced):
 			rec.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
 			return err
-		case c.run.ctx.Err() != nil:
+		case c.Run.Context.Err() != nil:
 			return err
 		}
 		rec.block(c, err)
 		select {
-		case <-c.run.ctx.Done():
-			return context.Cause(c.run.ctx)
-		case <-time.After(retryEvery):
+		case <-c.Run.Context.Done():
+			return context.Cause(c.Run.Context)
+		case <-time.After(work.RetryEvery):
 		}
 	}
 }
 
-// recorded notes that the journal holds the line's result. Its input is not needed any more.
-func (rec *recorder) recorded(line *sourceLine) {
-	line.recorded = true
-	line.release(rec.inputs)
-}
-
 // recordFailure records the failure of a line. The loop calls it, so it does not wait for memory:
 // while results take all of theirs, no line starts.
-func (rec *recorder) recordFailure(f *flight) {
-	line := &f.chunk.lines[f.Start.Slot]
-	a := &f.failure
-	record := store.Record{Line: line.number, Failed: true, Attempts: line.requests,
+func (rec *recorder) recordFailure(f *work.Flight) {
+	line := f.Line()
+	a := &f.Failure
+	record := store.Record{Line: line.Number(), Failed: true, Attempts: line.Requests(),
 		Result: batchfile.AppendResult(nil, batchfile.Result{
-			ID: resultID(f.chunk.Batch, line.number), CustomID: a.customID,
-			Status: a.status, RequestID: a.requestID, Body: a.body, ErrorCode: a.code,
-			ErrorMessage: a.message,
+			ID: work.ResultID(f.Chunk.Batch, line.Number()), CustomID: a.CustomID,
+			Status: a.Status, RequestID: a.RequestID, Body: a.Body, ErrorCode: a.Code,
+			ErrorMessage: a.Message,
 		})}
 	size := sizeOf(&record)
-	rec.results.force(size)
-	if rec.append(f.chunk, record, size) == nil {
-		rec.recorded(line)
-		f.chunk.run.countFailure(a.cause(f.Start.Runner))
+	rec.results.Force(size)
+	if rec.append(f.Chunk, record, size) == nil {
+		line.Record(rec.inputs)
+		f.Chunk.Run.CountFailure(a.Cause(f.Start.Runner))
 	}
 }
 
 // committed receives from a chunk's journal that results are durable, or why they are not yet. The
 // journal's committer calls it, so it does not wait for the journal.
-func (rec *recorder) committed(c *chunk, commit store.Commit) {
+func (rec *recorder) committed(c *work.Chunk, commit store.Commit) {
 	if commit.Err != nil {
-		if isFenced(commit.Err) {
+		if errors.Is(commit.Err, store.ErrFenced) {
 			rec.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, commit.Err))
 			return
 		}
@@ -178,12 +175,12 @@ func (rec *recorder) committed(c *chunk, commit store.Commit) {
 		return
 	}
 	rec.unblock(c)
-	full := rec.results.full()
-	c.settled(rec.results, commit.Bytes)
-	if full && !rec.results.full() {
-		rec.inbox.event(plan.Tick{}) // lines may start again
+	full := rec.results.Full()
+	c.Settled(rec.results, commit.Bytes)
+	if full && !rec.results.Full() {
+		rec.inbox.Event(plan.Tick{}) // lines may start again
 	}
-	complete := c.run.committed(c, commit)
+	complete := c.Run.Committed(c, commit)
 	rec.metrics.committed(commit)
 	if complete {
 		rec.finisher.add(c)
@@ -191,12 +188,12 @@ func (rec *recorder) committed(c *chunk, commit store.Commit) {
 }
 
 // block holds all starts while a journal can't be written, since answers would gather in memory.
-func (rec *recorder) block(c *chunk, err error) {
+func (rec *recorder) block(c *work.Chunk, err error) {
 	rec.mu.Lock()
 	first := len(rec.blockedChunks) == 0
 	rec.blockedChunks[c] = true
 	if first {
-		rec.inbox.put(resultsBlocked{reasonOf(err)})
+		rec.inbox.Put(work.ResultsBlocked{Reason: work.ReasonOf(err)})
 	}
 	rec.mu.Unlock()
 	if first {
@@ -206,13 +203,13 @@ func (rec *recorder) block(c *chunk, err error) {
 }
 
 // unblock notes that the chunk's journal can be written again, or is closed.
-func (rec *recorder) unblock(c *chunk) {
+func (rec *recorder) unblock(c *work.Chunk) {
 	rec.mu.Lock()
 	blocked := len(rec.blockedChunks) > 0
 	delete(rec.blockedChunks, c)
 	free := blocked && len(rec.blockedChunks) == 0
 	if free {
-		rec.inbox.put(resultsBlocked{plan.Flowing})
+		rec.inbox.Put(work.ResultsBlocked{})
 	}
 	rec.mu.Unlock()
 	if free {

@@ -1,13 +1,13 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"log/slog"
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // slowHandler is a log that takes an error record only when it is released.
@@ -29,16 +29,16 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 // The end of a hold comes after the hold, however long the log takes.
 func TestHoldsEndInOrder(t *testing.T) {
 	log := slowHandler{slog.DiscardHandler, make(chan struct{}), make(chan struct{})}
-	c, sent := &chunk{}, newInbox()
-	rec := &recorder{log: slog.New(log), blockedChunks: map[*chunk]bool{}, inbox: sent}
+	c, sent := &work.Chunk{}, work.NewInbox()
+	rec := &recorder{log: slog.New(log), blockedChunks: map[*work.Chunk]bool{}, inbox: sent}
 	var blocking sync.WaitGroup
 	blocking.Go(func() { rec.block(c, syscall.EIO) })
 	<-log.begun
 	rec.unblock(c)
 	close(log.release)
 	blocking.Wait()
-	got := sent.take(nil)
-	if len(got) != 2 || got[1] != (resultsBlocked{plan.Flowing}) {
+	got := sent.Take(nil)
+	if len(got) != 2 || got[1] != (work.ResultsBlocked{}) {
 		t.Errorf("sent %+v, want the end of the hold last", got)
 	}
 }

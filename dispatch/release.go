@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"time"
@@ -12,27 +14,27 @@ import (
 const releaseTimeout = 5 * time.Second
 
 // releaseLater gives back a chunk of which no line is in flight, in another goroutine.
-func (cl *claimer) releaseLater(c *chunk) {
-	cl.tasks.start(func(ctx context.Context) { cl.release(ctx, c) })
+func (cl *claimer) releaseLater(c *work.Chunk) {
+	cl.tasks.Start(func(ctx context.Context) { cl.release(ctx, c) })
 }
 
 // release gives back a chunk of which no line is in flight, with the results that it has.
-func (cl *claimer) release(ctx context.Context, c *chunk) {
-	r := c.run
-	if !r.leave(c) {
+func (cl *claimer) release(ctx context.Context, c *work.Chunk) {
+	r := c.Run
+	if !r.Leave(c) {
 		return // it is being finished
 	}
-	r.unrecorded.Add(c.requestsWithoutResult())
-	defer c.free(cl.memory)
+	r.CountUnrecorded(c.RequestsWithoutResult())
+	defer c.Free(cl.memory)
 	err := cl.flush(ctx, c)
-	err = errors.Join(err, c.journal.Close(context.WithoutCancel(ctx)))
+	err = errors.Join(err, c.Journal.Close(context.WithoutCancel(ctx)))
 	if err != nil {
 		cl.log.Warn("could not flush the journal of a chunk that is put back", "batch_id", c.Batch,
 			"chunk", c.Index, "error", err)
 	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	complete := r.complete(c)
+	complete := r.Complete(c)
 	if complete {
 		_, err = cl.finisher.finish(releasing, c)
 	}
@@ -40,28 +42,28 @@ func (cl *claimer) release(ctx context.Context, c *chunk) {
 		cl.putBack(ctx, c.Chunk)
 	}
 	cl.recorder.unblock(c)
-	r.giveBack(c)
-	cl.batches.add(c.Batch)
+	r.GiveBack(c)
+	cl.batches.Add(c.Batch)
 }
 
 // flush makes the results of a chunk durable that is put back. On a full disk it waits for space,
 // since the answers are paid for and nobody asks for them again.
-func (cl *claimer) flush(ctx context.Context, c *chunk) error {
-	defer c.run.setUnsaved(c, false)
+func (cl *claimer) flush(ctx context.Context, c *work.Chunk) error {
+	defer c.Run.SetUnsaved(c, false)
 	for warned := false; ; warned = true {
-		err := c.journal.Flush(ctx)
+		err := c.Journal.Flush(ctx)
 		if !errors.Is(err, store.ErrNoSpace) {
 			return err
 		}
 		if !warned {
-			c.run.setUnsaved(c, true)
+			c.Run.SetUnsaved(c, true)
 			cl.log.Warn("could not save the results of a stopped batch, waiting for free space",
 				"batch_id", c.Batch, "chunk", c.Index, "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(retryEvery):
+		case <-time.After(work.RetryEvery):
 		}
 	}
 }
@@ -73,7 +75,7 @@ func (cl *claimer) putBack(ctx context.Context, c store.Chunk) {
 		releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		err := cl.metadata.ReleaseChunk(releasing, cl.owner, c)
 		cancel()
-		if err == nil || isFenced(err) {
+		if err == nil || errors.Is(err, store.ErrFenced) {
 			return
 		}
 		if !warned {
@@ -83,7 +85,7 @@ func (cl *claimer) putBack(ctx context.Context, c store.Chunk) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(retryEvery):
+		case <-time.After(work.RetryEvery):
 		}
 	}
 }

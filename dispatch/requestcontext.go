@@ -1,28 +1,33 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/openai"
 )
 
 // requestContext makes the contexts of a sender's requests: each ends with its run and after a time
 // limit. It uses one context for successive requests of a run, since a new context for each would
 // cost more than the rest of the bookkeeping.
 type requestContext struct {
-	run    *run
+	run    *work.Run
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	evict  context.CancelFunc // cancels it because the line is evicted
 	timer  *time.Timer
 }
 
 // begin returns the context of a request of the run.
-func (c *requestContext) begin(r *run, limit time.Duration) context.Context {
+func (c *requestContext) begin(r *work.Run, limit time.Duration) context.Context {
 	if c.run != r || c.ctx.Err() != nil {
 		c.close()
-		c.run = r
-		ctx, cancel := context.WithCancelCause(r.ctx)
-		c.ctx, c.cancel = ctx, cancel
-		c.timer = time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
+		ctx, cancel := context.WithCancelCause(r.Context)
+		*c = requestContext{run: r, ctx: ctx, cancel: cancel,
+			evict: func() { cancel(openai.ErrEvicted) },
+			timer: time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })}
 		return c.ctx
 	}
 	c.timer.Reset(limit)

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"bufio"
 	"context"
 	"strconv"
@@ -14,7 +16,7 @@ import (
 // resultFiles writes one pair of output and error file.
 type resultFiles struct {
 	end               *ending
-	source            *source // nil: the input is lost
+	source            *work.Source // nil: the input is lost
 	completed, failed int
 	open              map[int]store.Results // by chunk
 	missing           []uint32              // lines without a result that are not listed yet
@@ -133,19 +135,19 @@ func (w *resultFiles) listMissing(bad *resultFile) error {
 	if len(numbers) == 0 || w.source == nil {
 		return nil
 	}
-	lines, err := w.source.numbered(numbers)
+	lines, err := w.source.Numbered(numbers)
 	if err != nil {
 		return err
 	}
 	code, message := leftover(&w.end.batch)
 	for i := range lines {
-		customID, err := lines[i].customID()
+		customID, err := lines[i].CustomID()
 		if err != nil {
 			return err
 		}
 		w.buf = batchfile.AppendResult(w.buf[:0], batchfile.Result{
-			ID: resultID(w.end.batch.ID, lines[i].number), CustomID: customID, ErrorCode: code,
-			ErrorMessage: message,
+			ID: work.ResultID(w.end.batch.ID, lines[i].Number()), CustomID: customID,
+			ErrorCode: code, ErrorMessage: message,
 		})
 		if _, err := bad.out.Write(w.buf); err != nil {
 			return err

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"cmp"
 	"context"
 	"log/slog"
@@ -18,8 +20,8 @@ import (
 // once one was kept, or was not. Jobs whose answers fit in memory are not limited.
 type rooms struct {
 	spool Spool
-	runs  *runs // whose batches are still worked on
-	inbox *inbox
+	runs  *work.Runs // whose batches are still worked on
+	inbox *work.Inbox
 	log   *slog.Logger
 
 	mu   sync.Mutex // also held to send limits, so that limits come in their order
@@ -38,7 +40,7 @@ const amplyRoom = 4096
 
 // run adapts the limits to the space until ctx is done.
 func (rs *rooms) run(ctx context.Context) {
-	tick := time.NewTicker(retryEvery)
+	tick := time.NewTicker(work.RetryEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -67,7 +69,7 @@ func (rs *rooms) notKept(key plan.JobKey, err *openai.NotKept) {
 	if err.Bytes >= j.bytes {
 		j.bytes, j.part = err.Bytes, !err.Whole
 	}
-	rs.limit(key, j, plan.Room{Key: key, Reason: reasonOf(err)}, err)
+	rs.limit(key, j, plan.Room{Key: key, Reason: work.ReasonOf(err)}, err)
 }
 
 // job returns what is known of a job. mu is held.
@@ -104,7 +106,7 @@ func (rs *rooms) adapt(ctx context.Context) {
 		if lines[i] < amplyRoom {
 			room.Lines, room.Reason = int(lines[i]), plan.DiskFull
 			if err != nil {
-				room.Reason = reasonOf(err)
+				room.Reason = work.ReasonOf(err)
 			}
 		}
 		rs.limit(key, rs.jobs[key], room, err)
@@ -116,7 +118,7 @@ func (rs *rooms) any() bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	maps.DeleteFunc(rs.jobs, func(key plan.JobKey, _ *largeAnswers) bool {
-		return rs.runs.get(key.Batch) == nil
+		return rs.runs.Get(key.Batch) == nil
 	})
 	return len(rs.jobs) > 0
 }
@@ -155,7 +157,7 @@ func (rs *rooms) limit(key plan.JobKey, j *largeAnswers, room plan.Room, err err
 	}
 	was := j.room.Stops()
 	j.room = room
-	rs.inbox.event(room)
+	rs.inbox.Event(room)
 	switch {
 	case room.Stops() && !was:
 		rs.log.Warn("no space for answers in the temporary directory, starting no more lines of "+

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"bytes"
 	"context"
 	"log/slog"
@@ -37,10 +39,10 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 	}
 	defer files.Close()
 	medium, sent := &spool{Store: files}, map[string]plan.Room{}
-	inbox := newInbox()
-	runs := newRuns(t.Context(), openai.ErrEvicted, inbox, nil)
+	inbox := work.NewInbox()
+	runs := work.NewRuns(work.NewTasks(t.Context(), openai.ErrEvicted), inbox, nil)
 	for _, id := range []string{"a", "b"} {
-		runs.update(store.Batch{ID: id})
+		runs.Update(store.Batch{ID: id})
 	}
 	var log bytes.Buffer
 	rs := &rooms{spool: medium, log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -83,7 +85,7 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 		{"two jobs", kept("b", 5500), 2 * 5500, nil, rooms{"a": limited("a", 5), "b": b(1)}},
 		{"less for both", nil, 5500, nil, rooms{"a": limited("a", 2), "b": b(0)}},
 		{"enough for the first alone", nil, 1100, nil, rooms{"a": limited("a", 1)}},
-		{"the first is gone", func() { runs.remove("a") }, 5500, nil, rooms{"b": b(1)}},
+		{"the first is gone", func() { runs.Remove("a") }, 5500, nil, rooms{"b": b(1)}},
 	} {
 		clear(sent)
 		medium.space, medium.err = step.space, step.broken
@@ -91,8 +93,8 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 			step.do()
 		}
 		rs.adapt(t.Context())
-		for _, m := range inbox.take(nil) {
-			room := m.(plannerEvent).event.(plan.Room)
+		for _, m := range inbox.Take(nil) {
+			room := m.(work.PlannerEvent).Event.(plan.Room)
 			sent[room.Key.Batch] = room
 		}
 		if !maps.Equal(sent, step.want) {

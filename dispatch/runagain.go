@@ -31,6 +31,6 @@ func (fz *finalizer) runAgain(ctx context.Context, id string, lost []store.Chunk
 	if err != nil && !errors.Is(err, errMovedOn) {
 		return fmt.Errorf("move batch %s back to in_progress: %w", id, err)
 	}
-	fz.batches.addAfter(id, 0)
+	fz.batches.AddAfter(id, 0)
 	return nil
 }

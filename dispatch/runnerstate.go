@@ -59,7 +59,7 @@ func (d *Dispatcher) ObserveState(name string, state RunnerState) {
 		s.lease.leading.look()
 	}
 	if ev, counts := u.stopNow(time.Now()); counts {
-		s.inbox.event(ev)
+		s.inbox.Event(ev)
 	}
 }
 

@@ -24,7 +24,7 @@ func (d *Dispatcher) LeadScaling(ctx context.Context) (bool, error) {
 	}
 	_, others, err := d.deps.Metadata.Lead(ctx, s.lease.owner, []string{scalingName})
 	if err != nil {
-		if isFenced(err) {
+		if errors.Is(err, store.ErrFenced) {
 			return false, nil
 		}
 		return false, fmt.Errorf("acquire the leadership of scaling: %w", err)

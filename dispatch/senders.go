@@ -1,30 +1,22 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
-	"github.com/tidefill/tidefill/dispatch/plan"
 )
-
-// flight is a line in flight: the planner's decision to start it on the way to a sender, and its
-// result on the way back. The loop reuses it for other lines.
-type flight struct {
-	plan.Finished
-	chunk   *chunk
-	failure failure // if it did not succeed
-	cancel  cancelHandle
-}
 
 // senders is a pool of goroutines that send lines. It holds as many as lines were ever in flight at
 // once, less those that had nothing to do for senderIdle. A new goroutine for each line would grow
 // its stack each time.
 type senders struct {
 	transport *transport
-	queue     chan *flight
+	queue     chan *work.Flight
 	idle      atomic.Int64
 	ending    chan struct{}
 	all       sync.WaitGroup
@@ -44,12 +36,12 @@ const (
 )
 
 func newSenders(t *transport) *senders {
-	return &senders{transport: t, queue: make(chan *flight, 1024),
+	return &senders{transport: t, queue: make(chan *work.Flight, 1024),
 		ending: make(chan struct{})}
 }
 
 // submit gives a line to a sender. Only the loop calls it.
-func (s *senders) submit(f *flight) {
+func (s *senders) submit(f *work.Flight) {
 	if s.idle.Add(-1) < 0 {
 		s.idle.Add(1)
 		s.all.Go(func() { s.run(f) })
@@ -58,7 +50,7 @@ func (s *senders) submit(f *flight) {
 	s.queue <- f
 }
 
-func (s *senders) run(f *flight) {
+func (s *senders) run(f *work.Flight) {
 	w := sender{scratch: openai.Scratch{Memory: s.transport.answers}}
 	defer w.scratch.Trim(0)
 	defer w.request.close()

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"fmt"
@@ -29,9 +31,9 @@ type session struct {
 	settings   func() *settings
 	settling   time.Duration // limit of a shutdown's wait for the journals
 	log        *slog.Logger
-	inbox      *inbox // of the loop
+	inbox      *work.Inbox // of the loop
 	lease      *lease
-	runs       *runs
+	runs       *work.Runs
 	reconciler *reconciler
 	claimer    *claimer
 	finisher   *finisher
@@ -41,7 +43,7 @@ type session struct {
 	progress   *progress
 	sweeper    *sweeper
 	follower   *follower
-	tasks      *tasks
+	tasks      *work.Tasks
 	lose       context.CancelCauseFunc // ends the session
 	ready      func(bool)
 	misplaced  func(ctx context.Context) error // see Deps.Misplaced
@@ -114,10 +116,10 @@ func (s *session) run(taking context.Context) {
 	var takers sync.WaitGroup
 	takers.Go(func() { s.lease.leadUntil(taking) })
 	for range reconcilers {
-		takers.Go(func() { s.reconciler.batches.run(taking, s.reconciler.reconcile) })
+		takers.Go(func() { s.reconciler.batches.Run(taking, s.reconciler.reconcile) })
 	}
 	for range loaders {
-		takers.Go(func() { s.claimer.loads.run(taking, s.claimer.load) })
+		takers.Go(func() { s.claimer.loads.Run(taking, s.claimer.load) })
 	}
 	takers.Go(func() { s.reconciler.poll(taking, func() { s.ready(true) }) })
 	takers.Go(func() { s.sweeper.run(taking) })
@@ -127,7 +129,7 @@ func (s *session) run(taking context.Context) {
 	takers.Go(func() { s.watchPlace(taking) })
 	<-taking.Done()
 	s.ready(false)
-	s.reconciler.batches.close()
+	s.reconciler.batches.Close()
 	takers.Wait()
 }
 
@@ -138,11 +140,11 @@ func (s *session) shutdown(holding context.Context) {
 	select {
 	case <-drained:
 	case <-time.After(s.settings().Drain):
-		s.tasks.evict()
+		s.tasks.Evict()
 		<-drained
 	case <-holding.Done(): // answers that come now could not be recorded
 		s.log.Warn("evicting the lines in flight", "error", context.Cause(holding))
-		s.tasks.evict()
+		s.tasks.Evict()
 		<-drained
 	}
 	s.senders.stop()
@@ -152,14 +154,14 @@ func (s *session) shutdown(holding context.Context) {
 // settle flushes the journals of all chunks, finishes the chunks that are complete thereby, and
 // closes the others.
 func (s *session) settle() {
-	limit := time.AfterFunc(s.settling, s.tasks.evict)
+	limit := time.AfterFunc(s.settling, s.tasks.Evict)
 	defer limit.Stop()
-	var chunks []*chunk
-	s.runs.each(func(r *run) { chunks = append(chunks, r.heldChunks()...) })
+	var chunks []*work.Chunk
+	s.runs.Each(func(r *work.Run) { chunks = append(chunks, r.HeldChunks()...) })
 	var flushing sync.WaitGroup
 	for _, c := range chunks {
 		flushing.Go(func() {
-			if err := c.journal.Flush(s.tasks.ctx); err != nil {
+			if err := c.Journal.Flush(s.tasks.Context); err != nil {
 				s.log.Warn("could not flush a journal", "batch_id", c.Batch, "chunk", c.Index,
 					"error", err)
 			}
@@ -167,12 +169,12 @@ func (s *session) settle() {
 	}
 	flushing.Wait()
 	s.finisher.end()
-	s.tasks.wait()
-	s.runs.each(func(r *run) {
-		for _, c := range r.heldChunks() {
-			c.journal.Close(context.WithoutCancel(s.tasks.ctx))
+	s.tasks.Wait()
+	s.runs.Each(func(r *work.Run) {
+		for _, c := range r.HeldChunks() {
+			c.Journal.Close(context.WithoutCancel(s.tasks.Context))
 		}
-		r.close()
+		r.Close()
 	})
-	s.tasks.evict()
+	s.tasks.Evict()
 }

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"fmt"
 	"log/slog"
@@ -66,7 +68,7 @@ func (s *silentRunners) opened(
 	log *slog.Logger, now time.Time, pool string, r *plan.RunnerStatus, is silentRunner,
 ) (logged bool) {
 	last := r.Failed.Outcome.String()
-	if code := failureCodes[r.Failed.Outcome]; code != "" {
+	if code := work.FailureCodes[r.Failed.Outcome]; code != "" {
 		last = code
 	}
 	if !r.Failing {

@@ -1,42 +1,23 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
 )
-
-// firstStart notes when the first line of a batch with a StartBy was sent. The loop writes it, the
-// reconciler reads it.
-type firstStart struct {
-	wanted bool
-	at     atomic.Int64 // Unix nanoseconds; 0: not in this session
-}
-
-// note notes a start, and reports whether it is the first that matters.
-func (f *firstStart) note() bool {
-	return f.wanted && f.at.Load() == 0 && f.at.CompareAndSwap(0, time.Now().UnixNano())
-}
-
-// time returns the zero time if no line was sent in this session.
-func (f *firstStart) time() time.Time {
-	if at := f.at.Load(); at != 0 {
-		return time.Unix(0, at)
-	}
-	return time.Time{}
-}
 
 // errNothingNew reports that another process has stored what was to be stored.
 var errNothingNew = errors.New("nothing new")
 
 // checkStart stores when the first line of a batch was sent, and whether its StartBy was missed,
 // and reports a miss once.
-func (rc *reconciler) checkStart(ctx context.Context, r *run, b *store.Batch) error {
-	sent := r.first.time()
+func (rc *reconciler) checkStart(ctx context.Context, r *work.Run, b *store.Batch) error {
+	sent := r.FirstStarted()
 	if b.StartBy.IsZero() || !b.FirstSentAt.IsZero() ||
 		sent.IsZero() && (b.StartMissed || rc.expiry().Before(b.StartBy)) {
 		return nil
@@ -67,7 +48,7 @@ func (rc *reconciler) checkStart(ctx context.Context, r *run, b *store.Batch) er
 // nextCheck returns when a batch must be looked at again if nothing happens: at its deadline, and
 // at its StartBy while no line was sent; at once if these have passed since they were compared with
 // the time. Zero: never.
-func (rc *reconciler) nextCheck(r *run, b *store.Batch) (after time.Duration) {
+func (rc *reconciler) nextCheck(r *work.Run, b *store.Batch) (after time.Duration) {
 	now := rc.expiry()
 	wait := func(until time.Time) {
 		d := min(max(0, until.Sub(now)), deadlineCheck) + time.Millisecond
@@ -78,7 +59,8 @@ func (rc *reconciler) nextCheck(r *run, b *store.Batch) (after time.Duration) {
 	if !b.Deadline.IsZero() {
 		wait(b.Deadline)
 	}
-	if !b.StartBy.IsZero() && !b.StartMissed && b.FirstSentAt.IsZero() && r.first.time().IsZero() {
+	if !b.StartBy.IsZero() && !b.StartMissed && b.FirstSentAt.IsZero() &&
+		r.FirstStarted().IsZero() {
 		wait(b.StartBy)
 	}
 	return after

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +16,8 @@ import (
 // stopper moves batches from in_progress to finalizing.
 type stopper struct {
 	metadata Metadata
-	batches  *queue[string] // to reconcile
-	tasks    *tasks
+	batches  *work.Queue[string] // to reconcile
+	tasks    *work.Tasks
 	log      *slog.Logger
 }
 
@@ -27,9 +29,9 @@ func (s *stopper) stop(ctx context.Context, id, code, reason string) error {
 		batchfile.Fault{Code: code, Message: reason})
 }
 
-// stopLater stops a batch in another goroutine, which tries again until the store accepts it.
-func (s *stopper) stopLater(id, code, reason string) {
-	s.tasks.start(func(ctx context.Context) {
+// StopLater stops a batch in another goroutine, which tries again until the store accepts it.
+func (s *stopper) StopLater(id, code, reason string) {
+	s.tasks.Start(func(ctx context.Context) {
 		for ctx.Err() == nil {
 			err := s.stop(ctx, id, code, reason)
 			if err == nil {
@@ -38,7 +40,7 @@ func (s *stopper) stopLater(id, code, reason string) {
 			s.log.Warn("could not stop a batch, trying again", "batch_id", id, "error", err)
 			select {
 			case <-ctx.Done():
-			case <-time.After(retryEvery):
+			case <-time.After(work.RetryEvery):
 			}
 		}
 	})
@@ -61,7 +63,7 @@ func (s *stopper) finalizeAs(
 	if err != nil && !errors.Is(err, errMovedOn) {
 		return fmt.Errorf("move batch %s to finalizing: %w", id, err)
 	}
-	s.batches.add(id)
+	s.batches.Add(id)
 	return nil
 }
 

@@ -1,8 +1,9 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -20,10 +21,10 @@ type streams struct {
 	trust streamTrust
 
 	mu  sync.Mutex
-	off map[editsKey]bool // answers that can't be streamed or assembled
+	off map[work.EditsKey]bool // answers that can't be streamed or assembled
 }
 
-func (s *streams) isOff(kind editsKey) bool {
+func (s *streams) isOff(kind work.EditsKey) bool {
 	if !s.trust.holds(time.Now()) {
 		return true
 	}
@@ -33,11 +34,11 @@ func (s *streams) isOff(kind editsKey) bool {
 }
 
 // turnOff stops the streaming of answers of a kind. first reports that it was on before.
-func (s *streams) turnOff(kind editsKey) (first bool) {
+func (s *streams) turnOff(kind work.EditsKey) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.off == nil {
-		s.off = map[editsKey]bool{}
+		s.off = map[work.EditsKey]bool{}
 	}
 	first = !s.off[kind]
 	s.off[kind] = true
@@ -48,8 +49,8 @@ func (s *streams) turnOff(kind editsKey) (first bool) {
 func (s *streams) forget(served map[string]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.off, func(kind editsKey, _ bool) bool {
-		_, still := served[kind.model]
+	maps.DeleteFunc(s.off, func(kind work.EditsKey, _ bool) bool {
+		_, still := served[kind.Model]
 		return !still
 	})
 }
@@ -65,48 +66,26 @@ const (
 
 // forStream returns the edits with those that make the answer a stream. ok is false if the line
 // can't be streamed: its url has no streams, or its body has a member that hinders them.
-func (e edits) forStream(line *sourceLine) (_ edits, ok bool) {
-	parameters, ok := openai.StreamParameters(line.url())
-	hinders := openai.HindersStream(line.url())
-	if !ok || e.haveAny(hinders) {
+func forStream(e work.Edits, line *work.Line) (_ work.Edits, ok bool) {
+	parameters, ok := openai.StreamParameters(line.URL())
+	hinders := openai.HindersStream(line.URL())
+	if !ok || e.HaveAny(hinders) {
 		return e, false
 	}
-	if hindered, err := line.hasAny(hinders); hindered || err != nil {
+	if hindered, err := line.HasAny(hinders); hindered || err != nil {
 		return e, false
 	}
-	e.overrides = maps.Clone(e.overrides)
-	if e.overrides == nil {
-		e.overrides = map[string]json.RawMessage{}
-	}
-	for name, value := range parameters {
-		e.overrides[name] = json.RawMessage(value)
-	}
-	return e, true
-}
-
-// haveAny reports whether the edits add a member with a name that is among those.
-func (e edits) haveAny(among func(name string) bool) bool {
-	for _, added := range []map[string]json.RawMessage{e.defaults, e.overrides} {
-		for name := range added {
-			if among(name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (e edits) names(member string) bool {
-	return e.defaults[member] != nil || e.overrides[member] != nil
+	return e.Overriding(parameters), true
 }
 
 // stream posts a line so that its tokens can be seen. done is false if the line must be posted
 // again without that: the request was refused, or its answer was not understood. Neither counts as
 // an attempt.
 func (t *transport) stream(
-	ctx context.Context, w *sender, f *flight, u *runner, line *sourceLine, change edits, id string,
+	ctx context.Context, w *sender, f *work.Flight, u *runner, line *work.Line, change work.Edits,
+	id string,
 ) (a openai.Answer, done bool, err error) {
-	r, err := u.lineRequest(line, change, id, f.chunk.run.tenant)
+	r, err := u.lineRequest(line, change, id, f.Chunk.Run.Tenant)
 	if err != nil {
 		return a, true, t.unreadable(f, line, err)
 	}
@@ -114,7 +93,8 @@ func (t *transport) stream(
 	events := 0
 	r.Watch = t.watch(u, f.Start, &events, &seen)
 	a, err = t.post(ctx, w, f, u, r)
-	result := t.streamResult(ctx, u, editsKey{r.Path, f.Start.Key.Model}, a, events, err)
+	result := t.streamResult(ctx, u, work.EditsKey{URL: r.Path, Model: f.Start.Key.Model}, a,
+		events, err)
 	t.metrics.streamed(u.name, result)
 	if result == streamed && a.Texts == 1 {
 		u.streams.gaps.learn(int(a.Usage.OutputTokens), events)
@@ -134,7 +114,7 @@ func (t *transport) watch(
 			latency := time.Since(begun)
 			seen.first = latency
 			t.metrics.firstToken(u.name, latency)
-			t.inbox.event(&plan.FirstToken{Start: start, Latency: latency})
+			t.inbox.Event(&plan.FirstToken{Start: start, Latency: latency})
 		},
 		More: func(tokens int, after time.Duration) {
 			*events += tokens
@@ -144,7 +124,7 @@ func (t *transport) watch(
 				return // a gateway's tokens may be those of any of its engines
 			}
 			if sum, due := u.streams.gaps.add(u.name, now, tokens, after); due {
-				t.inbox.event(sum)
+				t.inbox.Event(sum)
 			}
 		},
 	}
@@ -153,7 +133,7 @@ func (t *transport) watch(
 // streamResult returns how a request for a stream ended. It turns off streams of this kind that are
 // not understood.
 func (t *transport) streamResult(
-	ctx context.Context, u *runner, kind editsKey, a openai.Answer, events int, err error,
+	ctx context.Context, u *runner, kind work.EditsKey, a openai.Answer, events int, err error,
 ) string {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -163,7 +143,7 @@ func (t *transport) streamResult(
 		passing := errors.Is(err, openai.ErrBrokenOff) || errors.Is(err, openai.ErrTooLong)
 		if !passing && u.streams.turnOff(kind) {
 			t.log.WarnContext(ctx, "could not understand the stream of a runner, requesting none "+
-				"from now on", "runner", u.name, "model", kind.model, "url", kind.url, "error", err)
+				"from now on", "runner", u.name, "model", kind.Model, "url", kind.URL, "error", err)
 		}
 		return streamNotUnderstood
 	case err != nil:

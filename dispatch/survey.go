@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +39,8 @@ func (d *Dispatcher) Estimate(ctx context.Context, b *store.Batch) ([]plan.Deman
 	if s == nil {
 		return nil, ErrNotLoaded
 	}
-	put := planBatch(b)
-	put.Models = planModels(b, linesOf(b))
+	put := work.PlanBatch(b)
+	put.Models = work.PlanModels(b, work.LinesOf(b))
 	demand, err := ask(ctx, s.loop, func(planner *plan.Planner, _ time.Time) []plan.Demand {
 		return planner.Estimate(put)
 	})
@@ -53,7 +55,7 @@ func ask[T any](
 	ctx context.Context, l *loop, question func(*plan.Planner, time.Time) T,
 ) (answer T, err error) {
 	answers := make(chan T, 1)
-	l.inbox.put(plannerAsked{func(now time.Time, planner *plan.Planner) {
+	l.inbox.Put(work.PlannerAsked{Ask: func(now time.Time, planner *plan.Planner) {
 		answers <- question(planner, now)
 	}})
 	select {

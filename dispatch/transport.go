@@ -1,11 +1,13 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"time"
 
@@ -19,24 +21,24 @@ import (
 type transport struct {
 	settings func() *settings
 	recorder answerRecorder
-	answers  *share // of memory
+	answers  *work.Share // of memory
 	rooms    *rooms
-	inbox    *inbox
+	inbox    *work.Inbox
 	log      *slog.Logger
 	metrics  *metrics
 }
 
 // answerRecorder is the part of the recorder that a transport needs.
 type answerRecorder interface {
-	recordAnswer(w *sender, f *flight, line *sourceLine, id string, got openai.Answer)
-	customID(f *flight, line *sourceLine) (id []byte, ok bool)
+	recordAnswer(w *sender, f *work.Flight, line *work.Line, id string, got openai.Answer)
+	customID(f *work.Flight, line *work.Line) (id []byte, ok bool)
 }
 
 // send sends one line, records its answer if it is good, and notifies the loop.
-func (t *transport) send(w *sender, f *flight) {
-	line := &f.chunk.lines[f.Start.Slot]
+func (t *transport) send(w *sender, f *work.Flight) {
+	line := f.Line()
 	begun := time.Now()
-	id := resultID(f.chunk.Batch, line.number)
+	id := work.ResultID(f.Chunk.Batch, line.Number())
 	u := t.settings().runner(f.Start.Runner)
 	got, err := t.request(w, f, u, line, id)
 	f.Latency = time.Since(begun)
@@ -50,39 +52,39 @@ func (t *transport) send(w *sender, f *flight) {
 	if f.Outcome == plan.Succeeded {
 		t.recorder.recordAnswer(w, f, line, id, got)
 	} else {
-		f.failure = describe(t.answers, f.Outcome, got, err)
-		f.failure.customID, _ = t.recorder.customID(f, line)
+		f.Failure = describe(t.answers, f.Outcome, got, err)
+		f.Failure.CustomID, _ = t.recorder.customID(f, line)
 	}
 	if u != nil && !f.Unsent {
 		t.metrics.finished(u.name, f.Outcome, f.Latency)
 	}
-	t.inbox.put(f)
+	t.inbox.Put(f)
 }
 
 // request sends a line: with the engine's priority if that is configured, and if it is refused for
 // that, again without it. Nil: there is no such runner any more.
 func (t *transport) request(
-	w *sender, f *flight, u *runner, line *sourceLine, id string,
+	w *sender, f *work.Flight, u *runner, line *work.Line, id string,
 ) (openai.Answer, error) {
-	r := f.chunk.run
-	change := r.editsOf(line)
+	r := f.Chunk.Run
+	change := r.EditsOf(line)
 	if u == nil { // removed just now
 		f.Outcome = plan.Evicted
 		return openai.Answer{}, errRemoved
 	}
 	ctx := w.request.begin(r, t.settings().RequestTimeout)
 	defer w.request.end()
-	f.cancel.attach(w.request.cancel)
-	defer f.cancel.detach()
+	f.Cancel.Attach(w.request.evict)
+	defer f.Cancel.Detach()
 	if u.priority == nil || u.refusesPriority.Load() {
 		return t.sendEdited(ctx, w, f, u, line, change, id)
 	}
-	with, added := change.withPriority(line.url(), u.priority)
+	with, added := withPriority(change, line.URL(), u.priority)
 	a, err := t.sendEdited(ctx, w, f, u, line, with, id)
 	if !added || !refusesPriority(f.Outcome, a) {
 		return a, err
 	}
-	if own, err := line.has(priorityMember); own || err != nil {
+	if own, err := line.Has(priorityMember); own || err != nil {
 		return a, err
 	}
 	status := a.Status
@@ -105,12 +107,13 @@ func refusesPriority(outcome plan.Outcome, a openai.Answer) bool {
 // sendEdited sends a line with these edits once, or twice: if the planner wants to see its tokens,
 // first as a stream, and if that is refused or not understood, without.
 func (t *transport) sendEdited(
-	ctx context.Context, w *sender, f *flight, u *runner, line *sourceLine, change edits, id string,
+	ctx context.Context, w *sender, f *work.Flight, u *runner, line *work.Line, change work.Edits,
+	id string,
 ) (openai.Answer, error) {
 	refused := 0
-	kind := editsKey{line.url(), line.model()}
+	kind := work.EditsKey{URL: line.URL(), Model: line.Model()}
 	if f.Start.Stream && !u.streams.isOff(kind) {
-		if edits, ok := change.forStream(line); ok {
+		if edits, ok := forStream(change, line); ok {
 			a, done, err := t.stream(ctx, w, f, u, line, edits, id)
 			if done {
 				return a, err
@@ -118,14 +121,14 @@ func (t *transport) sendEdited(
 			refused = a.Status
 		}
 	}
-	request, err := u.lineRequest(line, change, id, f.chunk.run.tenant)
+	request, err := u.lineRequest(line, change, id, f.Chunk.Run.Tenant)
 	if err != nil {
 		return openai.Answer{}, t.unreadable(f, line, err)
 	}
 	a, err := t.post(ctx, w, f, u, request)
 	if refused >= 400 && f.Outcome == plan.Succeeded && u.streams.turnOff(kind) {
 		t.log.WarnContext(ctx, "a runner refuses requests for streams, sending none from now on",
-			"runner", u.name, "model", kind.model, "url", kind.url, "status", refused)
+			"runner", u.name, "model", kind.Model, "url", kind.URL, "status", refused)
 	}
 	return a, err
 }
@@ -135,29 +138,37 @@ var errRemoved = errors.New("the runner is configured no more")
 
 // lineRequest returns the request that sends a line with these edits.
 func (u *runner) lineRequest(
-	line *sourceLine, change edits, id, tenant string,
+	line *work.Line, change work.Edits, id, tenant string,
 ) (openai.Request, error) {
-	size, open, err := line.body(change)
-	r := openai.Request{Path: line.url(), NewBody: open, Size: size, ID: id, Tenant: tenant}
+	body, err := line.Body(change)
+	r := openai.Request{Path: line.URL(), NewBody: reading(body), Size: body.Size, ID: id,
+		Tenant: tenant}
 	if u.Dialect.CacheHeaders {
-		r.CacheTag = cacheTag(tenant, line.PrefixHash)
+		r.CacheTag = cacheTag(tenant, line.PrefixHash())
 	}
 	return r, err
+}
+
+// reading returns a function that opens a body for a request.
+func reading(body work.Body) func() io.ReadCloser {
+	if body.InFile {
+		return func() io.ReadCloser { return openai.FileBody(body.Open(), body.Size) }
+	}
+	return func() io.ReadCloser { return io.NopCloser(body.Open()) }
 }
 
 // post sends a request, sets the line's outcome, and counts the request if the runner may have
 // received it.
 func (t *transport) post(
-	ctx context.Context, w *sender, f *flight, u *runner, r openai.Request,
+	ctx context.Context, w *sender, f *work.Flight, u *runner, r openai.Request,
 ) (openai.Answer, error) {
-	f.chunk.run.attempts.Add(1)
+	f.Chunk.Run.CountRequests(1)
 	begun := time.Now()
 	a, err := u.client.Send(ctx, r, &w.scratch)
-	line := &f.chunk.lines[f.Start.Slot]
 	if !a.Sent {
-		f.chunk.run.attempts.Add(-1)
-	} else if line.requests < math.MaxUint16 {
-		line.requests++
+		f.Chunk.Run.CountRequests(-1)
+	} else {
+		f.Line().CountRequest()
 	}
 	f.Outcome = openai.Classify(ctx, a, err)
 	f.Foreign = f.Outcome == plan.Refused && openai.IsForeign(a)
@@ -165,7 +176,7 @@ func (t *transport) post(
 		f.Outcome = plan.Unreachable
 	}
 	if errors.Is(err, openai.ErrUnreadable) && ctx.Err() == nil {
-		return a, t.unreadable(f, line, err)
+		return a, t.unreadable(f, f.Line(), err)
 	}
 	if a.Status > 0 {
 		t.reported(ctx, u, a)
@@ -180,15 +191,15 @@ const refusedWithin = 100 * time.Millisecond
 
 // unreadable sets the outcome of a line whose input can't be read, for which no runner is to blame.
 // A line that was damaged on the disk fails; any other is sent again.
-func (t *transport) unreadable(f *flight, line *sourceLine, err error) error {
+func (t *transport) unreadable(f *work.Flight, line *work.Line, err error) error {
 	if errors.Is(err, batchfile.ErrDamaged) {
 		f.Outcome, f.Unsent = plan.Refused, true
-		t.log.Error("an input line is damaged", "batch_id", f.chunk.Batch, "line", line.number,
-			"file_id", line.input.FileID, "error", err)
+		t.log.Error("an input line is damaged", "batch_id", f.Chunk.Batch, "line", line.Number(),
+			"file_id", line.FileID(), "error", err)
 		return err
 	}
 	f.Outcome = plan.Evicted
-	t.log.Error("could not read an input line, trying again", "batch_id", f.chunk.Batch,
-		"line", line.number, "error", err)
+	t.log.Error("could not read an input line, trying again", "batch_id", f.Chunk.Batch,
+		"line", line.Number(), "error", err)
 	return err
 }

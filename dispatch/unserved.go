@@ -17,7 +17,7 @@ func (rc *reconciler) unservedFaults(
 	ctx context.Context, b *store.Batch,
 ) (reason string, faults []batchfile.Fault, err error) {
 	var models []string
-	left := rc.remaining.of(b)
+	left := rc.remaining.Of(b)
 	for _, m := range b.Models {
 		if left(m.Model) == m.Lines {
 			models = append(models, m.Model)

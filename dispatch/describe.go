@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/work"
+
 	"bytes"
 	"errors"
 	"fmt"
@@ -10,32 +12,21 @@ import (
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
-// failure is what the error file says of a request that did not succeed.
-type failure struct {
-	customID  []byte // of the line; it may be part of the line's object
-	status    int
-	requestID string
-	body      []byte
-	taken     int64  // bytes of the memory for answers that body takes
-	code      string // of an error without an answer
-	message   string
-}
-
-// shortError is how many bytes of an error's body are kept when memory is short.
+// shortError is the number of bytes that are kept of an error's body when memory is short.
 const shortError = 1 << 10
 
 // describe returns the failure of a request that ended with this answer or error. It copies the
 // body, since the sender reuses its buffer.
-func describe(answers *share, outcome plan.Outcome, a openai.Answer, err error) failure {
+func describe(answers *work.Share, outcome plan.Outcome, a openai.Answer, err error) work.Failure {
 	if err == nil && outcome != plan.Garbled {
-		f := failure{status: a.Status, requestID: a.RequestID}
+		f := work.Failure{Status: a.Status, RequestID: a.RequestID}
 		switch {
 		case len(a.Body) <= shortError:
-			f.body = bytes.Clone(a.Body)
+			f.Body = bytes.Clone(a.Body)
 		case answers.Take(int64(len(a.Body))):
-			f.body, f.taken = bytes.Clone(a.Body), int64(len(a.Body))
+			f.Body, f.Taken = bytes.Clone(a.Body), int64(len(a.Body))
 		default:
-			f.body = fmt.Appendf(nil,
+			f.Body = fmt.Appendf(nil,
 				"%s… (cut by tidefill for lack of memory: the answer was longer than %d bytes)",
 				a.Body[:shortError], shortError)
 		}
@@ -48,10 +39,10 @@ func describe(answers *share, outcome plan.Outcome, a openai.Answer, err error) 
 	if err != nil {
 		message = err.Error()
 	}
-	code := failureCodes[outcome]
+	code := work.FailureCodes[outcome]
 	switch {
 	case errors.Is(err, batchfile.ErrDamaged):
-		code = codeDamaged
+		code = work.CodeDamaged
 		message += "; upload the file again"
 	case code == "":
 		code = "not_sent"
@@ -63,7 +54,7 @@ func describe(answers *share, outcome plan.Outcome, a openai.Answer, err error) 
 		message = fmt.Sprintf("%s; it was %d bytes with status %d, beginning %q", message,
 			len(a.Body), a.Status, a.Body[:min(len(a.Body), 200)])
 	}
-	return failure{code: code, message: message}
+	return work.Failure{Code: code, Message: message}
 }
 
 // compression returns how a body is compressed, by its first bytes; empty: not, or not known.
@@ -74,24 +65,4 @@ func compression(body []byte) string {
 		}
 	}
 	return ""
-}
-
-// codeDamaged is for input that changed on the disk after its upload.
-const codeDamaged = "input_damaged"
-
-var failureCodes = map[plan.Outcome]string{
-	plan.Garbled: "invalid_upstream_answer", plan.TooLong: "invalid_upstream_answer",
-	plan.TimedOut: "upstream_timeout",
-	plan.Died:     "upstream_connection_lost", plan.Unreachable: "upstream_unreachable",
-}
-
-// shedTooOften is the failure of a line that the planner gave up because its runners shed it again
-// and again.
-func (a failure) shedTooOften() failure {
-	return failure{customID: a.customID, taken: a.taken, code: "shed_too_often",
-		message: fmt.Sprintf(
-			"this request was answered %d again and again while others of its model "+
-				"were served, more often than dispatch.retry.tuning.sheds allows; the last "+
-				"answer was %q",
-			a.status, a.body[:min(len(a.body), 200)])}
 }

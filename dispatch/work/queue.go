@@ -1,4 +1,4 @@
-package dispatch
+package work
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// queue passes keys to workers in the order in which they were added. Adding never blocks. A key is
+// Queue passes keys to workers in the order in which they were added. Adding never blocks. A key is
 // queued once, however often it was added, and worked on by one worker at a time; a key that is
 // added while a worker has it is worked on once more. Pointers as keys make every item its own.
-type queue[K comparable] struct {
+type Queue[K comparable] struct {
 	mu      sync.Mutex
 	order   []K
 	queued  map[K]bool
@@ -20,22 +20,23 @@ type queue[K comparable] struct {
 	closed  bool
 }
 
-func newQueue[K comparable]() *queue[K] {
-	return &queue[K]{
+// NewQueue returns an empty queue.
+func NewQueue[K comparable]() *Queue[K] {
+	return &Queue[K]{
 		queued: map[K]bool{}, working: map[K]bool{}, later: map[K]*time.Timer{},
 		signal: make(chan struct{}, 1),
 	}
 }
 
-// add adds the key behind all others.
-func (q *queue[K]) add(key K) {
+// Add adds the key behind all others.
+func (q *Queue[K]) Add(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.addLocked(key)
 }
 
-// addFirst adds the key, or moves it, in front of all others, since a client waits for it.
-func (q *queue[K]) addFirst(key K) {
+// AddFirst adds the key, or moves it, in front of all others, since a client waits for it.
+func (q *Queue[K]) AddFirst(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if i := slices.Index(q.order, key); i >= 0 {
@@ -52,7 +53,7 @@ func (q *queue[K]) addFirst(key K) {
 	}
 }
 
-func (q *queue[K]) addLocked(key K) {
+func (q *Queue[K]) addLocked(key K) {
 	if q.closed || q.queued[key] {
 		return
 	}
@@ -63,10 +64,10 @@ func (q *queue[K]) addLocked(key K) {
 	}
 }
 
-// addAfter adds the key once the time has passed. It replaces an earlier addAfter of the same key.
-func (q *queue[K]) addAfter(key K, wait time.Duration) {
+// AddAfter adds the key once the time has passed. It replaces an earlier addAfter of the same key.
+func (q *Queue[K]) AddAfter(key K, wait time.Duration) {
 	if wait <= 0 {
-		q.add(key)
+		q.Add(key)
 		return
 	}
 	q.mu.Lock()
@@ -89,15 +90,15 @@ func (q *queue[K]) addAfter(key K, wait time.Duration) {
 	q.later[key] = timer
 }
 
-func (q *queue[K]) wake() {
+func (q *Queue[K]) wake() {
 	select {
 	case q.signal <- struct{}{}:
 	default:
 	}
 }
 
-// run works on keys until ctx is done. Several goroutines may run it.
-func (q *queue[K]) run(ctx context.Context, work func(ctx context.Context, key K)) {
+// Run works on keys until ctx is done. Several goroutines may run it.
+func (q *Queue[K]) Run(ctx context.Context, work func(ctx context.Context, key K)) {
 	for {
 		key, ok := q.take()
 		if !ok {
@@ -115,7 +116,7 @@ func (q *queue[K]) run(ctx context.Context, work func(ctx context.Context, key K
 	}
 }
 
-func (q *queue[K]) take() (key K, ok bool) {
+func (q *Queue[K]) take() (key K, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.order) == 0 {
@@ -131,7 +132,7 @@ func (q *queue[K]) take() (key K, ok bool) {
 	return key, true
 }
 
-func (q *queue[K]) done(key K) {
+func (q *Queue[K]) done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.working, key)
@@ -141,8 +142,8 @@ func (q *queue[K]) done(key K) {
 	}
 }
 
-// close stops all timers and refuses further keys. Workers end with their contexts.
-func (q *queue[K]) close() {
+// Close stops all timers and refuses further keys. Workers end with their contexts.
+func (q *Queue[K]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true

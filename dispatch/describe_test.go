@@ -17,8 +17,8 @@ func TestCompressedAnswersAreNamed(t *testing.T) {
 		"":                         "is not a JSON object",
 	} {
 		f := describe(nil, plan.Garbled, openai.Answer{Status: 200, Body: []byte(body)}, nil)
-		if !strings.Contains(f.message, want) || strings.Contains(f.message, "secret") {
-			t.Errorf("%q: %s, want %s", body, f.message, want)
+		if !strings.Contains(f.Message, want) || strings.Contains(f.Message, "secret") {
+			t.Errorf("%q: %s, want %s", body, f.Message, want)
 		}
 	}
 }

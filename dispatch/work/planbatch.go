@@ -1,4 +1,4 @@
-package dispatch
+package work
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// planBatch returns the planner's view of a batch, without the lines of its models.
-func planBatch(b *store.Batch) plan.Batch {
+// PlanBatch returns the planner's view of a batch, without the lines of its models.
+func PlanBatch(b *store.Batch) plan.Batch {
 	window := time.Duration(0)
 	if !b.Deadline.IsZero() {
 		window = b.Deadline.Sub(b.CreatedAt)
@@ -28,9 +28,9 @@ func planBatch(b *store.Batch) plan.Batch {
 // bytesPerToken estimates tokens from prompt bytes, since there is no tokenizer.
 const bytesPerToken = 3.6
 
-// planModels estimates the tokens of each model's lines that are left: the batch's sums, divided by
+// PlanModels estimates the tokens of each model's lines that are left: the batch's sums, divided by
 // lines.
-func planModels(b *store.Batch, left func(model string) int) []plan.ModelLines {
+func PlanModels(b *store.Batch, left func(model string) int) []plan.ModelLines {
 	total := 0
 	for _, m := range b.Models {
 		total += m.Lines

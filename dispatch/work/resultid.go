@@ -1,10 +1,10 @@
-package dispatch
+package work
 
 import "strconv"
 
-// resultID returns the id of a line's result. It is the same in every attempt, so that the runner's
+// ResultID returns the id of a line's result. It is the same in every attempt, so that the runner's
 // log and the result file agree.
-func resultID(batch string, line uint32) string {
+func ResultID(batch string, line uint32) string {
 	const prefix = "batch_"
 	if len(batch) > len(prefix) && batch[:len(prefix)] == prefix {
 		batch = batch[len(prefix):]

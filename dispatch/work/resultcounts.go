@@ -1,4 +1,4 @@
-package dispatch
+package work
 
 import "github.com/tidefill/tidefill/store"
 
@@ -8,7 +8,7 @@ type resultCounts struct {
 	counted bool
 	done    store.Tally // of done chunks
 	live    store.Tally // durable results of held chunks, and of those in givenBack
-	// results in journals of chunks that other processes left, until the chunks are claimed; kept
+	// Results in journals of chunks that other processes left, until the chunks are claimed; kept
 	// only for limits
 	behind    map[int]store.Tally
 	unwritten store.Tally         // results that aren't durable yet; kept only for limits
@@ -17,55 +17,55 @@ type resultCounts struct {
 
 // all sums up all results that are known.
 func (n *resultCounts) all() store.Tally {
-	results := plus(plus(n.done, n.live), n.unwritten)
+	results := Plus(Plus(n.done, n.live), n.unwritten)
 	for _, t := range n.behind {
-		results = plus(results, t)
+		results = Plus(results, t)
 	}
 	return results
 }
 
 // durable sums up the durable results of this process and of done chunks.
 func (n *resultCounts) durable() store.Tally {
-	results := plus(n.done, n.live)
+	results := Plus(n.done, n.live)
 	for _, c := range n.givenBack {
-		results = plus(results, c.Tally)
+		results = Plus(results, c.Tally)
 	}
 	return results
 }
 
 // found counts the results in the journal of a chunk that was claimed, without those of an earlier
 // claim of this process, which are among the live ones.
-func (n *resultCounts) found(c *chunk) {
+func (n *resultCounts) found(c *Chunk) {
 	n.behind[c.Index] = minus(c.tally, n.givenBack[c.Index].Tally)
 }
 
 // hold moves the results of a chunk, counted by found, to those of held chunks.
-func (n *resultCounts) hold(c *chunk) {
+func (n *resultCounts) hold(c *Chunk) {
 	delete(n.behind, c.Index)
 	if earlier, ours := n.givenBack[c.Index]; ours {
 		n.live = minus(n.live, earlier.Tally)
 		delete(n.givenBack, c.Index)
 	}
-	n.live = plus(n.live, c.tally)
+	n.live = Plus(n.live, c.tally)
 }
 
 // giveBack notes that a chunk is held no more.
-func (n *resultCounts) giveBack(c *chunk) {
+func (n *resultCounts) giveBack(c *Chunk) {
 	back := c.Chunk
 	back.Tally = c.tally
 	n.givenBack[c.Index] = back
 }
 
 // finished moves the results of a held chunk to those of done ones.
-func (n *resultCounts) finished(c *chunk) {
+func (n *resultCounts) finished(c *Chunk) {
 	n.live = minus(n.live, c.tally)
-	n.done = plus(n.done, c.tally)
+	n.done = Plus(n.done, c.tally)
 }
 
 // count takes over the chunks as the store has them, and the results that others left behind, which
 // it changes; nil: they don't matter. Results of held chunks are counted as they come.
 func (n *resultCounts) count(
-	chunks []store.Chunk, behind map[int]store.Tally, held map[int]*chunk,
+	chunks []store.Chunk, behind map[int]store.Tally, held map[int]*Chunk,
 ) {
 	if behind == nil {
 		behind = map[int]store.Tally{}
@@ -80,7 +80,7 @@ func (n *resultCounts) count(
 		}
 		switch {
 		case c.Done:
-			n.done = plus(n.done, c.Tally)
+			n.done = Plus(n.done, c.Tally)
 		case held[c.Index] != nil:
 			delete(behind, c.Index)
 		}

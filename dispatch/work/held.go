@@ -1,4 +1,4 @@
-package dispatch
+package work
 
 import (
 	"maps"
@@ -11,13 +11,13 @@ import (
 type heldChunks struct {
 	reading map[int]string           // models of claimed chunks that are not read yet
 	ahead   map[string][]store.Chunk // by model; those of them that nobody reads yet
-	chunks  map[int]*chunk           // that were read, by index
-	unsaved map[*chunk]bool          // that are put back and wait for space on the disk
+	chunks  map[int]*Chunk           // that were read, by index
+	unsaved map[*Chunk]bool          // that are put back and wait for space on the disk
 }
 
 func newHeldChunks() heldChunks {
 	return heldChunks{reading: map[int]string{}, ahead: map[string][]store.Chunk{},
-		chunks: map[int]*chunk{}, unsaved: map[*chunk]bool{}}
+		chunks: map[int]*Chunk{}, unsaved: map[*Chunk]bool{}}
 }
 
 // len returns the number of chunks that are held or being read.

@@ -1,29 +1,30 @@
-package dispatch
+package work
 
 import (
 	"context"
 	"sync/atomic"
 )
 
-// memory limits the bytes that dispatching holds. Its shares never wait for each other, so no use
+// Memory limits the bytes that dispatching holds. Its shares never wait for each other, so no use
 // of one can block another: lines that were read ahead are read again from their file, answers go
 // to a temporary file, and results wait for the disk.
-type memory struct {
-	inputs  share // lines that were read ahead or are in flight
-	answers share // answers while they are read
-	results share // results that are not durable yet
+type Memory struct {
+	Inputs  Share // lines that were read ahead or are in flight
+	Answers Share // answers while they are read
+	Results Share // results that are not durable yet
 }
 
-func newMemory(bytes int64) *memory {
-	m := &memory{}
-	for _, s := range []*share{&m.inputs, &m.answers, &m.results} {
+// NewMemory returns memory of so many bytes, a third for each share.
+func NewMemory(bytes int64) *Memory {
+	m := &Memory{}
+	for _, s := range []*Share{&m.Inputs, &m.Answers, &m.Results} {
 		s.limit, s.freed = bytes/3, make(chan struct{}, 1)
 	}
 	return m
 }
 
-// share limits the bytes that its users hold together.
-type share struct {
+// Share limits the bytes that its users hold together.
+type Share struct {
 	limit   int64
 	used    atomic.Int64
 	waiting atomic.Int32
@@ -31,7 +32,7 @@ type share struct {
 }
 
 // Take takes bytes; false: there are not that many.
-func (s *share) Take(bytes int64) bool {
+func (s *Share) Take(bytes int64) bool {
 	for {
 		used := s.used.Load()
 		if used+bytes > s.limit {
@@ -43,11 +44,11 @@ func (s *share) Take(bytes int64) bool {
 	}
 }
 
-// force takes bytes even if there are not that many.
-func (s *share) force(bytes int64) { s.used.Add(bytes) }
+// Force takes bytes even if there are not that many.
+func (s *Share) Force(bytes int64) { s.used.Add(bytes) }
 
-// wait takes bytes once there are that many. More than the limit it takes once no others are taken.
-func (s *share) wait(ctx context.Context, bytes int64) error {
+// Wait takes bytes once there are that many. More than the limit it takes once no others are taken.
+func (s *Share) Wait(ctx context.Context, bytes int64) error {
 	if s.Take(bytes) {
 		return nil
 	}
@@ -65,14 +66,14 @@ func (s *share) wait(ctx context.Context, bytes int64) error {
 }
 
 // Give gives back bytes that were taken.
-func (s *share) Give(bytes int64) {
+func (s *Share) Give(bytes int64) {
 	if bytes != 0 {
 		s.used.Add(-bytes)
 		s.wake()
 	}
 }
 
-func (s *share) wake() {
+func (s *Share) wake() {
 	if s.waiting.Load() == 0 {
 		return
 	}
@@ -82,5 +83,5 @@ func (s *share) wake() {
 	}
 }
 
-// full reports whether nothing is left.
-func (s *share) full() bool { return s.used.Load() >= s.limit }
+// Full reports whether nothing is left.
+func (s *Share) Full() bool { return s.used.Load() >= s.limit }

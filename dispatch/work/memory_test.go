@@ -1,4 +1,4 @@
-package dispatch
+package work
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 )
 
 func TestShareIsNeverExceeded(t *testing.T) {
-	m := newMemory(3000)
-	s := &m.results
-	if !s.Take(600) || s.Take(401) || !s.Take(400) || !s.full() {
+	m := NewMemory(3000)
+	s := &m.Results
+	if !s.Take(600) || s.Take(401) || !s.Take(400) || !s.Full() {
 		t.Fatal("a share of 1000 bytes lends 600 and 400, and not one more")
 	}
 	s.Give(1000)
@@ -20,7 +20,7 @@ func TestShareIsNeverExceeded(t *testing.T) {
 		all.Go(func() {
 			for range 200 {
 				bytes := int64(1 + i*30) // some more than there are
-				if err := s.wait(t.Context(), bytes); err != nil {
+				if err := s.Wait(t.Context(), bytes); err != nil {
 					t.Error(err)
 				}
 				if used := s.used.Load(); used > max(s.limit, 1+49*30) {
@@ -38,18 +38,18 @@ func TestShareIsNeverExceeded(t *testing.T) {
 
 func TestWaitingForAShareEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &newMemory(300).results
-		s.force(500)
+		s := &NewMemory(300).Results
+		s.Force(500)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		waited := make(chan error, 1)
-		go func() { waited <- s.wait(ctx, 10) }()
+		go func() { waited <- s.Wait(ctx, 10) }()
 		synctest.Wait()
 		cause := errors.New("enough")
 		cancel(cause)
 		if err := <-waited; !errors.Is(err, cause) {
 			t.Errorf("got %v, want %v", err, cause)
 		}
-		go func() { waited <- s.wait(t.Context(), 10) }()
+		go func() { waited <- s.Wait(t.Context(), 10) }()
 		synctest.Wait()
 		s.Give(495)
 		if err := <-waited; err != nil || s.used.Load() != 15 {

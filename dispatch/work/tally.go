@@ -1,9 +1,9 @@
-package dispatch
+package work
 
 import "github.com/tidefill/tidefill/store"
 
-// tallyOf returns what one result adds to a tally.
-func tallyOf(rec store.Record) store.Tally {
+// TallyOf returns what one result adds to a tally.
+func TallyOf(rec store.Record) store.Tally {
 	t := store.Tally{Usage: rec.Usage}
 	if rec.Failed {
 		t.Failed = 1
@@ -13,7 +13,8 @@ func tallyOf(rec store.Record) store.Tally {
 	return t
 }
 
-func plus(a, b store.Tally) store.Tally {
+// Plus returns the sum of two tallies.
+func Plus(a, b store.Tally) store.Tally {
 	a.Completed += b.Completed
 	a.Failed += b.Failed
 	a.Usage.Add(b.Usage)

@@ -1,4 +1,4 @@
-package dispatch
+package work
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 // stay in input order; the order of others is a blob of line numbers.
 type order struct{ blob store.Blob } // nil: position and line number are equal
 
-func orderKey(batch string) string { return "batches/" + batch + "/order" }
+// OrderKey returns the key of the blob that holds the order of a batch, if it has one.
+func OrderKey(batch string) string { return "batches/" + batch + "/order" }
 
 // lines fills into with the line numbers of the positions from first on.
 func (o order) lines(first int, into []uint32) error {
@@ -40,7 +41,7 @@ func (o order) close() {
 }
 
 func openOrder(ctx context.Context, blobs Blobs, batch string) (order, error) {
-	blob, err := blobs.Open(ctx, orderKey(batch))
+	blob, err := blobs.Open(ctx, OrderKey(batch))
 	if errors.Is(err, store.ErrNotFound) {
 		return order{}, nil
 	}
@@ -48,7 +49,7 @@ func openOrder(ctx context.Context, blobs Blobs, batch string) (order, error) {
 }
 
 func writeOrder(ctx context.Context, blobs Blobs, batch string, numbers []uint32) error {
-	w, err := blobs.Create(ctx, orderKey(batch))
+	w, err := blobs.Create(ctx, OrderKey(batch))
 	if err != nil {
 		return err
 	}
