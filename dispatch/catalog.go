@@ -19,11 +19,9 @@ func (c *catalog) complete() bool { return len(c.unasked()) == 0 }
 // unasked lists the runners that have not said yet which models they serve.
 func (c *catalog) unasked() (names []string) {
 	for name, u := range c.settings().runners {
-		u.mu.Lock()
-		if !u.answered {
+		if !u.HasAnswered() {
 			names = append(names, name)
 		}
-		u.mu.Unlock()
 	}
 	slices.Sort(names)
 	return names
@@ -33,11 +31,9 @@ func (c *catalog) unasked() (names []string) {
 func (c *catalog) served() []string {
 	names := map[string]bool{}
 	for _, u := range c.settings().runners {
-		u.mu.Lock()
-		for _, m := range u.models {
+		for _, m := range u.Lists() {
 			names[m] = true
 		}
-		u.mu.Unlock()
 	}
 	return slices.Sorted(maps.Keys(names))
 }
@@ -91,11 +87,7 @@ func (c *catalog) known(model string) bool {
 		return true
 	}
 	for _, u := range c.settings().runners {
-		u.mu.Lock()
-		_, now := u.since[model]
-		known := now || u.earlier[model] || u.unlisted
-		u.mu.Unlock()
-		if known {
+		if u.Knows(model) {
 			return true
 		}
 	}
@@ -105,10 +97,7 @@ func (c *catalog) known(model string) bool {
 // takesAny reports whether a runner has no list, and is sent what no other lists.
 func (c *catalog) takesAny() bool {
 	for _, u := range c.settings().runners {
-		u.mu.Lock()
-		any := u.unlisted
-		u.mu.Unlock()
-		if any {
+		if u.TakesAny() {
 			return true
 		}
 	}
@@ -137,10 +126,7 @@ func (c *catalog) waiting() func(model string) string {
 // notLoaded reports whether a runner knows the model and says that it has not loaded it.
 func (c *catalog) notLoaded(model string) bool {
 	for _, u := range c.settings().runners {
-		u.mu.Lock()
-		not := slices.Contains(u.notLoaded, model)
-		u.mu.Unlock()
-		if not {
+		if u.HasNotLoaded(model) {
 			return true
 		}
 	}

@@ -28,14 +28,9 @@ func (d *Dispatcher) Catalog() Catalog {
 		known[m] = true
 	}
 	for _, u := range now.runners {
-		u.mu.Lock()
-		for m := range u.since {
+		for _, m := range u.Served() {
 			known[m] = true
 		}
-		for m := range u.earlier {
-			known[m] = true
-		}
-		u.mu.Unlock()
 	}
 	offered := d.catalog.offered()
 	for _, m := range offered {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/dispatch"
+	upstreams "github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -46,16 +47,16 @@ func TestEnginePriority(t *testing.T) {
 	const chat = "/v1/chat/completions"
 	plain := `{ "model":"m","messages":[{"role":"user","content":"a\u0062"}],"n":1.0}`
 	for name, c := range map[string]struct {
-		priority dispatch.EnginePriority
+		priority upstreams.EnginePriority
 		url      string
 		body     string
 		want     string
 	}{
 		"off":     {"", chat, plain, plain},
-		"vllm":    {dispatch.VLLMPriority, chat, plain, plain[:len(plain)-1] + `,"priority":100}`},
-		"sglang":  {dispatch.SGLangPriority, chat, plain, plain[:len(plain)-1] + `,"priority":-100}`},
-		"its own": {dispatch.VLLMPriority, chat, `{"model":"m","messages":[],"priority":7}`, `{"model":"m","messages":[],"priority":7}`},
-		"embeddings": {dispatch.VLLMPriority, "/v1/embeddings", `{"model":"m","input":"x"}`,
+		"vllm":    {upstreams.VLLMPriority, chat, plain, plain[:len(plain)-1] + `,"priority":100}`},
+		"sglang":  {upstreams.SGLangPriority, chat, plain, plain[:len(plain)-1] + `,"priority":-100}`},
+		"its own": {upstreams.VLLMPriority, chat, `{"model":"m","messages":[],"priority":7}`, `{"model":"m","messages":[],"priority":7}`},
+		"embeddings": {upstreams.VLLMPriority, "/v1/embeddings", `{"model":"m","input":"x"}`,
 			`{"model":"m","input":"x"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +71,7 @@ func TestEnginePriority(t *testing.T) {
 
 // What the batch's parameters say about the priority wins.
 func TestParametersOfBatchesKeepTheirPriority(t *testing.T) {
-	got, _ := speaking(t, dispatch.Dialect{EnginePriority: dispatch.VLLMPriority}, answerOK,
+	got, _ := speaking(t, dispatch.Dialect{EnginePriority: upstreams.VLLMPriority}, answerOK,
 		func(b *store.Batch) {
 			b.Parameters = &store.Parameters{Defaults: []store.ParameterRule{{
 				Parameters: map[string]json.RawMessage{"priority": json.RawMessage("5")}}}}
@@ -95,7 +96,7 @@ func TestRefusedPriorityIsLeftOut(t *testing.T) {
 	lines := chatLines(40, "m")
 	lines = append(lines, bodyLine("own", "/v1/chat/completions",
 		`{"model":"m","messages":[],"priority":1}`))
-	bodies, done := speaking(t, dispatch.Dialect{EnginePriority: dispatch.SGLangPriority}, refuse,
+	bodies, done := speaking(t, dispatch.Dialect{EnginePriority: upstreams.SGLangPriority}, refuse,
 		nil, lines...)
 	if done.Counts.Completed != 40 || done.Counts.Failed != 1 {
 		t.Errorf("got %+v, want all done but the line with a priority of its own", done.Counts)

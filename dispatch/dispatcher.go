@@ -186,32 +186,6 @@ func (d *Dispatcher) Nudge(batch string) {
 	}
 }
 
-// Observe passes a reading of a runner's metrics to the planner. If runner is empty, it is a
-// reading of the gateway in front of the pools of a model, or of all pools if model is empty too.
-// The reading must not be changed any more.
-func (d *Dispatcher) Observe(runner, model string, r *flowcontrol.Reading) {
-	s := d.current.Load()
-	if u := d.settings.Load().runner(runner); u != nil && u.IsGateway() {
-		var isNew bool
-		if r, isNew = u.engines.see(time.Now(), runner, r); isNew && s != nil {
-			s.lease.leading.look()
-		}
-	}
-	if s != nil {
-		s.inbox.Event(plan.Reading{Runner: runner, Model: model, Reading: r})
-	}
-}
-
-// ModelInfo lists the runners that serve a model.
-type ModelInfo struct {
-	ID      string
-	Runners []string
-	Since   time.Time // first seen
-}
-
-// Models lists the models that the upstreams serve, by name.
-func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.settings.Load().runners) }
-
 // UnservedModels returns why a batch of these models can't run: a sentence for each model that no
 // runner serves, as far as that is known now.
 func (d *Dispatcher) UnservedModels(

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"github.com/tidefill/tidefill/dispatch/work"
 
 	"context"
@@ -16,7 +18,7 @@ import (
 func (s *session) followSettings(ctx context.Context) {
 	var watchers sync.WaitGroup
 	defer watchers.Wait()
-	watched := map[*runner]context.CancelFunc{}
+	watched := map[*upstream.Runner]context.CancelFunc{}
 	for {
 		now := s.settings()
 		for _, event := range s.lease.leading.configure(now.runners) {
@@ -25,7 +27,7 @@ func (s *session) followSettings(ctx context.Context) {
 		s.inbox.Event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
 			Flow: now.Flow})
 		for u, stop := range watched {
-			if now.runners[u.name] != u {
+			if now.runners[u.Name] != u {
 				stop()
 				delete(watched, u)
 			}
@@ -34,7 +36,7 @@ func (s *session) followSettings(ctx context.Context) {
 			if watched[u] == nil {
 				watching, stop := context.WithCancel(ctx)
 				watched[u] = stop
-				watchers.Go(func() { u.watchModels(watching, now.Config, s.log, s.modelsFound) })
+				watchers.Go(func() { u.WatchModels(watching, s.log, s.modelsFound) })
 			}
 		}
 		s.reconcileUnserved()
@@ -47,9 +49,9 @@ func (s *session) followSettings(ctx context.Context) {
 }
 
 // modelsFound takes what a runner answered when it was asked for its models.
-func (s *session) modelsFound(u *runner, list modelList) {
+func (s *session) modelsFound(u *upstream.Runner, list upstream.List) {
 	s.lease.leading.served(u, list)
-	if list.first && s.reconciler.catalog.complete() {
+	if list.First && s.reconciler.catalog.complete() {
 		s.reconcileUnserved()
 	}
 }

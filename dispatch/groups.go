@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +15,7 @@ type group []string
 // a model or a pool in common, directly or by way of others: one process decides what a pool
 // grants, and which runner gets the next line of a model. So are all runners of models that are
 // scaled, since one process decides about replicas. models holds those of each runner.
-func groupsOf(models map[*runner][]string, scaled map[string]string) (groups []group) {
+func groupsOf(models map[*upstream.Runner][]string, scaled map[string]string) (groups []group) {
 	links := links{}
 	for u, served := range models {
 		name := runnerName(u)

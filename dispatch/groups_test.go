@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"slices"
 	"strings"
 	"testing"
@@ -30,20 +32,19 @@ func TestGroupsOf(t *testing.T) {
 		"none": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			models := map[*runner][]string{}
+			models := map[*upstream.Runner][]string{}
 			for text := range strings.SplitSeq(test.runners, "; ") {
 				fields := strings.Fields(text)
 				if len(fields) == 0 {
 					continue
 				}
-				u := &runner{}
-				u.URL, u.Pool, _ = strings.Cut(fields[0], "@")
-				u.name = u.URL
-				models[u] = fields[1:]
+				name, pool, _ := strings.Cut(fields[0], "@")
+				models[runnerOfTest(t, Upstream{URL: "http://" + name,
+					Pool: pool})] = fields[1:]
 			}
 			var got []string
 			for _, g := range groupsOf(models, test.scaled) {
-				got = append(got, strings.Join(g, " "))
+				got = append(got, strings.ReplaceAll(strings.Join(g, " "), "http://", ""))
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)

@@ -1,8 +1,9 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"maps"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -24,27 +25,27 @@ type leadership struct {
 	claims sync.RWMutex
 
 	mu       sync.Mutex
-	runners  map[string]*runner   // that are configured, by name
-	seen     map[*runner][]string // models by runner, as last listed or assigned
-	asked    map[*runner]bool     // runners that were asked, whether they have answered or not
-	unlisted map[*runner]bool     // runners without a list, to which assign gives models
-	engines  map[*runner]string   // as their lists identify them
-	led      map[string]bool      // names of runners and models
-	yielding []group              // led until their lines have ended, for other processes
-	epoch    int64                // highest that was granted
-	up       map[string]announced // by planned runner, as announced to the planner
-	planned  map[*runner][]string // runners that stand for an upstream, as announced
-	others   map[string]string    // other leaders of wanted names, as of the last try
-	free     map[string]time.Time // since when wanted names have no leader
+	runners  map[string]*upstream.Runner   // that are configured, by name
+	seen     map[*upstream.Runner][]string // models by runner, as last listed or assigned
+	asked    map[*upstream.Runner]bool     // runners that were asked, even if in vain
+	unlisted map[*upstream.Runner]bool     // runners without a list, to which assign gives models
+	engines  map[*upstream.Runner]string   // as their lists identify them
+	led      map[string]bool               // names of runners and models
+	yielding []group                       // led until their lines have ended, for other processes
+	epoch    int64                         // highest that was granted
+	up       map[string]announced          // by planned runner, as announced to the planner
+	planned  map[*upstream.Runner][]string // runners that stand for an upstream, as announced
+	others   map[string]string             // other leaders of wanted names, as of the last try
+	free     map[string]time.Time          // since when wanted names have no leader
 	started  time.Time
 	changed  chan struct{} // capacity 1: the models of a runner have changed
 }
 
 func newLeadership(now time.Time) *leadership {
 	return &leadership{
-		seen: map[*runner][]string{}, asked: map[*runner]bool{},
-		unlisted: map[*runner]bool{}, led: map[string]bool{}, up: map[string]announced{},
-		planned: map[*runner][]string{}, engines: map[*runner]string{},
+		seen: map[*upstream.Runner][]string{}, asked: map[*upstream.Runner]bool{},
+		unlisted: map[*upstream.Runner]bool{}, led: map[string]bool{}, up: map[string]announced{},
+		planned: map[*upstream.Runner][]string{}, engines: map[*upstream.Runner]string{},
 		free: map[string]time.Time{}, started: now, changed: make(chan struct{}, 1),
 	}
 }
@@ -64,13 +65,8 @@ func (a announced) equal(b announced) bool {
 const firstAnswers = time.Second
 
 // runnerName returns the name of a runner for all processes: its address, without passwords.
-func runnerName(u *runner) string {
-	base, err := url.Parse(u.Base())
-	if err != nil {
-		return runnerPrefix + u.name
-	}
-	base.User = nil
-	return runnerPrefix + base.String()
+func runnerName(u *upstream.Runner) string {
+	return runnerPrefix + u.Address()
 }
 
 func modelName(model string) string { return modelPrefix + model }
@@ -82,7 +78,7 @@ const (
 
 // configure replaces the runners that are configured, by name. It returns the events that inform
 // the planner of those that are gone.
-func (l *leadership) configure(runners map[string]*runner) (gone []plan.Event) {
+func (l *leadership) configure(runners map[string]*upstream.Runner) (gone []plan.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for name, earlier := range l.runners {
@@ -98,7 +94,7 @@ func (l *leadership) configure(runners map[string]*runner) (gone []plan.Event) {
 		delete(l.unlisted, earlier)
 		delete(l.planned, earlier)
 		delete(l.engines, earlier)
-		if now != nil && now.continues(earlier) {
+		if now != nil && now.Continues(earlier) {
 			if listed {
 				l.seen[now] = models
 			}
@@ -127,23 +123,23 @@ func (l *leadership) configure(runners map[string]*runner) (gone []plan.Event) {
 }
 
 // served notes which models a runner serves. None: it did not answer, and may never have.
-func (l *leadership) served(u *runner, list modelList) {
+func (l *leadership) served(u *upstream.Runner, list upstream.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.runners[u.name] != u {
+	if l.runners[u.Name] != u {
 		return // it was removed while it was asked
 	}
 	changed := !l.asked[u]
 	l.asked[u] = true
-	if list.engine != "" {
-		l.engines[u] = list.engine
+	if list.Engine != "" {
+		l.engines[u] = list.Engine
 	}
 	switch known, ok := l.seen[u]; {
-	case list.unlisted && !l.unlisted[u]:
+	case list.Unlisted && !l.unlisted[u]:
 		l.unlisted[u], changed = true, true
-	case len(list.names) > 0 && (!ok || l.unlisted[u] || !slices.Equal(known, list.names)):
+	case len(list.Names) > 0 && (!ok || l.unlisted[u] || !slices.Equal(known, list.Names)):
 		delete(l.unlisted, u)
-		l.seen[u], changed = slices.Clone(list.names), true
+		l.seen[u], changed = slices.Clone(list.Names), true
 	}
 	if changed {
 		l.poke()
@@ -248,19 +244,19 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 				}
 			}
 		}
-		usable = u.loaded(usable)
+		usable = u.Loaded(usable)
 		var names []string
 		var access flowcontrol.Access
 		if len(usable) > 0 {
-			names, access = u.planned(now)
+			names, access = u.Planned(now)
 		}
 		for _, name := range names {
 			if is := (announced{u.Pool, usable}); !l.up[name].equal(is) {
 				l.up[name] = is
 				events = append(events, plan.RunnerUp{Runner: name, Pool: u.Pool, Models: usable,
-					Unlisted: l.unlisted[u], Access: access, Gateway: u.gateway(),
+					Unlisted: l.unlisted[u], Access: access, Gateway: u.Gateway(),
 					Engine: l.engine(u, name)})
-				if ev, counts := u.stopNow(now); counts && ev.Runner == name {
+				if ev, counts := u.StopNow(now); counts && ev.Runner == name {
 					events = append(events, ev)
 				}
 			}
@@ -277,7 +273,7 @@ func (l *leadership) announce(now time.Time) (events []plan.Event) {
 
 // replan replaces the planned runners that stand for an upstream. It returns the events that inform
 // the planner of those that are gone. mu is held.
-func (l *leadership) replan(u *runner, names []string) (gone []plan.Event) {
+func (l *leadership) replan(u *upstream.Runner, names []string) (gone []plan.Event) {
 	for _, name := range l.planned[u] {
 		if !slices.Contains(names, name) {
 			delete(l.up, name)
@@ -290,7 +286,7 @@ func (l *leadership) replan(u *runner, names []string) (gone []plan.Event) {
 
 // engine identifies the engine of a planned runner by the upstream's address and its list of models
 // and, behind a gateway, by the runner's name: the gateway may stand for one engine or for several.
-func (l *leadership) engine(u *runner, name string) string {
+func (l *leadership) engine(u *upstream.Runner, name string) string {
 	engine := runnerName(u) + "#" + l.engines[u]
 	if u.IsGateway() {
 		engine += "#" + name

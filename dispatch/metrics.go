@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"slices"
 	"sync"
 	"time"
@@ -142,7 +144,7 @@ const keepSeries = 30 * time.Minute
 
 // prune notes which runners were removed, and removes the series of those that have been gone for
 // long. Pods have names of their own, so otherwise their series would become more and more.
-func (m *metrics) prune(now time.Time, runners, before map[string]*runner) {
+func (m *metrics) prune(now time.Time, runners, before map[string]*upstream.Runner) {
 	if m.removed == nil {
 		m.removed = map[string]time.Time{}
 	}

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"github.com/tidefill/tidefill/dispatch/work"
 
 	"context"
@@ -249,4 +251,22 @@ func progressOf(
 		p.Waiting = plan.StoreDown.Because(of.away)
 	}
 	return store.ProgressPost{Progress: p, Chunks: r.Chunks}
+}
+
+// warn adds the warnings of streams to those of the pools.
+func (p *progress) warn(pools []plan.PoolStatus) {
+	now := p.catalog.settings()
+	for i := range pools {
+		warned := map[*upstream.Runner]bool{}
+		for _, r := range pools[i].Runners {
+			u := now.runner(r.ID)
+			if u == nil || warned[u] {
+				continue
+			}
+			warned[u] = true
+			if w, ok := u.Streams.Warning(u.Name); ok {
+				pools[i].Warnings = append(pools[i].Warnings, w)
+			}
+		}
+	}
 }

@@ -1,59 +1,19 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"github.com/tidefill/tidefill/dispatch/work"
 
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
-
-// streams holds what is known about the streams of a runner.
-type streams struct {
-	gaps  gapMeter
-	trust streamTrust
-
-	mu  sync.Mutex
-	off map[work.EditsKey]bool // answers that can't be streamed or assembled
-}
-
-func (s *streams) isOff(kind work.EditsKey) bool {
-	if !s.trust.holds(time.Now()) {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.off[kind]
-}
-
-// turnOff stops the streaming of answers of a kind. first reports that it was on before.
-func (s *streams) turnOff(kind work.EditsKey) (first bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.off == nil {
-		s.off = map[work.EditsKey]bool{}
-	}
-	first = !s.off[kind]
-	s.off[kind] = true
-	return first
-}
-
-// forget removes models that are not served any more.
-func (s *streams) forget(served map[string]time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.off, func(kind work.EditsKey, _ bool) bool {
-		_, still := served[kind.Model]
-		return !still
-	})
-}
 
 // Results of a request for a stream; labels of a metric.
 const (
@@ -82,48 +42,48 @@ func forStream(e work.Edits, line *work.Line) (_ work.Edits, ok bool) {
 // again without that: the request was refused, or its answer was not understood. Neither counts as
 // an attempt.
 func (t *transport) stream(
-	ctx context.Context, w *sender, f *work.Flight, u *runner, line *work.Line, change work.Edits,
+	ctx context.Context, w *sender, f *work.Flight, u *upstream.Runner, line *work.Line,
+	change work.Edits,
 	id string,
 ) (a openai.Answer, done bool, err error) {
-	r, err := u.lineRequest(line, change, id, f.Chunk.Run.Tenant)
+	r, err := lineRequest(u, line, change, id, f.Chunk.Run.Tenant)
 	if err != nil {
 		return a, true, t.unreadable(f, line, err)
 	}
-	var seen streamGaps
+	var seen upstream.StreamGaps
 	events := 0
 	r.Watch = t.watch(u, f.Start, &events, &seen)
 	a, err = t.post(ctx, w, f, u, r)
-	result := t.streamResult(ctx, u, work.EditsKey{URL: r.Path, Model: f.Start.Key.Model}, a,
+	result := t.streamResult(ctx, u, upstream.AnswerKind{URL: r.Path, Model: f.Start.Key.Model}, a,
 		events, err)
-	t.metrics.streamed(u.name, result)
+	t.metrics.streamed(u.Name, result)
 	if result == streamed && a.Texts == 1 {
-		u.streams.gaps.learn(int(a.Usage.OutputTokens), events)
-		u.streams.trust.judge(time.Now(), seen, int(a.Usage.OutputTokens))
+		u.Streams.Ended(time.Now(), seen, int(a.Usage.OutputTokens), events)
 	}
 	return a, result != streamNotUnderstood && result != streamRefused, err
 }
 
 // watch returns functions that report the tokens of a stream to the loop and count its events.
 func (t *transport) watch(
-	u *runner, start plan.Start, events *int, seen *streamGaps,
+	u *upstream.Runner, start plan.Start, events *int, seen *upstream.StreamGaps,
 ) *openai.Watch {
 	begun := time.Now()
 	return &openai.Watch{
 		First: func() {
 			*events++
 			latency := time.Since(begun)
-			seen.first = latency
-			t.metrics.firstToken(u.name, latency)
+			seen.First = latency
+			t.metrics.firstToken(u.Name, latency)
 			t.inbox.Event(&plan.FirstToken{Start: start, Latency: latency})
 		},
 		More: func(tokens int, after time.Duration) {
 			*events += tokens
-			seen.add(after)
+			seen.Add(after)
 			now := time.Now()
-			if start.Runner != u.name || !u.streams.trust.holds(now) {
+			if start.Runner != u.Name || !u.Streams.Trusted(now) {
 				return // a gateway's tokens may be those of any of its engines
 			}
-			if sum, due := u.streams.gaps.add(u.name, now, tokens, after); due {
+			if sum, due := u.Streams.AddGap(u.Name, now, tokens, after); due {
 				t.inbox.Event(sum)
 			}
 		},
@@ -133,7 +93,8 @@ func (t *transport) watch(
 // streamResult returns how a request for a stream ended. It turns off streams of this kind that are
 // not understood.
 func (t *transport) streamResult(
-	ctx context.Context, u *runner, kind work.EditsKey, a openai.Answer, events int, err error,
+	ctx context.Context, u *upstream.Runner, kind upstream.AnswerKind, a openai.Answer, events int,
+	err error,
 ) string {
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -141,9 +102,9 @@ func (t *transport) streamResult(
 	case errors.Is(err, openai.ErrNotAssembled):
 		// These two say nothing against the next stream.
 		passing := errors.Is(err, openai.ErrBrokenOff) || errors.Is(err, openai.ErrTooLong)
-		if !passing && u.streams.turnOff(kind) {
+		if !passing && u.Streams.TurnOff(kind) {
 			t.log.WarnContext(ctx, "could not understand the stream of a runner, requesting none "+
-				"from now on", "runner", u.name, "model", kind.Model, "url", kind.URL, "error", err)
+				"from now on", "runner", u.Name, "model", kind.Model, "url", kind.URL, "error", err)
 		}
 		return streamNotUnderstood
 	case err != nil:

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"github.com/tidefill/tidefill/dispatch/work"
 
 	"bytes"
@@ -56,7 +58,7 @@ func (t *transport) send(w *sender, f *work.Flight) {
 		f.Failure.CustomID, _ = t.recorder.customID(f, line)
 	}
 	if u != nil && !f.Unsent {
-		t.metrics.finished(u.name, f.Outcome, f.Latency)
+		t.metrics.finished(u.Name, f.Outcome, f.Latency)
 	}
 	t.inbox.Put(f)
 }
@@ -64,7 +66,7 @@ func (t *transport) send(w *sender, f *work.Flight) {
 // request sends a line: with the engine's priority if that is configured, and if it is refused for
 // that, again without it. Nil: there is no such runner any more.
 func (t *transport) request(
-	w *sender, f *work.Flight, u *runner, line *work.Line, id string,
+	w *sender, f *work.Flight, u *upstream.Runner, line *work.Line, id string,
 ) (openai.Answer, error) {
 	r := f.Chunk.Run
 	change := r.EditsOf(line)
@@ -76,10 +78,7 @@ func (t *transport) request(
 	defer w.request.end()
 	f.Cancel.Attach(w.request.evict)
 	defer f.Cancel.Detach()
-	if u.priority == nil || u.refusesPriority.Load() {
-		return t.sendEdited(ctx, w, f, u, line, change, id)
-	}
-	with, added := withPriority(change, line.URL(), u.priority)
+	with, added := withPriority(change, line.URL(), u.PriorityValue())
 	a, err := t.sendEdited(ctx, w, f, u, line, with, id)
 	if !added || !refusesPriority(f.Outcome, a) {
 		return a, err
@@ -89,10 +88,10 @@ func (t *transport) request(
 	}
 	status := a.Status
 	a, err = t.sendEdited(ctx, w, f, u, line, change, id)
-	if f.Outcome == plan.Succeeded && u.refusesPriority.CompareAndSwap(false, true) {
+	if f.Outcome == plan.Succeeded && u.RefusePriority() {
 		t.log.WarnContext(ctx, "a runner refuses the member priority, sending none from now on; "+
 			"enable priorities in the engine or remove upstreams[].tuning.engine_priority",
-			"runner", u.name, "status", status)
+			"runner", u.Name, "status", status)
 	}
 	return a, err
 }
@@ -107,12 +106,13 @@ func refusesPriority(outcome plan.Outcome, a openai.Answer) bool {
 // sendEdited sends a line with these edits once, or twice: if the planner wants to see its tokens,
 // first as a stream, and if that is refused or not understood, without.
 func (t *transport) sendEdited(
-	ctx context.Context, w *sender, f *work.Flight, u *runner, line *work.Line, change work.Edits,
+	ctx context.Context, w *sender, f *work.Flight, u *upstream.Runner, line *work.Line,
+	change work.Edits,
 	id string,
 ) (openai.Answer, error) {
 	refused := 0
-	kind := work.EditsKey{URL: line.URL(), Model: line.Model()}
-	if f.Start.Stream && !u.streams.isOff(kind) {
+	kind := upstream.AnswerKind{URL: line.URL(), Model: line.Model()}
+	if f.Start.Stream && !u.Streams.IsOff(kind) {
 		if edits, ok := forStream(change, line); ok {
 			a, done, err := t.stream(ctx, w, f, u, line, edits, id)
 			if done {
@@ -121,14 +121,14 @@ func (t *transport) sendEdited(
 			refused = a.Status
 		}
 	}
-	request, err := u.lineRequest(line, change, id, f.Chunk.Run.Tenant)
+	request, err := lineRequest(u, line, change, id, f.Chunk.Run.Tenant)
 	if err != nil {
 		return openai.Answer{}, t.unreadable(f, line, err)
 	}
 	a, err := t.post(ctx, w, f, u, request)
-	if refused >= 400 && f.Outcome == plan.Succeeded && u.streams.turnOff(kind) {
+	if refused >= 400 && f.Outcome == plan.Succeeded && u.Streams.TurnOff(kind) {
 		t.log.WarnContext(ctx, "a runner refuses requests for streams, sending none from now on",
-			"runner", u.name, "model", kind.Model, "url", kind.URL, "status", refused)
+			"runner", u.Name, "model", kind.Model, "url", kind.URL, "status", refused)
 	}
 	return a, err
 }
@@ -137,8 +137,8 @@ func (t *transport) sendEdited(
 var errRemoved = errors.New("the runner is configured no more")
 
 // lineRequest returns the request that sends a line with these edits.
-func (u *runner) lineRequest(
-	line *work.Line, change work.Edits, id, tenant string,
+func lineRequest(
+	u *upstream.Runner, line *work.Line, change work.Edits, id, tenant string,
 ) (openai.Request, error) {
 	body, err := line.Body(change)
 	r := openai.Request{Path: line.URL(), NewBody: reading(body), Size: body.Size, ID: id,
@@ -160,11 +160,11 @@ func reading(body work.Body) func() io.ReadCloser {
 // post sends a request, sets the line's outcome, and counts the request if the runner may have
 // received it.
 func (t *transport) post(
-	ctx context.Context, w *sender, f *work.Flight, u *runner, r openai.Request,
+	ctx context.Context, w *sender, f *work.Flight, u *upstream.Runner, r openai.Request,
 ) (openai.Answer, error) {
 	f.Chunk.Run.CountRequests(1)
 	begun := time.Now()
-	a, err := u.client.Send(ctx, r, &w.scratch)
+	a, err := u.Send(ctx, r, &w.scratch)
 	if !a.Sent {
 		f.Chunk.Run.CountRequests(-1)
 	} else {

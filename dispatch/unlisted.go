@@ -3,7 +3,6 @@ package dispatch
 import (
 	"maps"
 	"slices"
-	"time"
 )
 
 // newDemand has the leadership looked at again if there are runners without a list, because a
@@ -52,11 +51,7 @@ func (l *leadership) assign(demanded map[string]bool, most int) {
 		if slices.Equal(models, l.seen[u]) {
 			continue
 		}
-		kept := make(map[string]time.Time, len(models))
-		for _, m := range models {
-			kept[m] = time.Time{}
-		}
-		u.streams.forget(kept)
+		u.ForgetStreams(models)
 		if l.seen[u] = models; len(models) == 0 {
 			delete(l.seen, u)
 		}

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"github.com/tidefill/tidefill/dispatch/upstream"
+
 	"fmt"
 	"slices"
 	"testing"
@@ -44,7 +46,7 @@ func TestReplacingOneUpstreamLeavesTheOthers(t *testing.T) {
 	leading.led = map[string]bool{modelName("m"): true}
 	for _, u := range before.runners {
 		leading.led[runnerName(u)] = true
-		leading.served(u, modelList{names: []string{"m"}, engine: "e"})
+		leading.served(u, upstream.List{Names: []string{"m"}, Engine: "e"})
 	}
 	if events := leading.announce(time.Now()); len(events) != 100 {
 		t.Fatalf("%d events for 100 runners", len(events))
@@ -109,7 +111,7 @@ func TestSeriesOfRemovedRunnersAreRemoved(t *testing.T) {
 		return n
 	}
 	now := time.Unix(1_800_000_000, 0)
-	a, b := map[string]*runner{"a": {}}, map[string]*runner{"b": {}}
+	a, b := map[string]*upstream.Runner{"a": {}}, map[string]*upstream.Runner{"b": {}}
 	for _, name := range []string{"a", "b"} {
 		m.finished(name, plan.Succeeded, time.Second)
 		m.firstToken(name, time.Second)

@@ -1,4 +1,4 @@
-package dispatch
+package upstream
 
 import (
 	"maps"
@@ -116,10 +116,10 @@ const ModeGateway = "gateway"
 // IsGateway reports whether several engines are behind the address.
 func (u Upstream) IsGateway() bool { return u.Mode == ModeGateway }
 
-// gateway returns the name of an upstream that is one; empty: it is an engine.
-func (u *runner) gateway() string {
+// Gateway returns the name of an upstream that is one; empty: it is an engine.
+func (u *Runner) Gateway() string {
 	if u.IsGateway() {
-		return u.name
+		return u.Name
 	}
 	return ""
 }
@@ -141,27 +141,27 @@ func (u Upstream) lists(name, planned string) bool {
 	})
 }
 
-// planned returns the runners that stand for an upstream in planning, and how lines get to their
+// Planned returns the runners that stand for an upstream in planning, and how lines get to their
 // engines.
-func (u *runner) planned(now time.Time) (names []string, access flowcontrol.Access) {
+func (u *Runner) Planned(now time.Time) (names []string, access flowcontrol.Access) {
 	if !u.IsGateway() {
-		return []string{u.name}, flowcontrol.Direct
+		return []string{u.Name}, flowcontrol.Direct
 	}
 	if names = u.engines.names(now); len(names) > 0 {
 		return names, flowcontrol.Routed
 	}
-	return []string{u.name}, flowcontrol.Opaque
+	return []string{u.Name}, flowcontrol.Opaque
 }
 
-// runnerOf returns the upstream that a planned runner stands for; nil: none.
-func runnerOf(runners map[string]*runner, planned string) *runner {
+// Lookup returns the upstream that a planned runner stands for; nil: none.
+func Lookup(runners map[string]*Runner, planned string) *Runner {
 	if u := runners[planned]; u != nil {
 		return u
 	}
-	var found *runner
+	var found *Runner
 	for _, u := range runners {
-		if u.IsGateway() && strings.HasPrefix(planned, u.name+"/") &&
-			(found == nil || len(u.name) > len(found.name)) {
+		if u.IsGateway() && strings.HasPrefix(planned, u.Name+"/") &&
+			(found == nil || len(u.Name) > len(found.Name)) {
 			found = u
 		}
 	}

@@ -1,11 +1,10 @@
-package dispatch
+package upstream
 
 import (
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
@@ -23,12 +22,12 @@ type streamTrust struct {
 	pause time.Duration
 }
 
-// streamGaps is what one stream has shown.
-type streamGaps struct {
+// StreamGaps is what one stream has shown.
+type StreamGaps struct {
 	events   int // that brought tokens
 	together int // events that came within togetherWithin of the one before
 	took     time.Duration
-	first    time.Duration // until the first of them
+	First    time.Duration // until the first of them
 }
 
 const (
@@ -58,8 +57,8 @@ const (
 	warnInterval = "streams_in_intervals"
 )
 
-// add takes over an event that came so long after the one before.
-func (g *streamGaps) add(after time.Duration) {
+// Add takes over an event that came so long after the one before.
+func (g *StreamGaps) Add(after time.Duration) {
 	g.events++
 	g.took += after
 	if after < togetherWithin {
@@ -79,13 +78,13 @@ func (s *streamTrust) holds(now time.Time) bool {
 
 // heldBack reports whether the events came all at once, after a time in which a fast engine would
 // have sent them one by one.
-func (g *streamGaps) heldBack() bool {
+func (g *StreamGaps) heldBack() bool {
 	return float64(g.together) >= atOnce*float64(g.events) &&
-		g.first >= time.Duration(g.events)*leastGap
+		g.First >= time.Duration(g.events)*leastGap
 }
 
 // judge takes over a stream of so many tokens that has ended.
-func (s *streamTrust) judge(now time.Time, g streamGaps, tokens int) {
+func (s *streamTrust) judge(now time.Time, g StreamGaps, tokens int) {
 	fast := g.took < time.Duration(g.events)*leastGap
 	if g.events < judgedEvents || fast && !g.heldBack() {
 		return
@@ -127,22 +126,4 @@ func (s *streamTrust) warning(runner string) (flowcontrol.Warning, bool) {
 			"iteration" + instead + ". Set the engine's stream interval to 1"}, true
 	}
 	return flowcontrol.Warning{}, false
-}
-
-// warn adds the warnings of streams to those of the pools.
-func (p *progress) warn(pools []plan.PoolStatus) {
-	now := p.catalog.settings()
-	for i := range pools {
-		warned := map[*runner]bool{}
-		for _, r := range pools[i].Runners {
-			u := now.runner(r.ID)
-			if u == nil || warned[u] {
-				continue
-			}
-			warned[u] = true
-			if w, ok := u.streams.trust.warning(u.name); ok {
-				pools[i].Warnings = append(pools[i].Warnings, w)
-			}
-		}
-	}
 }

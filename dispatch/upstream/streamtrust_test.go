@@ -1,4 +1,4 @@
-package dispatch
+package upstream
 
 import (
 	"testing"
@@ -7,24 +7,24 @@ import (
 
 func TestStreamsThatAreNotThoseOfTheEngine(t *testing.T) {
 	for name, test := range map[string]struct {
-		stream streamGaps
+		stream StreamGaps
 		tokens int
 		want   string
 	}{
-		"one by one": {streamGaps{events: 50, together: 5, took: 2 * time.Second,
-			first: time.Second}, 50, ""},
-		"a proxy that passes on eight at a time": {streamGaps{events: 48, together: 42,
-			took: 2 * time.Second, first: time.Second}, 48, warnBuffered},
-		"a proxy that holds all back": {streamGaps{events: 50, together: 50,
-			took: time.Millisecond, first: 3 * time.Second}, 50, warnBuffered},
-		"a stream interval of 4": {streamGaps{events: 50, together: 2, took: 8 * time.Second,
-			first: time.Second}, 200, warnInterval},
-		"a runner that answers at once": {streamGaps{events: 50, together: 50,
-			took: time.Millisecond, first: 2 * time.Millisecond}, 50, ""},
-		"a fast engine after a long wait": {streamGaps{events: 50, took: 100 * time.Millisecond,
-			first: 3 * time.Second}, 50, ""},
-		"few events": {streamGaps{events: judgedEvents - 1, together: judgedEvents - 1,
-			first: time.Second}, 40, ""},
+		"one by one": {StreamGaps{events: 50, together: 5, took: 2 * time.Second,
+			First: time.Second}, 50, ""},
+		"a proxy that passes on eight at a time": {StreamGaps{events: 48, together: 42,
+			took: 2 * time.Second, First: time.Second}, 48, warnBuffered},
+		"a proxy that holds all back": {StreamGaps{events: 50, together: 50,
+			took: time.Millisecond, First: 3 * time.Second}, 50, warnBuffered},
+		"a stream interval of 4": {StreamGaps{events: 50, together: 2, took: 8 * time.Second,
+			First: time.Second}, 200, warnInterval},
+		"a runner that answers at once": {StreamGaps{events: 50, together: 50,
+			took: time.Millisecond, First: 2 * time.Millisecond}, 50, ""},
+		"a fast engine after a long wait": {StreamGaps{events: 50, took: 100 * time.Millisecond,
+			First: 3 * time.Second}, 50, ""},
+		"few events": {StreamGaps{events: judgedEvents - 1, together: judgedEvents - 1,
+			First: time.Second}, 40, ""},
 	} {
 		var s streamTrust
 		now := time.Unix(1_000_000, 0)
@@ -48,7 +48,7 @@ func TestStreamsAreTrustedAgain(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	judge := func(together int) {
 		for range judgedStreams {
-			s.judge(now, streamGaps{events: 20, together: together, took: time.Second}, 20)
+			s.judge(now, StreamGaps{events: 20, together: together, took: time.Second}, 20)
 		}
 	}
 	for _, pause := range []time.Duration{firstPause, 2 * firstPause, 4 * firstPause} {

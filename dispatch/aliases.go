@@ -1,0 +1,20 @@
+package dispatch
+
+import "github.com/tidefill/tidefill/dispatch/upstream"
+
+// What the configuration and the readers of metrics know of upstreams; see package upstream.
+type (
+	Upstream    = upstream.Upstream
+	Dialect     = upstream.Dialect
+	RunnerState = upstream.State
+)
+
+// ModeGateway is the Mode of an upstream with several engines behind its address.
+const ModeGateway = upstream.ModeGateway
+
+// EngineRunner returns the name of the runner that stands for an engine behind a gateway.
+func EngineRunner(gateway, engine string) string { return upstream.EngineRunner(gateway, engine) }
+
+// EngineName returns the name of an entry of Upstream.Engines: the host, the port and an unusual
+// path of a metrics page. It is empty for a regular expression.
+func EngineName(entry string) (name string, err error) { return upstream.EngineName(entry) }
