@@ -57,6 +57,8 @@ var mayImport = map[string][]string{
 	"store/tables":         {"store", "internal/batchfile"},
 	"dispatch/plan":        {"scheduler", "flowcontrol", "costmodel"},
 	"dispatch/work":        {"dispatch/plan", "store", "internal/batchfile"},
+	"dispatch/lead": {"dispatch/work", "dispatch/upstream", "dispatch/plan", "flowcontrol",
+		"store"},
 	"dispatch/upstream": {"dispatch/openai", "dispatch/plan", "flowcontrol", "store",
 		"internal/batchfile"},
 	"dispatch/openai":   {"dispatch/plan", "internal/batchfile"},

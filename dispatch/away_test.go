@@ -1,11 +1,10 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"testing"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // Users see which part of the store is away, where the store is what their batch waits for.

@@ -1,10 +1,9 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 

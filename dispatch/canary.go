@@ -1,10 +1,10 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"math"
+
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // canaryAllows returns the position below which chunks of a model may be claimed: canaries only, or

@@ -4,12 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+
+	"github.com/tidefill/tidefill/dispatch/lead"
 )
 
 // catalog answers which models the configured runners serve. It is safe for concurrent use.
 type catalog struct {
 	settings func() *settings
-	leads    Leads
+	leads    lead.Leads
 }
 
 // complete reports whether every runner has said since the start of the process which models it
@@ -61,7 +63,7 @@ func (c *catalog) unserved(
 		_, expected := now.Flow.Pools[m]
 		_, scaled := now.ScaledModels[m]
 		if !expected && !scaled && !c.known(m) {
-			names = append(names, modelName(m))
+			names = append(names, lead.ModelName(m))
 		}
 	}
 	if len(names) == 0 {
@@ -74,7 +76,7 @@ func (c *catalog) unserved(
 	offered := c.offered()
 	sentences = map[string]string{}
 	for _, m := range models {
-		if name := modelName(m); slices.Contains(names, name) && leaders[name] == "" {
+		if name := lead.ModelName(m); slices.Contains(names, name) && leaders[name] == "" {
 			sentences[m] = notServed(m, offered)
 		}
 	}

@@ -1,13 +1,12 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"maps"
 	"sync"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -69,7 +68,7 @@ func (ps *claimPaces) next(model string, now time.Time) int {
 func (cl *claimer) claim(
 	ctx context.Context, r *work.Run, model string,
 ) (c store.Chunk, ok bool, err error) {
-	release, leads := cl.leading.hold(model)
+	release, leads := cl.leading.Hold(model)
 	if !leads {
 		return c, false, nil
 	}
@@ -98,9 +97,9 @@ func (cl *claimer) prepare(ctx context.Context, claimed []store.Chunk) {
 	}
 }
 
-// giveBack gives back the chunks of models that no runner of this process serves any more: here
+// GiveBack gives back the chunks of models that no runner of this process serves any more: here
 // those that are claimed ahead, and by way of the loop those of which no line is in flight.
-func (cl *claimer) giveBack(models map[string]bool) {
+func (cl *claimer) GiveBack(models map[string]bool) {
 	cl.runs.Each(func(r *work.Run) {
 		cl.abandonAhead(r, func(model string) bool { return models[model] })
 	})

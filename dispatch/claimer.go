@@ -1,15 +1,15 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
 )
@@ -21,7 +21,7 @@ type claimer struct {
 	blobs    Blobs
 	journals Journals
 	owner    store.Owner
-	leading  *leadership
+	leading  *lead.Leadership
 	log      *slog.Logger
 	inbox    *work.Inbox
 	runs     *work.Runs

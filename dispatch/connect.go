@@ -1,15 +1,15 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -24,7 +24,8 @@ type shared struct {
 	tasks   *work.Tasks
 	memory  *work.Memory
 	batches *work.Queue[string] // to reconcile
-	leading *leadership
+	leading *lead.Leadership
+	fleet   *lead.Fleet
 }
 
 // newSession registers with the store and constructs the parts, each after those that it needs.
@@ -38,17 +39,18 @@ func (d *Dispatcher) newSession(
 	if err != nil {
 		return nil, err
 	}
-	registered, err := register(ctx, d.deps.Metadata, d.deps.Node, cfg.LeaseTTL, d.log)
+	registered, err := lead.Register(ctx, d.deps.Metadata, d.deps.Node, cfg.LeaseTTL, d.log)
 	if err != nil {
 		return nil, err
 	}
 	inbox := work.NewInbox()
 	tasks, batches := work.NewTasks(ctx, openai.ErrEvicted), work.NewQueue[string]()
 	stopper := &stopper{metadata: d.deps.Metadata, batches: batches, tasks: tasks,
-		log: registered.log}
-	with := shared{cfg: cfg, owner: registered.owner, log: registered.log, inbox: inbox,
+		log: registered.Log}
+	with := shared{cfg: cfg, owner: registered.Owner, log: registered.Log, inbox: inbox,
 		lose: lose, runs: work.NewRuns(tasks, inbox, stopper), tasks: tasks,
-		memory: work.NewMemory(cfg.Memory), batches: batches, leading: newLeadership(time.Now())}
+		memory: work.NewMemory(cfg.Memory), batches: batches, leading: lead.NewLeadership(),
+		fleet: lead.NewFleet(time.Now())}
 	counter := &counter{metadata: d.deps.Metadata, journals: d.deps.Journals, runs: with.runs,
 		remaining: &work.Remaining{Store: d.deps.Metadata}}
 	finisher := &finisher{metadata: d.deps.Metadata, owner: with.owner, log: with.log,
@@ -74,9 +76,14 @@ func (d *Dispatcher) newSession(
 		settings: d.settings.Load, inbox: inbox,
 		settling: settleLimit(d.deps.Journals.Durability()), log: with.log, lose: lose,
 		runs: with.runs, tasks: with.tasks, ready: d.ready.Store, misplaced: d.deps.Misplaced,
-		lease: &lease{registration: registered, store: d.deps.Metadata, leading: with.leading,
-			inbox: inbox, runs: with.runs, counter: counter, claimer: claimer,
-			learning: learning, settings: d.settings.Load, lose: lose},
+		leading: with.leading, fleet: with.fleet,
+		lease: lead.NewLease(lead.LeaseParts{Registration: registered, Store: d.deps.Metadata,
+			Leading: with.leading,
+			Fleet:   with.fleet, Inbox: inbox, Runs: with.runs, Counts: counter, Claims: claimer,
+			States: learning, Lose: lose, Limits: func() (map[string]string, int) {
+				now := d.settings.Load()
+				return now.ScaledModels, now.MaxModels
+			}}),
 		reconciler: d.newReconciler(with, stopper, counter.remaining, claimer, finisher),
 		claimer:    claimer, finisher: finisher, transport: transport, senders: senders,
 		progress: progress,
@@ -88,9 +95,9 @@ func (d *Dispatcher) newSession(
 			flights: map[flightKey]*work.Flight{}, done: make(chan struct{})},
 		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
 			expiry: d.deps.Expiry, log: with.log},
-		follower: &follower{metadata: d.deps.Metadata, board: d.deps.Progress,
-			leading: with.leading, runs: with.runs, remaining: counter.remaining,
-			inbox: inbox, log: with.log},
+		follower: lead.NewFollower(lead.FollowerParts{Done: d.deps.Metadata, Board: d.deps.Progress,
+			Leading: with.leading, Runs: with.runs, Remaining: counter.remaining,
+			Inbox: inbox, Log: with.log}),
 	}, nil
 }
 
@@ -99,8 +106,8 @@ func (d *Dispatcher) newReconciler(
 ) *reconciler {
 	return &reconciler{
 		stopper: stopper, inbox: with.inbox, claimer: claimer, finisher: finisher,
-		leading: with.leading,
-		expiry:  d.deps.Expiry, pollWait: d.pollWait, retryWait: with.cfg.PollEvery,
+		fleet:  with.fleet,
+		expiry: d.deps.Expiry, pollWait: d.pollWait, retryWait: with.cfg.PollEvery,
 		wake: make(chan struct{}, 1), remaining: remaining, catalog: d.catalog,
 		owner: with.owner, runs: with.runs, shown: d.shown, metrics: d.metrics,
 		cancelGrace: func() time.Duration { return d.settings.Load().CancelGrace },

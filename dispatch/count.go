@@ -1,10 +1,9 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -16,10 +15,10 @@ type counter struct {
 	remaining *work.Remaining
 }
 
-// recount counts the lines left of every batch and gives the planner the new counts, but not of
+// Recount counts the lines left of every batch and gives the planner the new counts, but not of
 // stopped batches: the planner would take them for new ones. Each run counts its results again
 // before its next claim. Those that hold chunks do so now, chunk by chunk.
-func (ct *counter) recount(ctx context.Context) error {
+func (ct *counter) Recount(ctx context.Context) error {
 	if err := ct.remaining.Count(ctx); err != nil {
 		return err
 	}

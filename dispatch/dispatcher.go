@@ -201,20 +201,20 @@ func (d *Dispatcher) Decisions() *decision.History { return d.decisions }
 // scaled.
 func (d *Dispatcher) StandsByForScaling() bool {
 	s := d.current.Load()
-	return s != nil && s.lease.leading.standsByFor(d.settings.Load().ScaledModels)
+	return s != nil && s.leading.StandsByFor(s.fleet.RunnersOf(d.settings.Load().ScaledModels))
 }
 
 // SharesWithOthers reports whether other processes lead something that this one could.
 func (d *Dispatcher) SharesWithOthers() bool {
 	s := d.current.Load()
-	return s != nil && s.lease.leading.sharesWithOthers()
+	return s != nil && s.leading.SharesWithOthers()
 }
 
 // StandsBy reports whether other processes lead all that this one could, so that it decides
 // nothing.
 func (d *Dispatcher) StandsBy() bool {
 	s := d.current.Load()
-	return s != nil && s.lease.leading.standsBy()
+	return s != nil && s.leading.StandsBy()
 }
 
 // AnswersStopped returns why answers of some jobs can't be kept, so that none of their lines start;

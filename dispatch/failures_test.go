@@ -1,13 +1,12 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // Failures of runners are those of the last minutes, and refusals show nothing that users wrote.

@@ -1,15 +1,13 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"slices"
 	"sync"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/upstream"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -21,7 +19,7 @@ func (s *session) followSettings(ctx context.Context) {
 	watched := map[*upstream.Runner]context.CancelFunc{}
 	for {
 		now := s.settings()
-		for _, event := range s.lease.leading.configure(now.runners) {
+		for _, event := range s.fleet.Configure(now.runners) {
 			s.inbox.Event(event)
 		}
 		s.inbox.Event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
@@ -50,7 +48,7 @@ func (s *session) followSettings(ctx context.Context) {
 
 // modelsFound takes what a runner answered when it was asked for its models.
 func (s *session) modelsFound(u *upstream.Runner, list upstream.List) {
-	s.lease.leading.served(u, list)
+	s.fleet.Served(u, list)
 	if list.First && s.reconciler.catalog.complete() {
 		s.reconcileUnserved()
 	}

@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -95,8 +95,8 @@ func (l *learning) logFailure(err error, message string) {
 	}
 }
 
-// recall returns what was learned of pools before.
-func (l *learning) recall(ctx context.Context) (ev plan.Recall) {
+// Recall returns what was learned of pools before.
+func (l *learning) Recall(ctx context.Context) (ev plan.Recall) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	states, err := l.store.Learned(ctx)
@@ -220,7 +220,7 @@ func (d *Dispatcher) ledElsewhere(ctx context.Context, pool string) error {
 		learned, _ := decodeLearned(state.Data) // a damaged one is removed all the same
 		var names []string
 		for _, m := range learned.Models {
-			names = append(names, modelName(m))
+			names = append(names, lead.ModelName(m))
 		}
 		leaders, err := d.deps.Metadata.Leaders(ctx, names)
 		if err != nil {

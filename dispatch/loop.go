@@ -1,12 +1,12 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // loop owns the planner, and which lines of which chunk are in flight. Its goroutine is the only
@@ -20,7 +20,7 @@ type loop struct {
 	decisions *decision.Recorder
 	failures  *runnerFailures
 
-	registration *registration
+	registration *lead.Registration
 	senders      *senders
 	claimer      *claimer
 	recorder     *recorder
@@ -156,7 +156,7 @@ func (l *loop) hold() {
 // step gives the planner an event and does what it decides. Nothing starts while the lease may have
 // expired: a process that was suspended would send lines that another has taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
-	stale, full := l.registration.expired(time.Now()), l.memory.Results.Full()
+	stale, full := l.registration.Expired(time.Now()), l.memory.Results.Full()
 	if stale != l.stale || full != l.full {
 		l.stale, l.full = stale, full
 		l.hold()

@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
 	"slices"
 	"sync"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/store"
 )
 

@@ -1,11 +1,11 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/upstream"
 )
 
 // ModelInfo lists the runners that serve a model.

@@ -1,11 +1,10 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 

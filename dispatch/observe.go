@@ -19,7 +19,7 @@ func (d *Dispatcher) ObserveState(name string, state RunnerState) {
 		return
 	}
 	if changed {
-		s.lease.leading.look()
+		s.fleet.Look()
 	}
 	if ev, counts := u.StopNow(time.Now()); counts {
 		s.inbox.Event(ev)
@@ -34,7 +34,7 @@ func (d *Dispatcher) Observe(runner, model string, r *flowcontrol.Reading) {
 	if u := d.settings.Load().runner(runner); u != nil && u.IsGateway() {
 		var isNew bool
 		if r, isNew = u.SeeEngine(time.Now(), runner, r); isNew && s != nil {
-			s.lease.leading.look()
+			s.fleet.Look()
 		}
 	}
 	if s != nil {

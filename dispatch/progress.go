@@ -1,10 +1,6 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"errors"
 	"log/slog"
@@ -14,7 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/upstream"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/store"
 )
@@ -25,7 +24,7 @@ type progress struct {
 	store   ProgressBoard
 	owner   store.Owner
 	timeout time.Duration // of one post
-	leading *leadership
+	leading *lead.Leadership
 	runs    *work.Runs
 	tasks   *work.Tasks
 	metrics *metrics
@@ -113,7 +112,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 		status, known := planner.Status(now, r.ID)
 		is := r.State(now)
 		said := reported{why: whyWaiting(status, noRunner),
-			unranked: p.unranked.note(p.log, r, status), leads: p.leading.leadsAny(is.Batch.Models),
+			unranked: p.unranked.note(p.log, r, status), leads: p.leading.LeadsAny(is.Batch.Models),
 			forecast: p.forecasts.of(r.ID), away: away}
 		batches.add(&is, now, said.forecast.Verdict)
 		if is.Batch.State.Terminal() {
@@ -127,8 +126,8 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	})
 	p.posted.prune(p.runs)
 	p.metrics.unranked.Set(float64(p.unranked.count))
-	p.metrics.status.setBatches(batches, len(p.leading.names()))
-	if p.leading.standsBy() { // then the leader posts, except what only this process knows
+	p.metrics.status.setBatches(batches, len(p.leading.Names()))
+	if p.leading.StandsBy() { // then the leader posts, except what only this process knows
 		changed = slices.DeleteFunc(changed, func(c changedProgress) bool { return !c.own })
 	}
 	if len(changed) == 0 {

@@ -1,13 +1,12 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"log/slog"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // rankFaults counts the batches of a round of progress that the ordering policy can't rank, and

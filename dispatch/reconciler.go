@@ -1,13 +1,13 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"errors"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -24,7 +24,7 @@ type reconciler struct {
 	metrics     *metrics
 	inbox       *work.Inbox
 
-	leading   *leadership
+	fleet     *lead.Fleet
 	claimer   *claimer
 	finisher  *finisher
 	runs      *work.Runs
@@ -164,7 +164,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	r.Planned = true
 	rc.loading.done(b.ID)
 	if isNew {
-		rc.leading.newDemand()
+		rc.fleet.NewDemand()
 	}
 	if err := rc.checkStart(ctx, r, &b); err != nil {
 		return err

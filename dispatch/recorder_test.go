@@ -1,13 +1,13 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"log/slog"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // slowHandler is a log that takes an error record only when it is released.

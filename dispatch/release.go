@@ -1,12 +1,11 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"errors"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 

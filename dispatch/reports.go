@@ -1,12 +1,11 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
 	"context"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/upstream"
 )
 
 // reported counts and logs what an answer's headers say about the runner.

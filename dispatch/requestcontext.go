@@ -1,12 +1,11 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // requestContext makes the contexts of a sender's requests: each ends with its run and after a time

@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"cmp"
 	"context"
 	"log/slog"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // rooms limits the lines in flight of jobs whose answers go to temporary files to those that there

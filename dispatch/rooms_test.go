@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"bytes"
 	"context"
 	"log/slog"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
 )

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/store"
 )
-
-// scalingName is the name whose leader decides how many replicas pools have.
-const scalingName = "scaling"
 
 // errNotRegistered says that this process is not registered with the store at this moment.
 var errNotRegistered = errors.New("the dispatcher is not registered with the store yet")
@@ -22,7 +20,7 @@ func (d *Dispatcher) LeadScaling(ctx context.Context) (bool, error) {
 	if s == nil || d.StandsByForScaling() {
 		return false, nil
 	}
-	_, others, err := d.deps.Metadata.Lead(ctx, s.lease.owner, []string{scalingName})
+	_, others, err := d.deps.Metadata.Lead(ctx, s.lease.Owner, []string{lead.ScalingName})
 	if err != nil {
 		if errors.Is(err, store.ErrFenced) {
 			return false, nil
@@ -39,7 +37,7 @@ func (d *Dispatcher) SaveStates(ctx context.Context, states []store.LearnedState
 	if s == nil {
 		return errNotRegistered
 	}
-	return d.deps.Metadata.SaveLearned(ctx, s.lease.owner, states)
+	return d.deps.Metadata.SaveLearned(ctx, s.lease.Owner, states)
 }
 
 // States returns the states of a kind that were kept.

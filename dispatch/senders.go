@@ -1,14 +1,13 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // senders is a pool of goroutines that send lines. It holds as many as lines were ever in flight at

@@ -1,14 +1,15 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/lead"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // Workers of each kind. They wait for the store most of the time.
@@ -32,7 +33,9 @@ type session struct {
 	settling   time.Duration // limit of a shutdown's wait for the journals
 	log        *slog.Logger
 	inbox      *work.Inbox // of the loop
-	lease      *lease
+	lease      *lead.Lease
+	leading    *lead.Leadership
+	fleet      *lead.Fleet
 	runs       *work.Runs
 	reconciler *reconciler
 	claimer    *claimer
@@ -42,7 +45,7 @@ type session struct {
 	loop       *loop
 	progress   *progress
 	sweeper    *sweeper
-	follower   *follower
+	follower   *lead.Follower
 	tasks      *work.Tasks
 	lose       context.CancelCauseFunc // ends the session
 	ready      func(bool)
@@ -73,7 +76,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	d.closed.repeat(d.send)
 	defer d.current.CompareAndSwap(s, nil)
 	var renewing sync.WaitGroup
-	renewing.Go(func() { s.lease.renewUntil(holding) })
+	renewing.Go(func() { s.lease.RenewUntil(holding) })
 	s.run(taking)
 	s.shutdown(holding)
 	lost := context.Cause(holding)
@@ -81,7 +84,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 	renewing.Wait()
 	if ctx.Err() != nil || errors.Is(lost, errMisplaced) {
 		// The journals are flushed: another process, or the next start, can take over at once.
-		s.lease.unregister(ctx)
+		s.lease.Unregister(ctx)
 		if d.deps.OnResigned != nil {
 			d.deps.OnResigned()
 		}
@@ -95,7 +98,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 // watchPlace ends the session when this process does not reach the files any more. It is not a part
 // of renewing the lease, which must not wait for a bucket.
 func (s *session) watchPlace(ctx context.Context) {
-	tick := time.NewTicker(s.lease.ttl / 4)
+	tick := time.NewTicker(s.lease.TTL / 4)
 	defer tick.Stop()
 	for {
 		select {
@@ -114,7 +117,7 @@ func (s *session) watchPlace(ctx context.Context) {
 func (s *session) run(taking context.Context) {
 	go s.loop.run()
 	var takers sync.WaitGroup
-	takers.Go(func() { s.lease.leadUntil(taking) })
+	takers.Go(func() { s.lease.LeadUntil(taking) })
 	for range reconcilers {
 		takers.Go(func() { s.reconciler.batches.Run(taking, s.reconciler.reconcile) })
 	}
@@ -123,7 +126,7 @@ func (s *session) run(taking context.Context) {
 	}
 	takers.Go(func() { s.reconciler.poll(taking, func() { s.ready(true) }) })
 	takers.Go(func() { s.sweeper.run(taking) })
-	takers.Go(func() { s.follower.run(taking) })
+	takers.Go(func() { s.follower.Run(taking) })
 	takers.Go(func() { s.transport.rooms.run(taking) })
 	takers.Go(func() { s.followSettings(taking) })
 	takers.Go(func() { s.watchPlace(taking) })

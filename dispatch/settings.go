@@ -1,13 +1,12 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
 	"fmt"
 	"maps"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/scheduler"
 )

@@ -2,8 +2,8 @@ package dispatch
 
 import (
 	"context"
-	"time"
 
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -28,11 +28,11 @@ type Metadata interface {
 	Batches
 	Changes
 	References
-	Owners
+	lead.Owners
 	Claims
 	Tallies
 	Locks
-	Leads
+	lead.Leads
 	LearnedStates
 }
 
@@ -54,15 +54,6 @@ type Changes interface {
 // References records which blobs are in use.
 type References interface {
 	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
-}
-
-// Owners holds the leases of dispatchers.
-type Owners interface {
-	Register(ctx context.Context, node string, ttl time.Duration) (store.Owner, error)
-	Renew(ctx context.Context, o store.Owner, ttl time.Duration) error
-	Unregister(ctx context.Context, o store.Owner) error
-	Join(ctx context.Context, o store.Owner, team string) (members int, err error)
-	LiveOwners(ctx context.Context, owners []store.Owner) ([]store.Owner, error)
 }
 
 // Tallies sums up what is done.
@@ -88,15 +79,6 @@ type Claims interface {
 type Locks interface {
 	Lock(ctx context.Context, o store.Owner, name string) (epoch int64, ok bool, err error)
 	Unlock(ctx context.Context, o store.Owner, name string) error
-}
-
-// Leads makes owners the leaders of runners and models.
-type Leads interface {
-	Lead(ctx context.Context, o store.Owner, names []string) (epoch int64,
-		others map[string]string, err error)
-	Leaders(ctx context.Context, names []string) (map[string]string, error)
-	LastLeads(ctx context.Context, names []string) (map[string]store.LastLead, error)
-	Resign(ctx context.Context, o store.Owner, names []string) error
 }
 
 // LearnedStates keeps what was learned of pools.

@@ -1,10 +1,6 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"errors"
 	"net/http"
@@ -13,6 +9,8 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/upstream"
+	"github.com/tidefill/tidefill/dispatch/work"
 )
 
 // Results of a request for a stream; labels of a metric.

@@ -1,10 +1,6 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"bytes"
 	"context"
 	"errors"
@@ -15,6 +11,8 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/upstream"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
 

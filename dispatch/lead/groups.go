@@ -1,12 +1,15 @@
-package dispatch
+package lead
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tidefill/tidefill/dispatch/upstream"
 )
+
+// ScalingName is the name whose leader decides how many replicas pools have.
+const ScalingName = "scaling"
 
 // group lists the names of runners and models that one process leads together, sorted.
 type group []string
@@ -24,9 +27,9 @@ func groupsOf(models map[*upstream.Runner][]string, scaled map[string]string) (g
 			links.join(name, "pool/"+u.Pool)
 		}
 		for _, m := range served {
-			links.join(name, modelName(m))
+			links.join(name, ModelName(m))
 			if scaled[m] != "" {
-				links.join(name, scalingName)
+				links.join(name, ScalingName)
 			}
 		}
 	}

@@ -1,11 +1,11 @@
-package dispatch
+package lead
 
 import (
-	"github.com/tidefill/tidefill/dispatch/upstream"
-
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tidefill/tidefill/dispatch/upstream"
 )
 
 func TestGroupsOf(t *testing.T) {
@@ -39,7 +39,7 @@ func TestGroupsOf(t *testing.T) {
 					continue
 				}
 				name, pool, _ := strings.Cut(fields[0], "@")
-				models[runnerOfTest(t, Upstream{URL: "http://" + name,
+				models[runnerOfTest(t, upstream.Upstream{URL: "http://" + name,
 					Pool: pool})] = fields[1:]
 			}
 			var got []string

@@ -1,8 +1,6 @@
-package dispatch
+package lead
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"errors"
 	"fmt"
@@ -14,31 +12,58 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
-// lease renews this process's registration with the store, and acquires and resigns the leadership
+// Lease renews this process's registration with the store, and acquires and resigns the leadership
 // of runners and models under it.
-type lease struct {
-	*registration
-	store   leaseStore
-	leading *leadership
-	team    team // only leadUntil uses it
-
-	inbox    *work.Inbox
-	runs     *work.Runs
-	counter  *counter
-	claimer  *claimer
-	learning *learning
-	settings func() *settings
-	lose     context.CancelCauseFunc // ends the session
+type Lease struct {
+	LeaseParts
+	team team // only leadUntil uses it
 }
 
-// registration is this process's registration with the store, of which all that it claims is part.
-type registration struct {
-	owner store.Owner
-	ttl   time.Duration
-	log   *slog.Logger
+// LeaseParts are what a lease needs of the other parts of a session.
+type LeaseParts struct {
+	*Registration
+	Store   leaseStore
+	Leading *Leadership
+	Fleet   *Fleet
+	Inbox   *work.Inbox
+	Runs    *work.Runs
+	Counts  resultCounter
+	Claims  chunkHolder
+	States  learnedStates
+	// Limits returns the pools of the models whose replicas are decided about, and to how many
+	// models runners without a list are limited.
+	Limits func() (scaled map[string]string, maxModels int)
+	Lose   context.CancelCauseFunc // ends the session
+}
+
+// NewLease returns a lease of which the parts of a session are known.
+func NewLease(parts LeaseParts) *Lease { return &Lease{LeaseParts: parts} }
+
+// resultCounter counts what the store has of all batches, since other processes may have worked on
+// them.
+type resultCounter interface {
+	Recount(ctx context.Context) error
+}
+
+// chunkHolder gives back the chunks of models that this process holds.
+type chunkHolder interface {
+	GiveBack(models map[string]bool)
+}
+
+// learnedStates reads what was learned of pools before.
+type learnedStates interface {
+	Recall(ctx context.Context) plan.Recall
+}
+
+// Registration is this process's registration with the store, of which all that it claims is part.
+type Registration struct {
+	Owner store.Owner
+	TTL   time.Duration
+	Log   *slog.Logger
 	// renewed is when the store last granted the lease; the clock is monotonic.
 	renewed atomic.Pointer[time.Time]
 }
@@ -49,33 +74,36 @@ type leaseStore interface {
 	Leads
 }
 
-// register registers the node with the store, which grants a lease.
-func register(
+// Register registers the node with the store, which grants a lease.
+func Register(
 	ctx context.Context, from Owners, node string, ttl time.Duration, log *slog.Logger,
-) (*registration, error) {
+) (*Registration, error) {
 	now := time.Now()
 	owner, err := from.Register(ctx, node, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("register node %s: %w", node, err)
 	}
-	r := &registration{owner: owner, ttl: ttl, log: log.With("node", owner.Node)}
+	r := &Registration{Owner: owner, TTL: ttl, Log: log.With("node", owner.Node)}
 	r.renewed.Store(&now)
 	return r, nil
 }
 
-// unregister ends all claims at once, so that other processes need not wait for the lease to
+// unregisterTimeout limits the time to unregister.
+const unregisterTimeout = 5 * time.Second
+
+// Unregister ends all claims at once, so that other processes need not wait for the lease to
 // expire.
-func (l *lease) unregister(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+func (l *Lease) Unregister(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unregisterTimeout)
 	defer cancel()
-	if err := l.store.Unregister(ctx, l.owner); err != nil {
-		l.log.WarnContext(ctx, "could not unregister; the claims end with the lease", "error", err)
+	if err := l.Store.Unregister(ctx, l.Owner); err != nil {
+		l.Log.WarnContext(ctx, "could not unregister; the claims end with the lease", "error", err)
 	}
 }
 
-// renewUntil renews the lease until ctx is done, and ends the session when the lease is lost.
-func (l *lease) renewUntil(ctx context.Context) {
-	tick := time.NewTicker(l.ttl / 4)
+// RenewUntil renews the lease until ctx is done, and ends the session when the lease is lost.
+func (l *Lease) RenewUntil(ctx context.Context) {
+	tick := time.NewTicker(l.TTL / 4)
 	defer tick.Stop()
 	for {
 		select {
@@ -88,22 +116,22 @@ func (l *lease) renewUntil(ctx context.Context) {
 		switch {
 		case err == nil:
 			l.renewed.Store(&asked)
-			l.inbox.Event(plan.Tick{}) // starts that an expired lease has held may go on
+			l.Inbox.Event(plan.Tick{}) // starts that an expired lease has held may go on
 		case errors.Is(err, store.ErrFenced):
-			l.lose(err)
+			l.Lose(err)
 			return
 		case ctx.Err() == nil:
-			l.log.WarnContext(ctx, "could not renew the lease", "error", err)
+			l.Log.WarnContext(ctx, "could not renew the lease", "error", err)
 		}
 	}
 }
 
 // renew renews the registration and then confirms the leadership, before any line starts under the
 // new lease.
-func (l *lease) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.ttl)
+func (l *Lease) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.TTL)
 	defer cancel()
-	if err := l.store.Renew(ctx, l.owner, l.ttl); err != nil {
+	if err := l.Store.Renew(ctx, l.Owner, l.TTL); err != nil {
 		return err
 	}
 	return l.confirm(ctx)
@@ -111,12 +139,12 @@ func (l *lease) renew(ctx context.Context) error {
 
 // confirm checks that this process still leads all that it did. It does not if it was suspended for
 // longer than its lease and another process took over.
-func (l *lease) confirm(ctx context.Context) error {
-	names := l.leading.names()
+func (l *Lease) confirm(ctx context.Context) error {
+	names := l.Leading.Names()
 	if len(names) == 0 {
 		return nil
 	}
-	_, others, err := l.store.Lead(ctx, l.owner, names)
+	_, others, err := l.Store.Lead(ctx, l.Owner, names)
 	if err == nil && len(others) > 0 {
 		return fmt.Errorf("%s leads %d of our runners and models: %w",
 			slices.Sorted(maps.Values(others))[0], len(others), store.ErrFenced)
@@ -124,36 +152,36 @@ func (l *lease) confirm(ctx context.Context) error {
 	return err
 }
 
-// expired reports whether the lease may have expired, as far as this process can know: it was
+// Expired reports whether the lease may have expired, as far as this process can know: it was
 // suspended, or the store has not answered. Its claims may belong to another process then.
-func (r *registration) expired(now time.Time) bool { return now.Sub(*r.renewed.Load()) > r.ttl }
+func (r *Registration) Expired(now time.Time) bool { return now.Sub(*r.renewed.Load()) > r.TTL }
 
-// leadUntil acquires the leadership of what the runners serve, again and again until ctx is done.
-func (l *lease) leadUntil(ctx context.Context) {
+// LeadUntil acquires the leadership of what the runners serve, again and again until ctx is done.
+func (l *Lease) LeadUntil(ctx context.Context) {
 	tick := time.NewTicker(work.RetryEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		// a fenced owner is noticed when the lease is renewed
 		if err := l.lead(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
-			l.log.WarnContext(ctx, "could not acquire leadership, trying again", "error", err)
+			l.Log.WarnContext(ctx, "could not acquire leadership, trying again", "error", err)
 		}
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-		case <-l.leading.changed:
+		case <-l.Fleet.changed:
 		}
 	}
 }
 
-func (l *lease) lead(ctx context.Context) error {
-	settings := l.settings()
-	l.leading.assign(l.runs.Models(), settings.MaxModels)
+func (l *Lease) lead(ctx context.Context) error {
+	scaled, maxModels := l.Limits()
+	l.Fleet.assign(l.Runs.Models(), maxModels)
 	now := time.Now()
-	groups := l.leading.wanted(now, settings.ScaledModels)
-	if err := l.team.join(ctx, l.store, l.owner, groups, now); err != nil {
+	groups := l.Fleet.wanted(now, scaled)
+	if err := l.team.join(ctx, l.Store, l.Owner, groups, now); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(groups, l.leading.lacksPart) {
+	if slices.ContainsFunc(groups, l.Leading.lacksPart) {
 		if err := l.acquire(ctx, now, groups); err != nil {
 			return err
 		}
@@ -161,25 +189,26 @@ func (l *lease) lead(ctx context.Context) error {
 	if err := l.yieldSurplus(ctx, now, groups); err != nil {
 		return err
 	}
-	for _, event := range l.leading.announce(now) {
-		l.inbox.Event(event)
+	usable := l.Leading.usable()
+	for _, event := range l.Fleet.announce(now, func(name string) bool { return usable[name] }) {
+		l.Inbox.Event(event)
 	}
 	return l.resign(ctx, groups)
 }
 
 // acquire leads this process's share of the groups and, of those that other processes lead in part,
 // what can be led alone.
-func (l *lease) acquire(ctx context.Context, now time.Time, groups []group) error {
-	others, err := l.store.Leaders(ctx, slices.Concat(groups...))
+func (l *Lease) acquire(ctx context.Context, now time.Time, groups []group) error {
+	others, err := l.Store.Leaders(ctx, slices.Concat(groups...))
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(others, func(_, node string) bool { return node == l.owner.Node })
-	stoodBy, earlier := l.leading.standsBy(), l.leading.otherLeaders()
+	maps.DeleteFunc(others, func(_, node string) bool { return node == l.Owner.Node })
+	stoodBy, earlier := l.Leading.StandsBy(), l.Leading.otherLeaders()
 	// Two lease times give a leader that restarts the time to lead again.
-	free, alone := l.leading.see(now, groups, others, 2*l.ttl)
-	if !stoodBy && l.leading.standsBy() {
-		l.log.InfoContext(ctx, "standing by: another dispatcher leads",
+	free, alone := l.Leading.see(now, groups, others, 2*l.TTL, l.Fleet.names())
+	if !stoodBy && l.Leading.StandsBy() {
+		l.Log.InfoContext(ctx, "standing by: another dispatcher leads",
 			"leaders", slices.Compact(slices.Sorted(maps.Values(others))))
 	}
 	taken, err := l.take(ctx, now, groups, free)
@@ -194,11 +223,11 @@ func (l *lease) acquire(ctx context.Context, now time.Time, groups []group) erro
 		if err != nil {
 			return err
 		}
-		epoch, others, err := l.store.Lead(ctx, l.owner, g)
+		epoch, others, err := l.Store.Lead(ctx, l.Owner, g)
 		if err != nil || len(others) > 0 {
 			return err
 		}
-		l.log.WarnContext(ctx, "leading only some of what the upstreams serve, another dispatcher "+
+		l.Log.WarnContext(ctx, "leading only some of what the upstreams serve, another dispatcher "+
 			"leads the rest: give dispatchers that share a store the same upstreams, or "+
 			"upstreams that serve different models", "names", g)
 		if err := l.takeOver(ctx, epoch, g, from); err != nil {
@@ -210,7 +239,7 @@ func (l *lease) acquire(ctx context.Context, now time.Time, groups []group) erro
 
 // leadGroups leads groups, except those that another process has begun to lead meanwhile. earlier
 // are the other leaders as of the last try.
-func (l *lease) leadGroups(
+func (l *Lease) leadGroups(
 	ctx context.Context, groups []group, earlier map[string]string,
 ) error {
 	for len(groups) > 0 {
@@ -219,7 +248,7 @@ func (l *lease) leadGroups(
 		if err != nil {
 			return err
 		}
-		epoch, others, err := l.store.Lead(ctx, l.owner, names)
+		epoch, others, err := l.Store.Lead(ctx, l.Owner, names)
 		if err != nil {
 			return err
 		}
@@ -235,10 +264,10 @@ func (l *lease) leadGroups(
 
 // predecessors says who has led the names, as far as this process does not, and why they do no
 // longer; empty: nobody has. earlier are the other leaders as of the last try.
-func (l *lease) predecessors(
+func (l *Lease) predecessors(
 	ctx context.Context, names []string, earlier map[string]string,
 ) (string, error) {
-	last, err := l.store.LastLeads(ctx, names)
+	last, err := l.Store.LastLeads(ctx, names)
 	if err != nil {
 		return "", err
 	}
@@ -259,13 +288,13 @@ func (l *lease) predecessors(
 
 // takeOver begins to lead. The lines left of each batch are counted again, since another process
 // may have worked on it. from says for the log who led before.
-func (l *lease) takeOver(ctx context.Context, epoch int64, names []string, from string) error {
-	if err := l.counter.recount(ctx); err != nil {
+func (l *Lease) takeOver(ctx context.Context, epoch int64, names []string, from string) error {
+	if err := l.Counts.Recount(ctx); err != nil {
 		return fmt.Errorf("count the lines left of all batches: %w", err)
 	}
-	if l.leading.gain(epoch, names) {
-		l.inbox.Event(l.learning.recall(ctx)) // before the runners come
-		log := l.log
+	if l.Leading.gain(epoch, names) {
+		l.Inbox.Event(l.States.Recall(ctx)) // before the runners come
+		log := l.Log
 		if from != "" {
 			log = log.With("took_over_from", from)
 		}
@@ -276,11 +305,11 @@ func (l *lease) takeOver(ctx context.Context, epoch int64, names []string, from 
 
 // resign gives up what no runner serves any more, and the groups that other processes are to lead.
 // What this process still has chunks of stays: they are given back for the next time.
-func (l *lease) resign(ctx context.Context, groups []group) error {
+func (l *Lease) resign(ctx context.Context, groups []group) error {
 	wanted := slices.Concat(groups...)
-	yields := l.leading.yields()
+	yields := l.Leading.yields()
 	var unwanted []string
-	for _, name := range l.leading.names() {
+	for _, name := range l.Leading.Names() {
 		if !slices.Contains(wanted, name) {
 			unwanted = append(unwanted, name)
 		}
@@ -288,8 +317,12 @@ func (l *lease) resign(ctx context.Context, groups []group) error {
 	if len(unwanted)+len(yields) == 0 {
 		return nil
 	}
-	l.leading.claims.Lock()
-	defer l.leading.claims.Unlock()
+	return l.Leading.resign(func() error { return l.resignNow(ctx, unwanted, yields) })
+}
+
+// resignNow resigns names, and groups as a whole, of which this process has no chunks. It gives
+// back those that it has. No chunk is claimed meanwhile.
+func (l *Lease) resignNow(ctx context.Context, unwanted []string, yields []group) error {
 	held, left := l.held(), map[string]bool{}
 	unwanted = slices.DeleteFunc(unwanted, func(name string) bool {
 		if model, is := held[name]; is {
@@ -310,23 +343,23 @@ func (l *lease) resign(ctx context.Context, groups []group) error {
 			}
 		}
 	}
-	l.claimer.giveBack(left)
+	l.Claims.GiveBack(left)
 	if len(unwanted) == 0 {
 		return nil
 	}
-	l.leading.lose(unwanted) // first, or confirm could find that another process leads them
-	if err := l.store.Resign(ctx, l.owner, unwanted); err != nil {
-		l.leading.gain(0, unwanted) // for the next try
+	l.Leading.lose(unwanted) // first, or confirm could find that another process leads them
+	if err := l.Store.Resign(ctx, l.Owner, unwanted); err != nil {
+		l.Leading.gain(0, unwanted) // for the next try
 		return err
 	}
 	return nil
 }
 
 // held returns the models of which this process has chunks, by their names.
-func (l *lease) held() map[string]string {
+func (l *Lease) held() map[string]string {
 	held := map[string]string{}
-	for model := range l.runs.HeldModels() {
-		held[modelName(model)] = model
+	for model := range l.Runs.HeldModels() {
+		held[ModelName(model)] = model
 	}
 	return held
 }

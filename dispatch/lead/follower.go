@@ -1,32 +1,39 @@
-package dispatch
+package lead
 
 import (
-	"github.com/tidefill/tidefill/dispatch/work"
-
 	"context"
 	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
-// follower corrects the lines left of models that this process does not lead: others work on them.
+// Follower corrects the lines left of models that this process does not lead: others work on them.
 // So every process knows the same work, and one that takes over begins with it.
-type follower struct {
-	metadata  Metadata
-	board     ProgressBoard
-	leading   *leadership
-	runs      *work.Runs
-	remaining *work.Remaining
-	inbox     *work.Inbox
-	log       *slog.Logger
+type Follower struct {
+	FollowerParts
 
 	// of the runs that were followed in the last round: lines left, by model, as last sent, and the
 	// models of chunks, if they were needed
 	sent   map[*work.Run]map[string]int
 	models map[*work.Run]map[int]string
 }
+
+// FollowerParts are what a follower needs of the store and of the other parts of a session.
+type FollowerParts struct {
+	Done      Done
+	Board     Posts
+	Leading   *Leadership
+	Runs      *work.Runs
+	Remaining *work.Remaining
+	Inbox     *work.Inbox
+	Log       *slog.Logger
+}
+
+// NewFollower returns a follower, which has read nothing yet.
+func NewFollower(parts FollowerParts) *Follower { return &Follower{FollowerParts: parts} }
 
 const (
 	// followEvery is the time between two rounds.
@@ -35,14 +42,14 @@ const (
 	followShare = 0.05
 )
 
-// run follows other processes until ctx is done.
-func (f *follower) run(ctx context.Context) {
+// Run follows other processes until ctx is done.
+func (f *Follower) Run(ctx context.Context) {
 	for failing := false; ; {
 		began := time.Now()
 		err := f.follow(ctx)
 		if failed := err != nil && ctx.Err() == nil; failed != failing {
 			if failing = failed; failed {
-				f.log.WarnContext(ctx, "could not read what other processes have done, trying "+
+				f.Log.WarnContext(ctx, "could not read what other processes have done, trying "+
 					"again", "error", err)
 			}
 		}
@@ -56,11 +63,11 @@ func (f *follower) run(ctx context.Context) {
 }
 
 // follow reads what is left once, and sends what has changed to the loop.
-func (f *follower) follow(ctx context.Context) error {
+func (f *Follower) follow(ctx context.Context) error {
 	followed := map[string]*work.Run{}
 	var batches []string
-	f.runs.Each(func(r *work.Run) {
-		if !r.Stopped() && !f.leading.leadsAll(r.Models()) {
+	f.Runs.Each(func(r *work.Run) {
+		if !r.Stopped() && !f.Leading.leadsAll(r.Models()) {
 			followed[r.ID] = r
 			batches = append(batches, r.ID)
 		}
@@ -73,10 +80,10 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	// In this order: a chunk that is finished meanwhile counts as left until the next round. More
 	// work than there is does less harm than less.
-	if err := f.remaining.Count(ctx); err != nil {
+	if err := f.Remaining.Count(ctx); err != nil {
 		return err
 	}
-	open, err := store.OpenResults(ctx, f.board, f.metadata, batches)
+	open, err := store.OpenResults(ctx, f.Board, f.Done, batches)
 	if err != nil {
 		return err
 	}
@@ -93,12 +100,12 @@ func (f *follower) follow(ctx context.Context) error {
 
 // left returns how many lines are left of each model that this process does not lead. open counts
 // the results in chunks that are not done, whose models are in modelOf; nil: they were not read.
-func (f *follower) left(
+func (f *Follower) left(
 	ctx context.Context, r *work.Run, open []store.ChunkProgress, modelOf map[int]string,
 ) (map[string]int, error) {
 	b := r.Batch()
 	if len(b.Models) > 1 && len(open) > 0 && modelOf == nil {
-		chunks, err := f.metadata.Chunks(ctx, r.ID)
+		chunks, err := f.Done.Chunks(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -110,9 +117,9 @@ func (f *follower) left(
 	if modelOf != nil {
 		f.models[r] = modelOf
 	}
-	of, left := f.remaining.Of(&b), map[string]int{}
+	of, left := f.Remaining.Of(&b), map[string]int{}
 	for _, m := range b.Models {
-		if !f.leading.leadsModel(m.Model) {
+		if !f.Leading.leadsModel(m.Model) {
 			left[m.Model] = of(m.Model)
 		}
 	}
@@ -129,7 +136,7 @@ func (f *follower) left(
 }
 
 // send sends the counts that differ from those sent before to the loop.
-func (f *follower) send(r *work.Run, left, before map[string]int) {
+func (f *Follower) send(r *work.Run, left, before map[string]int) {
 	r.UnlessStopped(func(b *store.Batch) {
 		put := work.PlanBatch(b)
 		for _, m := range work.PlanModels(b, func(model string) int { return left[model] }) {
@@ -139,7 +146,7 @@ func (f *follower) send(r *work.Run, left, before map[string]int) {
 			}
 		}
 		if len(put.Models) > 0 {
-			f.inbox.Event(plan.BatchPut{Batch: put})
+			f.Inbox.Event(plan.BatchPut{Batch: put})
 		}
 	})
 }
