@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/claim"
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/openai"
-	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/send"
+	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
@@ -59,19 +61,22 @@ func (d *Dispatcher) newSession(
 	recorder := &recorder{results: &with.memory.Results, inputs: &with.memory.Inputs,
 		metrics: d.metrics, log: with.log, inbox: inbox, lose: lose,
 		finisher: finisher, blockedChunks: map[*work.Chunk]bool{}}
-	claimer := &claimer{leaseTTL: cfg.LeaseTTL, metadata: d.deps.Metadata, blobs: d.deps.Blobs,
-		journals: d.deps.Journals, loads: work.NewQueue[*plan.JobKey](), leading: with.leading,
-		recorder: recorder, finisher: finisher, counter: counter, stopper: stopper,
-		batches: with.batches, owner: with.owner, log: with.log, inbox: inbox,
-		runs: with.runs, tasks: with.tasks, memory: with.memory}
-	transport := &transport{settings: d.settings.Load, metrics: d.metrics, recorder: recorder,
-		answers: &with.memory.Answers, inbox: inbox, log: with.log,
-		rooms: &rooms{spool: d.deps.Spool, inbox: inbox, log: with.log, runs: with.runs,
-			jobs: map[plan.JobKey]*largeAnswers{}}}
+	claimer := claim.New(claim.Parts{LeaseTTL: cfg.LeaseTTL, Metadata: d.deps.Metadata,
+		Blobs:    d.deps.Blobs,
+		Journals: d.deps.Journals, Leading: with.leading,
+		Recorder: recorder, Finisher: finisher, Counter: counter, Stopper: stopper,
+		Batches: with.batches, Owner: with.owner, Log: with.log, Inbox: inbox,
+		Runs: with.runs, Tasks: with.tasks, Memory: with.memory})
+	rooms := send.NewRooms(d.deps.Spool, inbox, with.runs, with.log)
+	senders := send.New(send.Parts{Metrics: d.metrics, Recorder: recorder,
+		Memory: &with.memory.Answers, Inbox: inbox, Log: with.log, Rooms: rooms,
+		Runner: func(planned string) (*upstream.Runner, time.Duration) {
+			now := d.settings.Load()
+			return now.runner(planned), now.RequestTimeout
+		}})
 	learning := &learning{store: d.deps.Metadata, owner: with.owner, every: cfg.LearnedEvery,
 		timeout: cfg.LeaseTTL / 3, tasks: with.tasks, log: with.log}
 	progress := d.newProgress(with)
-	senders := newSenders(transport)
 	return &session{
 		settings: d.settings.Load, inbox: inbox,
 		settling: settleLimit(d.deps.Journals.Durability()), log: with.log, lose: lose,
@@ -85,7 +90,7 @@ func (d *Dispatcher) newSession(
 				return now.ScaledModels, now.MaxModels
 			}}),
 		reconciler: d.newReconciler(with, stopper, counter.remaining, claimer, finisher),
-		claimer:    claimer, finisher: finisher, transport: transport, senders: senders,
+		claimer:    claimer, finisher: finisher, rooms: rooms, senders: senders,
 		progress: progress,
 		loop: &loop{planner: planner, inbox: inbox, memory: with.memory, watcher: d.deps.Watcher,
 			failures: progress.failures, decisions: decision.NewRecorder(d.decisions, planner),
@@ -102,7 +107,8 @@ func (d *Dispatcher) newSession(
 }
 
 func (d *Dispatcher) newReconciler(
-	with shared, stopper *stopper, remaining *work.Remaining, claimer *claimer, finisher *finisher,
+	with shared, stopper *stopper, remaining *work.Remaining, claimer *claim.Claimer,
+	finisher *finisher,
 ) *reconciler {
 	return &reconciler{
 		stopper: stopper, inbox: with.inbox, claimer: claimer, finisher: finisher,
@@ -111,9 +117,9 @@ func (d *Dispatcher) newReconciler(
 		wake: make(chan struct{}, 1), remaining: remaining, catalog: d.catalog,
 		owner: with.owner, runs: with.runs, shown: d.shown, metrics: d.metrics,
 		cancelGrace: func() time.Duration { return d.settings.Load().CancelGrace },
-		admitter: &admitter{
-			metadata: d.deps.Metadata, blobs: d.deps.Blobs, runs: with.runs, log: with.log,
-			chunkLines: with.cfg.ChunkLines, chunkBytes: with.cfg.ChunkBytes,
+		admitter: &claim.Admitter{
+			Metadata: d.deps.Metadata, Blobs: d.deps.Blobs, Runs: with.runs, Log: with.log,
+			ChunkLines: with.cfg.ChunkLines, ChunkBytes: with.cfg.ChunkBytes,
 		},
 		finalizer: &finalizer{
 			metadata: d.deps.Metadata, blobs: d.deps.Blobs, journals: d.deps.Journals,

@@ -29,16 +29,16 @@ func (ct *counter) Recount(ctx context.Context) error {
 		}
 	})
 	for _, r := range holding {
-		if err := ct.count(ctx, r); err != nil {
+		if err := ct.Count(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// count counts the results that the store has of a run's batch, unless that was done since this
+// Count counts the results that the store has of a run's batch, unless that was done since this
 // process began to lead.
-func (ct *counter) count(ctx context.Context, r *work.Run) error {
+func (ct *counter) Count(ctx context.Context, r *work.Run) error {
 	return r.Count(func() (chunks []store.Chunk, behind map[int]store.Tally, err error) {
 		chunks, err = ct.metadata.Chunks(ctx, r.ID)
 		if err == nil && r.Limited {

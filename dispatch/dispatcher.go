@@ -221,7 +221,7 @@ func (d *Dispatcher) StandsBy() bool {
 // plan.Flowing: there is space for all.
 func (d *Dispatcher) AnswersStopped() plan.Reason {
 	if s := d.current.Load(); s != nil {
-		return s.transport.rooms.stopped()
+		return s.rooms.Stopped()
 	}
 	return plan.Flowing
 }

@@ -36,9 +36,9 @@ type finisher struct {
 	ending  bool // no chunk waits for others any more
 }
 
-// add marks a complete chunk done soon, in another goroutine, which tries again until the store
+// Add marks a complete chunk done soon, in another goroutine, which tries again until the store
 // accepts it.
-func (f *finisher) add(c *work.Chunk) {
+func (f *finisher) Add(c *work.Chunk) {
 	f.mu.Lock()
 	f.waiting = append(f.waiting, c)
 	begins, ending := !f.running, f.ending
@@ -100,7 +100,7 @@ func (f *finisher) run(ctx context.Context) {
 
 // round tries to mark chunks done, and returns those that are left to the next try.
 func (f *finisher) round(ctx context.Context, chunks []*work.Chunk) (left []*work.Chunk) {
-	left, err := f.finish(ctx, chunks...)
+	left, err := f.Finish(ctx, chunks...)
 	switch {
 	case err == nil:
 		return nil
@@ -118,9 +118,9 @@ func (f *finisher) round(ctx context.Context, chunks []*work.Chunk) (left []*wor
 	return left
 }
 
-// finish marks chunks done, whose results are all durable, and has their batches reconciled if they
+// Finish marks chunks done, whose results are all durable, and has their batches reconciled if they
 // may have been the last. After an error it returns those that are not marked.
-func (f *finisher) finish(
+func (f *finisher) Finish(
 	ctx context.Context, chunks ...*work.Chunk,
 ) (left []*work.Chunk, err error) {
 	var closed []*work.Chunk

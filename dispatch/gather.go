@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/internal/batchfile"
@@ -99,9 +100,12 @@ func (fz *finalizer) fence(ctx context.Context, b *store.Batch) error {
 	return nil
 }
 
+// fenceTimeout limits the time to release what was fenced.
+const fenceTimeout = 5 * time.Second
+
 // release releases what fence has claimed, so that the next try can claim it.
 func (fz *finalizer) release(ctx context.Context, claimed []store.Chunk) error {
-	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	var faults []error
 	for _, c := range claimed {

@@ -3,9 +3,11 @@ package dispatch
 import (
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/claim"
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/send"
 	"github.com/tidefill/tidefill/dispatch/work"
 )
 
@@ -21,8 +23,8 @@ type loop struct {
 	failures  *runnerFailures
 
 	registration *lead.Registration
-	senders      *senders
-	claimer      *claimer
+	senders      *send.Senders
+	claimer      *claim.Claimer
 	recorder     *recorder
 	batches      *work.Queue[string] // to reconcile
 	publishers   []publisher
@@ -175,7 +177,7 @@ func (l *loop) do(ev plan.Event) plan.Verdict {
 		l.start(&actions.Start[i])
 	}
 	for _, claim := range actions.Claim {
-		l.claimer.enqueue(claim.Key)
+		l.claimer.Enqueue(claim.Key)
 	}
 	for i := range actions.Evict {
 		l.evict(&actions.Evict[i])
@@ -199,7 +201,7 @@ func (l *loop) start(start *plan.Start) {
 		l.batches.Add(c.Run.ID)
 	}
 	l.flights[flightKey{c, start.Slot}] = f
-	l.senders.submit(f)
+	l.senders.Submit(f)
 }
 
 // evict cancels a line in flight. Its sender returns it as evicted, unless the answer came first.
@@ -268,7 +270,7 @@ func (l *loop) giveBack(m work.ModelsUnserved) {
 		if m.Models[c.Model] && c.InFlight == 0 && !c.Run.Stopped() {
 			delete(l.chunks, key)
 			l.step(plan.Unloaded{Key: plan.JobKey{Batch: c.Batch, Model: c.Model}, Chunk: c.Index})
-			l.claimer.releaseLater(c)
+			l.claimer.ReleaseLater(c)
 		}
 	}
 }
@@ -282,5 +284,5 @@ func (l *loop) releaseIdle(c *work.Chunk) {
 		return // released already, or not loaded yet
 	}
 	delete(l.chunks, chunkKey{c.Batch, c.Index})
-	l.claimer.releaseLater(c)
+	l.claimer.ReleaseLater(c)
 }

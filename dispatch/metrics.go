@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/store"
@@ -111,18 +112,34 @@ func seconds(name, help string, longest float64) *prometheus.HistogramVec {
 	}, []string{"runner"})
 }
 
-func (m *metrics) finished(runner string, outcome plan.Outcome, latency time.Duration) {
+// Finished implements [send.Metrics].
+func (m *metrics) Finished(runner string, outcome plan.Outcome, latency time.Duration) {
 	of := m.of(runner)
 	of.ends[outcome].Inc()
 	of.duration.Observe(latency.Seconds())
 }
 
-func (m *metrics) firstToken(runner string, latency time.Duration) {
+// FirstToken implements [send.Metrics].
+func (m *metrics) FirstToken(runner string, latency time.Duration) {
 	m.first.WithLabelValues(runner).Observe(latency.Seconds())
 }
 
-func (m *metrics) streamed(runner, result string) {
+// Streamed implements [send.Metrics].
+func (m *metrics) Streamed(runner, result string) {
 	m.streams.WithLabelValues(runner, result).Inc()
+}
+
+// Reported implements [send.Metrics].
+func (m *metrics) Reported(runner string, r openai.Report) {
+	if r.QueueWait >= 0 {
+		m.queueWait.WithLabelValues(runner).Observe(r.QueueWait.Seconds())
+	}
+	if r.GPUTime > 0 {
+		m.gpuTime.WithLabelValues(runner).Add(r.GPUTime.Seconds())
+	}
+	if r.Dropped != "" {
+		m.dropped.WithLabelValues(runner, string(r.Dropped)).Inc()
+	}
 }
 
 func (m *metrics) of(runner string) *runnerMetrics {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/claim"
 	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/work"
@@ -25,16 +26,16 @@ type reconciler struct {
 	inbox       *work.Inbox
 
 	fleet     *lead.Fleet
-	claimer   *claimer
+	claimer   *claim.Claimer
 	finisher  *finisher
 	runs      *work.Runs
 	shown     *shownBatches
 	remaining *work.Remaining
 	catalog   *catalog
 	loading   loading
-	admitter  *admitter  // its first step
-	finalizer *finalizer // its last step
-	*stopper             // the step between
+	admitter  *claim.Admitter // its first step
+	finalizer *finalizer      // its last step
+	*stopper                  // the step between
 }
 
 // poll enqueues batches that are new or changed: all of them first, then those that changed since.
@@ -102,7 +103,7 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 		case b.State == store.Validating:
 			var failed bool
 			if failed, err = rc.failUnserved(ctx, &b); err == nil && !failed {
-				err = rc.admitter.admit(ctx, b)
+				err = rc.admitter.Admit(ctx, b)
 			}
 			if err == nil {
 				rc.batches.Add(id)
@@ -218,7 +219,7 @@ func (rc *reconciler) quiet(r *work.Run, grace time.Duration) bool {
 	switch {
 	case first:
 		rc.inbox.Put(work.BatchStopped{Run: r, Grace: grace})
-		rc.claimer.abandonAhead(r, func(string) bool { return true })
+		rc.claimer.AbandonAhead(r, func(string) bool { return true })
 		rc.finisher.hurry()
 	case grace == 0:
 		r.Evict() // the grace that it had is taken back
@@ -244,7 +245,7 @@ func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 	if b.State == store.Cancelling && len(b.Inputs) > 0 && b.InProgressAt.IsZero() {
 		// Canceled before it was cut into chunks: no claim can be open, but the lines are to be
 		// listed.
-		if err := rc.admitter.cutIntoChunks(ctx, &b); err != nil {
+		if err := rc.admitter.Cut(ctx, &b); err != nil {
 			return err
 		}
 	}

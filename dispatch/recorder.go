@@ -34,30 +34,30 @@ type recorder struct {
 	blockedChunks map[*work.Chunk]bool // whose journals can't be written now
 }
 
-// recordAnswer appends a good answer to the chunk's journal. If there is no memory for it before
+// RecordAnswer appends a good answer to the chunk's journal. If there is no memory for it before
 // the line is canceled, the line is sent again later.
-func (rec *recorder) recordAnswer(
-	w *sender, f *work.Flight, line *work.Line, id string, got openai.Answer,
+func (rec *recorder) RecordAnswer(
+	w *work.ResultBuffer, f *work.Flight, line *work.Line, id string, got openai.Answer,
 ) {
 	usage := got.Usage
 	f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens),
 		int(usage.CachedTokens)
-	customID, ok := rec.customID(f, line)
+	customID, ok := rec.CustomID(f, line)
 	if !ok {
 		return
 	}
-	w.result = batchfile.AppendResultHead(w.result[:0], batchfile.Result{ID: id, CustomID: customID,
+	w.Head = batchfile.AppendResultHead(w.Head[:0], batchfile.Result{ID: id, CustomID: customID,
 		Status: got.Status, RequestID: got.RequestID})
 	record := store.Record{Line: line.Number(), Attempts: line.Requests(), Usage: usage,
-		Result: w.result}
+		Result: w.Head}
 	var err error
 	if got.Large != nil {
 		err = rec.appendLarge(f.Chunk, record, got.Large)
 	} else {
-		w.rest = [...][]byte{batchfile.ResultBody(got.Body), resultTail}
-		record.More = w.rest[:]
+		w.Rest = [...][]byte{batchfile.ResultBody(got.Body), resultTail}
+		record.More = w.Rest[:]
 		err = rec.appendSmall(f.Chunk, record)
-		w.rest = [2][]byte{}
+		w.Rest = [2][]byte{}
 	}
 	if err != nil {
 		f.Outcome = plan.Evicted
@@ -66,9 +66,9 @@ func (rec *recorder) recordAnswer(
 	line.Record(rec.inputs)
 }
 
-// customID reads the custom_id for the line's result. If the input can't be read now, the line is
+// CustomID reads the custom_id for the line's result. If the input can't be read now, the line is
 // sent again.
-func (rec *recorder) customID(f *work.Flight, line *work.Line) (id []byte, ok bool) {
+func (rec *recorder) CustomID(f *work.Flight, line *work.Line) (id []byte, ok bool) {
 	id, err := line.CustomID()
 	if err != nil {
 		rec.log.Error("could not read a custom_id, the line will be sent again",
@@ -162,9 +162,9 @@ func (rec *recorder) recordFailure(f *work.Flight) {
 	}
 }
 
-// committed receives from a chunk's journal that results are durable, or why they are not yet. The
+// Committed receives from a chunk's journal that results are durable, or why they are not yet. The
 // journal's committer calls it, so it does not wait for the journal.
-func (rec *recorder) committed(c *work.Chunk, commit store.Commit) {
+func (rec *recorder) Committed(c *work.Chunk, commit store.Commit) {
 	if commit.Err != nil {
 		if errors.Is(commit.Err, store.ErrFenced) {
 			rec.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, commit.Err))
@@ -173,7 +173,7 @@ func (rec *recorder) committed(c *work.Chunk, commit store.Commit) {
 		rec.block(c, commit.Err)
 		return
 	}
-	rec.unblock(c)
+	rec.Unblock(c)
 	full := rec.results.Full()
 	c.Settled(rec.results, commit.Bytes)
 	if full && !rec.results.Full() {
@@ -182,7 +182,7 @@ func (rec *recorder) committed(c *work.Chunk, commit store.Commit) {
 	complete := c.Run.Committed(c, commit)
 	rec.metrics.committed(commit)
 	if complete {
-		rec.finisher.add(c)
+		rec.finisher.Add(c)
 	}
 }
 
@@ -201,8 +201,8 @@ func (rec *recorder) block(c *work.Chunk, err error) {
 	}
 }
 
-// unblock notes that the chunk's journal can be written again, or is closed.
-func (rec *recorder) unblock(c *work.Chunk) {
+// Unblock notes that the chunk's journal can be written again, or is closed.
+func (rec *recorder) Unblock(c *work.Chunk) {
 	rec.mu.Lock()
 	blocked := len(rec.blockedChunks) > 0
 	delete(rec.blockedChunks, c)

@@ -34,7 +34,7 @@ func TestHoldsEndInOrder(t *testing.T) {
 	var blocking sync.WaitGroup
 	blocking.Go(func() { rec.block(c, syscall.EIO) })
 	<-log.begun
-	rec.unblock(c)
+	rec.Unblock(c)
 	close(log.release)
 	blocking.Wait()
 	got := sent.Take(nil)

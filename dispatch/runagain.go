@@ -2,10 +2,10 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -21,14 +21,14 @@ func (fz *finalizer) runAgain(ctx context.Context, id string, lost []store.Chunk
 			return err
 		}
 	}
-	_, err := store.Modify(ctx, fz.metadata, "", id, func(b *store.Batch) error {
+	_, _, err := work.ModifyIf(ctx, fz.metadata, id, func(b *store.Batch) bool {
 		if b.State != store.Finalizing || b.Ending != store.Completed {
-			return errMovedOn
+			return false
 		}
 		b.State, b.Ending, b.FinalizingAt = store.InProgress, "", time.Time{}
-		return nil
+		return true
 	})
-	if err != nil && !errors.Is(err, errMovedOn) {
+	if err != nil {
 		return fmt.Errorf("move batch %s back to in_progress: %w", id, err)
 	}
 	fz.batches.AddAfter(id, 0)

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/claim"
 	"github.com/tidefill/tidefill/dispatch/lead"
+	"github.com/tidefill/tidefill/dispatch/send"
 	"github.com/tidefill/tidefill/dispatch/work"
 )
 
@@ -38,10 +40,10 @@ type session struct {
 	fleet      *lead.Fleet
 	runs       *work.Runs
 	reconciler *reconciler
-	claimer    *claimer
+	claimer    *claim.Claimer
 	finisher   *finisher
-	transport  *transport
-	senders    *senders
+	rooms      *send.Rooms
+	senders    *send.Senders
 	loop       *loop
 	progress   *progress
 	sweeper    *sweeper
@@ -122,12 +124,12 @@ func (s *session) run(taking context.Context) {
 		takers.Go(func() { s.reconciler.batches.Run(taking, s.reconciler.reconcile) })
 	}
 	for range loaders {
-		takers.Go(func() { s.claimer.loads.Run(taking, s.claimer.load) })
+		takers.Go(func() { s.claimer.Run(taking) })
 	}
 	takers.Go(func() { s.reconciler.poll(taking, func() { s.ready(true) }) })
 	takers.Go(func() { s.sweeper.run(taking) })
 	takers.Go(func() { s.follower.Run(taking) })
-	takers.Go(func() { s.transport.rooms.run(taking) })
+	takers.Go(func() { s.rooms.Run(taking) })
 	takers.Go(func() { s.followSettings(taking) })
 	takers.Go(func() { s.watchPlace(taking) })
 	<-taking.Done()
@@ -150,7 +152,7 @@ func (s *session) shutdown(holding context.Context) {
 		s.tasks.Evict()
 		<-drained
 	}
-	s.senders.stop()
+	s.senders.Stop()
 	s.settle()
 }
 

@@ -2,16 +2,12 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
-
-// errNothingNew reports that another process has stored what was to be stored.
-var errNothingNew = errors.New("nothing new")
 
 // checkStart stores when the first line of a batch was sent, and whether its StartBy was missed,
 // and reports a miss once.
@@ -22,21 +18,21 @@ func (rc *reconciler) checkStart(ctx context.Context, r *work.Run, b *store.Batc
 		return nil
 	}
 	missed := false
-	stored, err := store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
+	stored, is, err := work.ModifyIf(ctx, rc.metadata, b.ID, func(b *store.Batch) bool {
 		missed = !b.StartMissed && (sent.IsZero() || sent.After(b.StartBy))
 		if !missed && (sent.IsZero() || !b.FirstSentAt.IsZero()) {
-			return errNothingNew
+			return false // another process has stored it
 		}
 		b.StartMissed = b.StartMissed || missed
 		if b.FirstSentAt.IsZero() {
 			b.FirstSentAt = sent
 		}
-		return nil
+		return true
 	})
-	if err != nil && !errors.Is(err, errNothingNew) {
+	if err != nil {
 		return fmt.Errorf("store the start of batch %s: %w", b.ID, err)
 	}
-	if missed && err == nil {
+	if missed && is {
 		rc.metrics.startsMissed.Inc()
 		rc.log.WarnContext(ctx, "start_by missed: no line of the batch was in flight by then",
 			append(stored.LogArgs(), "start_by", b.StartBy)...)

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -20,9 +19,9 @@ type stopper struct {
 	log      *slog.Logger
 }
 
-// stop ends a batch in progress before its time. Its results are kept; code and reason explain the
+// Stop ends a batch in progress before its time. Its results are kept; code and reason explain the
 // end to the user.
-func (s *stopper) stop(ctx context.Context, id, code, reason string) error {
+func (s *stopper) Stop(ctx context.Context, id, code, reason string) error {
 	s.log.InfoContext(ctx, "stopping a batch", "batch_id", id, "code", code)
 	return s.finalizeAs(ctx, id, store.Failed, reason,
 		batchfile.Fault{Code: code, Message: reason})
@@ -32,7 +31,7 @@ func (s *stopper) stop(ctx context.Context, id, code, reason string) error {
 func (s *stopper) StopLater(id, code, reason string) {
 	s.tasks.Start(func(ctx context.Context) {
 		for ctx.Err() == nil {
-			err := s.stop(ctx, id, code, reason)
+			err := s.Stop(ctx, id, code, reason)
 			if err == nil {
 				return
 			}
@@ -50,21 +49,18 @@ func (s *stopper) StopLater(id, code, reason string) {
 func (s *stopper) finalizeAs(
 	ctx context.Context, id string, ending store.State, reason string, faults ...batchfile.Fault,
 ) error {
-	_, err := store.Modify(ctx, s.metadata, "", id, func(b *store.Batch) error {
+	_, _, err := work.ModifyIf(ctx, s.metadata, id, func(b *store.Batch) bool {
 		if b.State != store.InProgress {
-			return errMovedOn
+			return false
 		}
 		b.State, b.Ending, b.Reason = store.Finalizing, ending, reason
 		b.FinalizingAt = time.Now()
 		b.Errors = append(b.Errors, faults...)
-		return nil
+		return true
 	})
-	if err != nil && !errors.Is(err, errMovedOn) {
+	if err != nil {
 		return fmt.Errorf("move batch %s to finalizing: %w", id, err)
 	}
 	s.batches.Add(id)
 	return nil
 }
-
-// errMovedOn reports that a batch is past the state that a change is for.
-var errMovedOn = errors.New("the batch has moved on")

@@ -2,10 +2,10 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
 )
@@ -68,18 +68,15 @@ func (rc *reconciler) failUnserved(ctx context.Context, b *store.Batch) (failed 
 	if err != nil || len(faults) == 0 {
 		return false, err
 	}
-	ended, err := store.Modify(ctx, rc.metadata, "", b.ID, func(b *store.Batch) error {
+	ended, is, err := work.ModifyIf(ctx, rc.metadata, b.ID, func(b *store.Batch) bool {
 		if b.State != store.Validating {
-			return errMovedOn
+			return false
 		}
 		b.State, b.FailedAt, b.Errors = store.Failed, time.Now(), faults
 		b.Counts = store.Counts{} // as if it had failed when it was created
-		return nil
+		return true
 	})
-	if errors.Is(err, errMovedOn) {
-		return true, nil
-	}
-	if err == nil {
+	if is {
 		rc.log.InfoContext(ctx, "batch ended", ended.EndLogArgs()...)
 	}
 	return err == nil, err

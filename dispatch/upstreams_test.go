@@ -94,9 +94,9 @@ func TestSeriesOfRemovedRunnersAreRemoved(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	a, b := map[string]*upstream.Runner{"a": {}}, map[string]*upstream.Runner{"b": {}}
 	for _, name := range []string{"a", "b"} {
-		m.finished(name, plan.Succeeded, time.Second)
-		m.firstToken(name, time.Second)
-		m.streamed(name, "streamed")
+		m.Finished(name, plan.Succeeded, time.Second)
+		m.FirstToken(name, time.Second)
+		m.Streamed(name, "streamed")
 	}
 	if series("a") == 0 {
 		t.Fatal("there are no series")
@@ -111,7 +111,7 @@ func TestSeriesOfRemovedRunnersAreRemoved(t *testing.T) {
 		t.Errorf("there are %d series of the removed runner, %d of the other", series("a"),
 			series("b"))
 	}
-	m.finished("a", plan.Succeeded, time.Second)
+	m.Finished("a", plan.Succeeded, time.Second)
 	if series("a") == 0 {
 		t.Error("a runner that returns has no series")
 	}

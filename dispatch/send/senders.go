@@ -1,4 +1,4 @@
-package dispatch
+package send
 
 import (
 	"runtime"
@@ -10,10 +10,10 @@ import (
 	"github.com/tidefill/tidefill/dispatch/work"
 )
 
-// senders is a pool of goroutines that send lines. It holds as many as lines were ever in flight at
+// Senders is a pool of goroutines that send lines. It holds as many as lines were ever in flight at
 // once, less those that had nothing to do for senderIdle. A new goroutine for each line would grow
 // its stack each time.
-type senders struct {
+type Senders struct {
 	transport *transport
 	queue     chan *work.Flight
 	idle      atomic.Int64
@@ -24,23 +24,25 @@ type senders struct {
 // sender holds what one goroutine reuses from line to line.
 type sender struct {
 	scratch openai.Scratch
-	result  []byte    // a result line up to the answer's body
-	rest    [2][]byte // the body, and what follows it
+	result  work.ResultBuffer
 	request requestContext
 }
 
 const (
-	senderIdle    = 10 * time.Second
-	largestBuffer = 32 << 10 // larger ones are not kept from line to line
+	// senderIdle is the time without a line after which a sender ends.
+	senderIdle = 10 * time.Second
+	// maxScratch is the size of the largest buffer that is kept from line to line, in bytes.
+	maxScratch = 32 << 10
 )
 
-func newSenders(t *transport) *senders {
-	return &senders{transport: t, queue: make(chan *work.Flight, 1024),
+// New returns a pool without senders.
+func New(parts Parts) *Senders {
+	return &Senders{transport: &transport{parts}, queue: make(chan *work.Flight, 1024),
 		ending: make(chan struct{})}
 }
 
-// submit gives a line to a sender. Only the loop calls it.
-func (s *senders) submit(f *work.Flight) {
+// Submit gives a line to a sender. Only the loop calls it.
+func (s *Senders) Submit(f *work.Flight) {
 	if s.idle.Add(-1) < 0 {
 		s.idle.Add(1)
 		s.all.Go(func() { s.run(f) })
@@ -49,8 +51,8 @@ func (s *senders) submit(f *work.Flight) {
 	s.queue <- f
 }
 
-func (s *senders) run(f *work.Flight) {
-	w := sender{scratch: openai.Scratch{Memory: s.transport.answers}}
+func (s *Senders) run(f *work.Flight) {
+	w := sender{scratch: openai.Scratch{Memory: s.transport.Memory}}
 	defer w.scratch.Trim(0)
 	defer w.request.close()
 	timer := time.NewTimer(senderIdle)
@@ -82,15 +84,13 @@ func (s *senders) run(f *work.Flight) {
 	}
 }
 
-// stop ends all senders, none of which has a line.
-func (s *senders) stop() {
+// Stop ends all senders, none of which has a line.
+func (s *Senders) Stop() {
 	close(s.ending)
 	s.all.Wait()
 }
 
 func (w *sender) trim() {
-	w.scratch.Trim(largestBuffer)
-	if cap(w.result) > largestBuffer {
-		w.result = nil
-	}
+	w.scratch.Trim(maxScratch)
+	w.result.Trim()
 }

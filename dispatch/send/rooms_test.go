@@ -1,4 +1,4 @@
-package dispatch
+package send
 
 import (
 	"bytes"
@@ -44,8 +44,7 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 		runs.Update(store.Batch{ID: id})
 	}
 	var log bytes.Buffer
-	rs := &rooms{spool: medium, log: slog.New(slog.NewTextHandler(&log, nil)),
-		inbox: inbox, runs: runs, jobs: map[plan.JobKey]*largeAnswers{}}
+	rs := NewRooms(medium, inbox, runs, slog.New(slog.NewTextHandler(&log, nil)))
 	key := func(batch string) plan.JobKey { return plan.JobKey{Batch: batch, Model: "m"} }
 	limited := func(batch string, lines int) plan.Room {
 		return plan.Room{Key: key(batch), Reason: plan.DiskFull, Lines: lines}
@@ -99,8 +98,8 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 		if !maps.Equal(sent, step.want) {
 			t.Errorf("%s: sent %+v, want %+v", step.what, sent, step.want)
 		}
-		if stops := rs.stopped() != plan.Flowing; stops != (rs.count() > 0) {
-			t.Errorf("%s: stopped is %v", step.what, rs.stopped())
+		if stops := rs.Stopped() != plan.Flowing; stops != (rs.count() > 0) {
+			t.Errorf("%s: stopped is %v", step.what, rs.Stopped())
 		}
 	}
 	if n := strings.Count(log.String(), "no space for answers"); n != 4 {
@@ -109,7 +108,7 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 }
 
 // count counts the jobs that are stopped.
-func (rs *rooms) count() (n int) {
+func (rs *Rooms) count() (n int) {
 	for _, j := range rs.jobs {
 		if j.room.Stops() {
 			n++

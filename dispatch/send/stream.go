@@ -1,4 +1,4 @@
-package dispatch
+package send
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func (t *transport) stream(
 	a, err = t.post(ctx, w, f, u, r)
 	result := t.streamResult(ctx, u, upstream.AnswerKind{URL: r.Path, Model: f.Start.Key.Model}, a,
 		events, err)
-	t.metrics.streamed(u.Name, result)
+	t.Metrics.Streamed(u.Name, result)
 	if result == streamed && a.Texts == 1 {
 		u.Streams.Ended(time.Now(), seen, int(a.Usage.OutputTokens), events)
 	}
@@ -71,8 +71,8 @@ func (t *transport) watch(
 			*events++
 			latency := time.Since(begun)
 			seen.First = latency
-			t.metrics.firstToken(u.Name, latency)
-			t.inbox.Event(&plan.FirstToken{Start: start, Latency: latency})
+			t.Metrics.FirstToken(u.Name, latency)
+			t.Inbox.Event(&plan.FirstToken{Start: start, Latency: latency})
 		},
 		More: func(tokens int, after time.Duration) {
 			*events += tokens
@@ -82,7 +82,7 @@ func (t *transport) watch(
 				return // a gateway's tokens may be those of any of its engines
 			}
 			if sum, due := u.Streams.AddGap(u.Name, now, tokens, after); due {
-				t.inbox.Event(sum)
+				t.Inbox.Event(sum)
 			}
 		},
 	}
@@ -101,7 +101,7 @@ func (t *transport) streamResult(
 		// These two say nothing against the next stream.
 		passing := errors.Is(err, openai.ErrBrokenOff) || errors.Is(err, openai.ErrTooLong)
 		if !passing && u.Streams.TurnOff(kind) {
-			t.log.WarnContext(ctx, "could not understand the stream of a runner, requesting none "+
+			t.Log.WarnContext(ctx, "could not understand the stream of a runner, requesting none "+
 				"from now on", "runner", u.Name, "model", kind.Model, "url", kind.URL, "error", err)
 		}
 		return streamNotUnderstood

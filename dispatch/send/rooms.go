@@ -1,4 +1,4 @@
-package dispatch
+package send
 
 import (
 	"cmp"
@@ -12,19 +12,32 @@ import (
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/work"
+	"github.com/tidefill/tidefill/store"
 )
 
-// rooms limits the lines in flight of jobs whose answers go to temporary files to those that there
+// Rooms limits the lines in flight of jobs whose answers go to temporary files to those that there
 // is space for, so that no answer is computed and then lost. It knows the size of a job's answers
 // once one was kept, or was not. Jobs whose answers fit in memory are not limited.
-type rooms struct {
-	spool Spool
+type Rooms struct {
+	spool tempFiles
 	runs  *work.Runs // whose batches are still worked on
 	inbox *work.Inbox
 	log   *slog.Logger
 
 	mu   sync.Mutex // also held to send limits, so that limits come in their order
 	jobs map[plan.JobKey]*largeAnswers
+}
+
+// tempFiles makes temporary files, and knows the space for them.
+type tempFiles interface {
+	Temporary(ctx context.Context) (store.Temporary, error)
+	TemporarySpace() (int64, error)
+}
+
+// NewRooms returns rooms for the answers of these runs.
+func NewRooms(spool tempFiles, inbox *work.Inbox, runs *work.Runs, log *slog.Logger) *Rooms {
+	return &Rooms{spool: spool, inbox: inbox, runs: runs, log: log,
+		jobs: map[plan.JobKey]*largeAnswers{}}
 }
 
 // largeAnswers is what is known of the answers of a job that go to files.
@@ -37,8 +50,8 @@ type largeAnswers struct {
 // amplyRoom is the number of lines in flight from which on a job needs no limit.
 const amplyRoom = 4096
 
-// run adapts the limits to the space until ctx is done.
-func (rs *rooms) run(ctx context.Context) {
+// Run adapts the limits to the space until ctx is done.
+func (rs *Rooms) Run(ctx context.Context) {
 	tick := time.NewTicker(work.RetryEvery)
 	defer tick.Stop()
 	for {
@@ -52,7 +65,7 @@ func (rs *rooms) run(ctx context.Context) {
 }
 
 // kept notes the size of an answer that is in a file.
-func (rs *rooms) kept(key plan.JobKey, bytes int64) {
+func (rs *Rooms) kept(key plan.JobKey, bytes int64) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if j := rs.job(key); bytes >= j.bytes {
@@ -61,7 +74,7 @@ func (rs *rooms) kept(key plan.JobKey, bytes int64) {
 }
 
 // notKept stops the lines of a job, an answer of which found no space, until adapt finds some.
-func (rs *rooms) notKept(key plan.JobKey, err *openai.NotKept) {
+func (rs *Rooms) notKept(key plan.JobKey, err *openai.NotKept) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	j := rs.job(key)
@@ -72,7 +85,7 @@ func (rs *rooms) notKept(key plan.JobKey, err *openai.NotKept) {
 }
 
 // job returns what is known of a job. mu is held.
-func (rs *rooms) job(key plan.JobKey) *largeAnswers {
+func (rs *Rooms) job(key plan.JobKey) *largeAnswers {
 	j := rs.jobs[key]
 	if j == nil {
 		j = &largeAnswers{room: plan.Room{Key: key}}
@@ -82,7 +95,7 @@ func (rs *rooms) job(key plan.JobKey) *largeAnswers {
 }
 
 // adapt limits all jobs by the present space.
-func (rs *rooms) adapt(ctx context.Context) {
+func (rs *Rooms) adapt(ctx context.Context) {
 	if !rs.any() {
 		return
 	}
@@ -113,7 +126,7 @@ func (rs *rooms) adapt(ctx context.Context) {
 }
 
 // any forgets the jobs of batches that are gone, and reports whether there are others.
-func (rs *rooms) any() bool {
+func (rs *Rooms) any() bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	maps.DeleteFunc(rs.jobs, func(key plan.JobKey, _ *largeAnswers) bool {
@@ -137,7 +150,7 @@ func (j *largeAnswers) fitting(space int64) int64 {
 
 // space returns the space for temporary files. A file is written, too, since more than bytes may be
 // missing.
-func (rs *rooms) space(ctx context.Context) (int64, error) {
+func (rs *Rooms) space(ctx context.Context) (int64, error) {
 	probe, err := rs.spool.Temporary(ctx)
 	if err != nil {
 		return 0, err
@@ -150,7 +163,7 @@ func (rs *rooms) space(ctx context.Context) (int64, error) {
 }
 
 // limit sends a limit to the planner if it is new, and logs when lines stop and go on. mu is held.
-func (rs *rooms) limit(key plan.JobKey, j *largeAnswers, room plan.Room, err error) {
+func (rs *Rooms) limit(key plan.JobKey, j *largeAnswers, room plan.Room, err error) {
 	if room == j.room {
 		return
 	}
@@ -168,8 +181,8 @@ func (rs *rooms) limit(key plan.JobKey, j *largeAnswers, room plan.Room, err err
 	}
 }
 
-// stopped returns why jobs can't start lines for lack of space; Flowing: none is stopped.
-func (rs *rooms) stopped() plan.Reason {
+// Stopped returns why jobs can't start lines for lack of space; Flowing: none is stopped.
+func (rs *Rooms) Stopped() plan.Reason {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	why := plan.Flowing

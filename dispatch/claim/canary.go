@@ -1,4 +1,4 @@
-package dispatch
+package claim
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 
 // canaryAllows returns the position below which chunks of a model may be claimed: canaries only, or
 // all once enough canaries have succeeded. Zero: none.
-func (cl *claimer) canaryAllows(
+func (cl *Claimer) canaryAllows(
 	ctx context.Context, r *work.Run, model string,
 ) (below int, err error) {
 	gate, b := r.Canaries()
 	if gate.Passed {
 		return math.MaxInt, nil
 	}
-	chunks, err := cl.metadata.Chunks(ctx, r.ID)
+	chunks, err := cl.Metadata.Chunks(ctx, r.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -27,7 +27,7 @@ func (cl *claimer) canaryAllows(
 		return 0, nil
 	}
 	if reason := gate.Verdict(&b, chunks); reason != "" {
-		return 0, cl.stopper.stop(ctx, r.ID, "canary_failed", reason)
+		return 0, cl.Stopper.Stop(ctx, r.ID, "canary_failed", reason)
 	}
 	r.PassCanaries()
 	return math.MaxInt, nil

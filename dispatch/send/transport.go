@@ -1,4 +1,4 @@
-package dispatch
+package send
 
 import (
 	"bytes"
@@ -18,20 +18,36 @@ import (
 
 // transport sends lines to runners and reports to the loop how each ended. It gives good answers
 // to the recorder.
-type transport struct {
-	settings func() *settings
-	recorder answerRecorder
-	answers  *work.Share // of memory
-	rooms    *rooms
-	inbox    *work.Inbox
-	log      *slog.Logger
-	metrics  *metrics
+type transport struct{ Parts }
+
+// Parts are what senders need of the other parts of a session.
+type Parts struct {
+	// Runner returns the upstream that a planned runner stands for, nil if it is configured no
+	// more, and the time limit of a request.
+	Runner   func(planned string) (u *upstream.Runner, limit time.Duration)
+	Recorder Recorder
+	Memory   *work.Share // of answers
+	Rooms    *Rooms
+	Inbox    *work.Inbox
+	Log      *slog.Logger
+	Metrics  Metrics
 }
 
-// answerRecorder is the part of the recorder that a transport needs.
-type answerRecorder interface {
-	recordAnswer(w *sender, f *work.Flight, line *work.Line, id string, got openai.Answer)
-	customID(f *work.Flight, line *work.Line) (id []byte, ok bool)
+// Recorder records good answers.
+type Recorder interface {
+	// RecordAnswer appends an answer to the chunk's journal. If it can't, the line is sent again.
+	RecordAnswer(w *work.ResultBuffer, f *work.Flight, line *work.Line, id string,
+		got openai.Answer)
+	// CustomID reads the custom_id for the line's result. If it can't, the line is sent again.
+	CustomID(f *work.Flight, line *work.Line) (id []byte, ok bool)
+}
+
+// Metrics count what runners answer.
+type Metrics interface {
+	Finished(runner string, outcome plan.Outcome, latency time.Duration)
+	FirstToken(runner string, latency time.Duration)
+	Streamed(runner, result string)
+	Reported(runner string, r openai.Report)
 }
 
 // send sends one line, records its answer if it is good, and notifies the loop.
@@ -39,32 +55,33 @@ func (t *transport) send(w *sender, f *work.Flight) {
 	line := f.Line()
 	begun := time.Now()
 	id := work.ResultID(f.Chunk.Batch, line.Number())
-	u := t.settings().runner(f.Start.Runner)
-	got, err := t.request(w, f, u, line, id)
+	u, limit := t.Runner(f.Start.Runner)
+	got, err := t.request(w, f, u, line, id, limit)
 	f.Latency = time.Since(begun)
 	f.Status, f.RetryAfter = got.Status, got.RetryAfter
 	if got.Large != nil {
 		defer got.Large.File.Close()
-		t.rooms.kept(f.Start.Key, got.Large.Size)
+		t.Rooms.kept(f.Start.Key, got.Large.Size)
 	} else if full, is := errors.AsType[*openai.NotKept](err); is {
-		t.rooms.notKept(f.Start.Key, full)
+		t.Rooms.notKept(f.Start.Key, full)
 	}
 	if f.Outcome == plan.Succeeded {
-		t.recorder.recordAnswer(w, f, line, id, got)
+		t.Recorder.RecordAnswer(&w.result, f, line, id, got)
 	} else {
-		f.Failure = describe(t.answers, f.Outcome, got, err)
-		f.Failure.CustomID, _ = t.recorder.customID(f, line)
+		f.Failure = describe(t.Memory, f.Outcome, got, err)
+		f.Failure.CustomID, _ = t.Recorder.CustomID(f, line)
 	}
 	if u != nil && !f.Unsent {
-		t.metrics.finished(u.Name, f.Outcome, f.Latency)
+		t.Metrics.Finished(u.Name, f.Outcome, f.Latency)
 	}
-	t.inbox.Put(f)
+	t.Inbox.Put(f)
 }
 
 // request sends a line: with the engine's priority if that is configured, and if it is refused for
 // that, again without it. Nil: there is no such runner any more.
 func (t *transport) request(
 	w *sender, f *work.Flight, u *upstream.Runner, line *work.Line, id string,
+	limit time.Duration,
 ) (openai.Answer, error) {
 	r := f.Chunk.Run
 	change := r.EditsOf(line)
@@ -72,7 +89,7 @@ func (t *transport) request(
 		f.Outcome = plan.Evicted
 		return openai.Answer{}, errRemoved
 	}
-	ctx := w.request.begin(r, t.settings().RequestTimeout)
+	ctx := w.request.begin(r, limit)
 	defer w.request.end()
 	f.Cancel.Attach(w.request.evict)
 	defer f.Cancel.Detach()
@@ -87,7 +104,7 @@ func (t *transport) request(
 	status := a.Status
 	a, err = t.sendEdited(ctx, w, f, u, line, change, id)
 	if f.Outcome == plan.Succeeded && u.RefusePriority() {
-		t.log.WarnContext(ctx, "a runner refuses the member priority, sending none from now on; "+
+		t.Log.WarnContext(ctx, "a runner refuses the member priority, sending none from now on; "+
 			"enable priorities in the engine or remove upstreams[].tuning.engine_priority",
 			"runner", u.Name, "status", status)
 	}
@@ -125,7 +142,7 @@ func (t *transport) sendEdited(
 	}
 	a, err := t.post(ctx, w, f, u, request)
 	if refused >= 400 && f.Outcome == plan.Succeeded && u.Streams.TurnOff(kind) {
-		t.log.WarnContext(ctx, "a runner refuses requests for streams, sending none from now on",
+		t.Log.WarnContext(ctx, "a runner refuses requests for streams, sending none from now on",
 			"runner", u.Name, "model", kind.Model, "url", kind.URL, "status", refused)
 	}
 	return a, err
@@ -192,12 +209,12 @@ const refusedWithin = 100 * time.Millisecond
 func (t *transport) unreadable(f *work.Flight, line *work.Line, err error) error {
 	if errors.Is(err, batchfile.ErrDamaged) {
 		f.Outcome, f.Unsent = plan.Refused, true
-		t.log.Error("an input line is damaged", "batch_id", f.Chunk.Batch, "line", line.Number(),
+		t.Log.Error("an input line is damaged", "batch_id", f.Chunk.Batch, "line", line.Number(),
 			"file_id", line.FileID(), "error", err)
 		return err
 	}
 	f.Outcome = plan.Evicted
-	t.log.Error("could not read an input line, trying again", "batch_id", f.Chunk.Batch,
+	t.Log.Error("could not read an input line, trying again", "batch_id", f.Chunk.Batch,
 		"line", line.Number(), "error", err)
 	return err
 }

@@ -1,4 +1,4 @@
-package dispatch
+package claim
 
 import (
 	"context"
@@ -13,20 +13,26 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// admitter cuts new batches into chunks.
-type admitter struct {
-	metadata   Metadata
-	blobs      Blobs
-	runs       *work.Runs
-	log        *slog.Logger
-	chunkLines int   // limit of a chunk's lines
-	chunkBytes int64 // limit of their bytes
+// Admitter cuts new batches into chunks.
+type Admitter struct {
+	Metadata   AdmitStore
+	Blobs      work.Blobs
+	Runs       *work.Runs
+	Log        *slog.Logger
+	ChunkLines int   // limit of a chunk's lines
+	ChunkBytes int64 // limit of their bytes
 }
 
-// admit cuts a new batch into chunks and moves it to in_progress. Every step can be repeated with
+// AdmitStore holds batches and takes their chunks.
+type AdmitStore interface {
+	work.Batches
+	AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error
+}
+
+// Admit cuts a new batch into chunks and moves it to in_progress. Every step can be repeated with
 // the same result.
-func (a *admitter) admit(ctx context.Context, b store.Batch) error {
-	if err := a.cutIntoChunks(ctx, &b); err != nil {
+func (a *Admitter) Admit(ctx context.Context, b store.Batch) error {
+	if err := a.Cut(ctx, &b); err != nil {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			return a.failInput(ctx, b, "invalid_input_file",
@@ -36,19 +42,18 @@ func (a *admitter) admit(ctx context.Context, b store.Batch) error {
 		}
 		return err
 	}
-	started, err := store.Modify(ctx, a.metadata, "", b.ID, func(b *store.Batch) error {
+	started, is, err := work.ModifyIf(ctx, a.Metadata, b.ID, func(b *store.Batch) bool {
 		if b.State != store.Validating {
-			return errMovedOn
+			return false
 		}
 		b.State, b.InProgressAt = store.InProgress, time.Now()
-		return nil
+		return true
 	})
-	switch {
-	case errors.Is(err, errMovedOn):
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("start batch %s: %w", b.ID, err)
-	default:
-		a.log.InfoContext(ctx, "batch started", started.LogArgs()...)
+	}
+	if is {
+		a.Log.InfoContext(ctx, "batch started", started.LogArgs()...)
 	}
 	return nil
 }
@@ -57,31 +62,28 @@ func (a *admitter) admit(ctx context.Context, b store.Batch) error {
 const damagedInput = "an input file was damaged on the server's disk; upload it again"
 
 // failInput fails a batch whose input can't be read, before any line has run.
-func (a *admitter) failInput(
+func (a *Admitter) failInput(
 	ctx context.Context, b store.Batch, code, message string, cause error,
 ) error {
-	failed, err := store.Modify(ctx, a.metadata, "", b.ID, func(b *store.Batch) error {
+	failed, is, err := work.ModifyIf(ctx, a.Metadata, b.ID, func(b *store.Batch) bool {
 		if b.State != store.Validating {
-			return errMovedOn
+			return false
 		}
 		b.State, b.FailedAt = store.Failed, time.Now()
 		b.Errors = []batchfile.Fault{{Code: code, Message: message, Param: "input_file_id"}}
-		return nil
+		return true
 	})
-	if errors.Is(err, errMovedOn) {
-		return nil
-	}
-	if err == nil {
-		a.log.WarnContext(ctx, "could not read the input of a batch", "batch_id", b.ID,
+	if is {
+		a.Log.WarnContext(ctx, "could not read the input of a batch", "batch_id", b.ID,
 			"error", cause)
-		a.log.InfoContext(ctx, "batch ended", failed.EndLogArgs()...)
+		a.Log.InfoContext(ctx, "batch ended", failed.EndLogArgs()...)
 	}
 	return err
 }
 
-// cutIntoChunks decides the order of a batch's lines and cuts it into chunks.
-func (a *admitter) cutIntoChunks(ctx context.Context, b *store.Batch) error {
-	src, err := work.OpenInputs(ctx, a.blobs, b) // one that was interrupted may have left an order
+// Cut decides the order of a batch's lines and cuts it into chunks.
+func (a *Admitter) Cut(ctx context.Context, b *store.Batch) error {
+	src, err := work.OpenInputs(ctx, a.Blobs, b) // one that was interrupted may have left an order
 	if err != nil {
 		return err
 	}
@@ -90,15 +92,15 @@ func (a *admitter) cutIntoChunks(ctx context.Context, b *store.Batch) error {
 	if err != nil {
 		return err
 	}
-	if err := src.Reorder(ctx, a.blobs, b.ID, numbers); err != nil {
+	if err := src.Reorder(ctx, a.Blobs, b.ID, numbers); err != nil {
 		return err
 	}
-	lines := chunkLines(a.chunkLines, a.runs.Len())
-	chunks, err := cut(src, b, lines, a.chunkBytes)
+	lines := chunkLines(a.ChunkLines, a.Runs.Len())
+	chunks, err := cut(src, b, lines, a.ChunkBytes)
 	if err != nil {
 		return err
 	}
-	if err := a.metadata.AddChunks(ctx, b.ID, chunks); err != nil {
+	if err := a.Metadata.AddChunks(ctx, b.ID, chunks); err != nil {
 		return fmt.Errorf("add chunks of batch %s: %w", b.ID, err)
 	}
 	return nil
@@ -123,7 +125,7 @@ func chunkLines(most, batches int) int {
 }
 
 // orderLines returns the line number of every position; nil if the lines stay in input order.
-func (a *admitter) orderLines(src *work.Source, b *store.Batch) ([]uint32, error) {
+func (a *Admitter) orderLines(src *work.Source, b *store.Batch) ([]uint32, error) {
 	if len(b.Models) <= 1 && b.Options.GroupBy != string(scheduler.GroupPrefix) {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package dispatch
+package claim
 
 import (
 	"context"
@@ -65,10 +65,10 @@ func (ps *claimPaces) next(model string, now time.Time) int {
 // claim returns the next chunk of a model that this process leads, and claims some if it has none
 // ahead. The chunk counts as held until it is finished or abandoned. If the store's answer gets
 // lost, chunks are claimed but not held, and the next claim returns them.
-func (cl *claimer) claim(
+func (cl *Claimer) claim(
 	ctx context.Context, r *work.Run, model string,
 ) (c store.Chunk, ok bool, err error) {
-	release, leads := cl.leading.Hold(model)
+	release, leads := cl.Leading.Hold(model)
 	if !leads {
 		return c, false, nil
 	}
@@ -78,52 +78,52 @@ func (cl *claimer) claim(
 		if !canary {
 			n = cl.paces.next(model, time.Now())
 		}
-		claimed, err := cl.metadata.ClaimChunks(ctx, cl.owner, r.ID, model, n, held)
+		claimed, err := cl.Metadata.ClaimChunks(ctx, cl.Owner, r.ID, model, n, held)
 		if err == nil {
 			cl.prepare(ctx, claimed)
 		}
 		return claimed, err
 	})
 	if stopped {
-		cl.abandonAhead(r, func(string) bool { return true })
+		cl.AbandonAhead(r, func(string) bool { return true })
 	}
 	return c, ok, err
 }
 
 // prepare has the journals of chunks opened faster, if there are several. Opening reports errors.
-func (cl *claimer) prepare(ctx context.Context, claimed []store.Chunk) {
-	if p, can := cl.journals.(store.JournalPreparer); can && len(claimed) > 1 {
+func (cl *Claimer) prepare(ctx context.Context, claimed []store.Chunk) {
+	if p, can := cl.Journals.(store.JournalPreparer); can && len(claimed) > 1 {
 		p.Prepare(ctx, claimed)
 	}
 }
 
 // GiveBack gives back the chunks of models that no runner of this process serves any more: here
 // those that are claimed ahead, and by way of the loop those of which no line is in flight.
-func (cl *claimer) GiveBack(models map[string]bool) {
-	cl.runs.Each(func(r *work.Run) {
-		cl.abandonAhead(r, func(model string) bool { return models[model] })
+func (cl *Claimer) GiveBack(models map[string]bool) {
+	cl.Runs.Each(func(r *work.Run) {
+		cl.AbandonAhead(r, func(model string) bool { return models[model] })
 	})
-	cl.inbox.Put(work.ModelsUnserved{Models: models})
+	cl.Inbox.Put(work.ModelsUnserved{Models: models})
 }
 
-// abandonAhead gives back the chunks that a run has claimed ahead, of the models for which leave
+// AbandonAhead gives back the chunks that a run has claimed ahead, of the models for which leave
 // returns true.
-func (cl *claimer) abandonAhead(r *work.Run, leave func(model string) bool) {
+func (cl *Claimer) AbandonAhead(r *work.Run, leave func(model string) bool) {
 	cl.abandon(r, r.LeaveAhead(leave)...)
 }
 
 // abandon gives back chunks that were claimed and not taken.
-func (cl *claimer) abandon(r *work.Run, chunks ...store.Chunk) {
+func (cl *Claimer) abandon(r *work.Run, chunks ...store.Chunk) {
 	if len(chunks) == 0 {
 		return
 	}
 	stopped := r.NotRead(chunks)
-	cl.tasks.Start(func(ctx context.Context) {
+	cl.Tasks.Start(func(ctx context.Context) {
 		for _, c := range chunks {
 			cl.putBack(ctx, c)
 		}
 		if stopped { // the reconciler waits for this
-			cl.batches.Add(r.ID)
+			cl.Batches.Add(r.ID)
 		}
 	})
 }
