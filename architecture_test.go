@@ -63,6 +63,8 @@ var mayImport = map[string][]string{
 		"store"},
 	"dispatch/send": {"dispatch/work", "dispatch/upstream", "dispatch/openai", "dispatch/plan",
 		"internal/batchfile", "store"},
+	"dispatch/finish": {"dispatch/work", "dispatch/openai", "dispatch/plan",
+		"internal/batchfile", "store"},
 	"dispatch/upstream": {"dispatch/openai", "dispatch/plan", "flowcontrol", "store",
 		"internal/batchfile"},
 	"dispatch/openai":   {"dispatch/plan", "internal/batchfile"},

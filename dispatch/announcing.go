@@ -13,7 +13,7 @@ type announcing struct {
 	changed func(batch string)
 }
 
-// UpdateBatch implements [Batches].
+// UpdateBatch implements [Metadata].
 func (a announcing) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error) {
 	b, err := a.Metadata.UpdateBatch(ctx, b)
 	if err == nil {
@@ -22,7 +22,7 @@ func (a announcing) UpdateBatch(ctx context.Context, b store.Batch) (store.Batch
 	return b, err
 }
 
-// FinishBatch implements [Batches].
+// FinishBatch implements [Metadata].
 func (a announcing) FinishBatch(
 	ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch,
 	files []store.File,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/claim"
 	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/dispatch/finish"
 	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/send"
@@ -55,12 +56,12 @@ func (d *Dispatcher) newSession(
 		fleet: lead.NewFleet(time.Now())}
 	counter := &counter{metadata: d.deps.Metadata, journals: d.deps.Journals, runs: with.runs,
 		remaining: &work.Remaining{Store: d.deps.Metadata}}
-	finisher := &finisher{metadata: d.deps.Metadata, owner: with.owner, log: with.log,
-		inbox: inbox, lose: lose, tasks: with.tasks, batches: with.batches,
-		hurried: make(chan struct{}, 1)}
-	recorder := &recorder{results: &with.memory.Results, inputs: &with.memory.Inputs,
-		metrics: d.metrics, log: with.log, inbox: inbox, lose: lose,
-		finisher: finisher, blockedChunks: map[*work.Chunk]bool{}}
+	finisher := finish.NewFinisher(finish.FinisherParts{Metadata: d.deps.Metadata,
+		Owner: with.owner,
+		Inbox: inbox, Tasks: tasks, Batches: batches, Lose: lose, Log: with.log})
+	recorder := finish.NewRecorder(finish.RecorderParts{Memory: with.memory, Inbox: inbox,
+		Finisher: finisher,
+		Metrics:  d.metrics, Lose: lose, Log: with.log})
 	claimer := claim.New(claim.Parts{LeaseTTL: cfg.LeaseTTL, Metadata: d.deps.Metadata,
 		Blobs:    d.deps.Blobs,
 		Journals: d.deps.Journals, Leading: with.leading,
@@ -98,8 +99,8 @@ func (d *Dispatcher) newSession(
 			batches: with.batches, publishers: []publisher{progress, learning},
 			publishEvery: cfg.ProgressEvery, chunks: map[chunkKey]*work.Chunk{},
 			flights: map[flightKey]*work.Flight{}, done: make(chan struct{})},
-		sweeper: &sweeper{metadata: d.deps.Metadata, journals: d.deps.Journals,
-			expiry: d.deps.Expiry, log: with.log},
+		sweeper: &finish.Sweeper{Batches: d.deps.Metadata, Journals: d.deps.Journals,
+			Expiry: d.deps.Expiry, Log: with.log},
 		follower: lead.NewFollower(lead.FollowerParts{Done: d.deps.Metadata, Board: d.deps.Progress,
 			Leading: with.leading, Runs: with.runs, Remaining: counter.remaining,
 			Inbox: inbox, Log: with.log}),
@@ -108,7 +109,7 @@ func (d *Dispatcher) newSession(
 
 func (d *Dispatcher) newReconciler(
 	with shared, stopper *stopper, remaining *work.Remaining, claimer *claim.Claimer,
-	finisher *finisher,
+	finisher *finish.Finisher,
 ) *reconciler {
 	return &reconciler{
 		stopper: stopper, inbox: with.inbox, claimer: claimer, finisher: finisher,
@@ -121,9 +122,9 @@ func (d *Dispatcher) newReconciler(
 			Metadata: d.deps.Metadata, Blobs: d.deps.Blobs, Runs: with.runs, Log: with.log,
 			ChunkLines: with.cfg.ChunkLines, ChunkBytes: with.cfg.ChunkBytes,
 		},
-		finalizer: &finalizer{
-			metadata: d.deps.Metadata, blobs: d.deps.Blobs, journals: d.deps.Journals,
-			owner: with.owner, log: with.log, metrics: d.metrics, batches: with.batches,
+		finalizer: &finish.Finalizer{
+			Metadata: d.deps.Metadata, Blobs: d.deps.Blobs, Journals: d.deps.Journals,
+			Owner: with.owner, Log: with.log, Metrics: d.metrics, Batches: with.batches,
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/claim"
 	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/dispatch/finish"
 	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/send"
@@ -25,7 +26,7 @@ type loop struct {
 	registration *lead.Registration
 	senders      *send.Senders
 	claimer      *claim.Claimer
-	recorder     *recorder
+	recorder     *finish.Recorder
 	batches      *work.Queue[string] // to reconcile
 	publishers   []publisher
 	publishEvery time.Duration
@@ -226,7 +227,7 @@ func (l *loop) finished(f *work.Flight) {
 		if f.Outcome == plan.Shed || f.Outcome == plan.Unreachable {
 			f.Failure = f.Failure.ShedTooOften()
 		}
-		l.recorder.recordFailure(f)
+		l.recorder.RecordFailure(f)
 	}
 	l.memory.Answers.Give(f.Failure.Taken)
 	l.releaseIdle(f.Chunk)

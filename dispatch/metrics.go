@@ -91,7 +91,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		store.Cancelled} {
 		m.ends.WithLabelValues(string(state)) // rates need a zero to begin with
 	}
-	m.committed(store.Commit{})
+	m.Committed(store.Commit{})
 	if registerer != nil {
 		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
 			m.queueWait, m.gpuTime, m.dropped, m.ends, m.status, m.startsMissed, m.unranked, m.feed)
@@ -190,11 +190,13 @@ func (m *metrics) forget(runner string) {
 	}
 }
 
-func (m *metrics) committed(c store.Commit) {
+// Committed implements [finish.Metrics].
+func (m *metrics) Committed(c store.Commit) {
 	m.lines.WithLabelValues("completed").Add(float64(c.Completed))
 	m.lines.WithLabelValues("failed").Add(float64(c.Failed))
 	m.tokens.WithLabelValues("input").Add(float64(c.Usage.InputTokens))
 	m.tokens.WithLabelValues("output").Add(float64(c.Usage.OutputTokens))
 }
 
-func (m *metrics) ended(state store.State) { m.ends.WithLabelValues(string(state)).Inc() }
+// Ended implements [finish.Metrics].
+func (m *metrics) Ended(state store.State) { m.ends.WithLabelValues(string(state)).Inc() }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/claim"
+	"github.com/tidefill/tidefill/dispatch/finish"
 	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/work"
@@ -27,15 +28,15 @@ type reconciler struct {
 
 	fleet     *lead.Fleet
 	claimer   *claim.Claimer
-	finisher  *finisher
+	finisher  *finish.Finisher
 	runs      *work.Runs
 	shown     *shownBatches
 	remaining *work.Remaining
 	catalog   *catalog
 	loading   loading
-	admitter  *claim.Admitter // its first step
-	finalizer *finalizer      // its last step
-	*stopper                  // the step between
+	admitter  *claim.Admitter   // its first step
+	finalizer *finish.Finalizer // its last step
+	*stopper                    // the step between
 }
 
 // poll enqueues batches that are new or changed: all of them first, then those that changed since.
@@ -220,7 +221,7 @@ func (rc *reconciler) quiet(r *work.Run, grace time.Duration) bool {
 	case first:
 		rc.inbox.Put(work.BatchStopped{Run: r, Grace: grace})
 		rc.claimer.AbandonAhead(r, func(string) bool { return true })
-		rc.finisher.hurry()
+		rc.finisher.Hurry()
 	case grace == 0:
 		r.Evict() // the grace that it had is taken back
 	}
@@ -257,5 +258,5 @@ func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 		rc.batches.AddAfter(b.ID, 200*time.Millisecond)
 		return nil
 	}
-	return rc.finalizer.finalize(ctx, r, b)
+	return rc.finalizer.Finalize(ctx, r, b)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/claim"
+	"github.com/tidefill/tidefill/dispatch/finish"
 	"github.com/tidefill/tidefill/dispatch/lead"
 	"github.com/tidefill/tidefill/dispatch/send"
 	"github.com/tidefill/tidefill/dispatch/work"
@@ -41,12 +42,12 @@ type session struct {
 	runs       *work.Runs
 	reconciler *reconciler
 	claimer    *claim.Claimer
-	finisher   *finisher
+	finisher   *finish.Finisher
 	rooms      *send.Rooms
 	senders    *send.Senders
 	loop       *loop
 	progress   *progress
-	sweeper    *sweeper
+	sweeper    *finish.Sweeper
 	follower   *lead.Follower
 	tasks      *work.Tasks
 	lose       context.CancelCauseFunc // ends the session
@@ -127,7 +128,7 @@ func (s *session) run(taking context.Context) {
 		takers.Go(func() { s.claimer.Run(taking) })
 	}
 	takers.Go(func() { s.reconciler.poll(taking, func() { s.ready(true) }) })
-	takers.Go(func() { s.sweeper.run(taking) })
+	takers.Go(func() { s.sweeper.Run(taking) })
 	takers.Go(func() { s.follower.Run(taking) })
 	takers.Go(func() { s.rooms.Run(taking) })
 	takers.Go(func() { s.followSettings(taking) })
@@ -173,7 +174,7 @@ func (s *session) settle() {
 		})
 	}
 	flushing.Wait()
-	s.finisher.end()
+	s.finisher.End()
 	s.tasks.Wait()
 	s.runs.Each(func(r *work.Run) {
 		for _, c := range r.HeldChunks() {

@@ -3,13 +3,17 @@ package dispatch
 import (
 	"context"
 
+	"github.com/tidefill/tidefill/dispatch/claim"
+	"github.com/tidefill/tidefill/dispatch/finish"
 	"github.com/tidefill/tidefill/dispatch/lead"
+	"github.com/tidefill/tidefill/dispatch/send"
+	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
 )
 
 // Store is what a Dispatcher needs of a store: one field for each kind of state, so that each may
 // be in a system of its own. All fields are required. Package store documents what the methods
-// guarantee, in its interfaces of the same names.
+// guarantee.
 type Store struct {
 	Metadata Metadata
 	Progress ProgressBoard
@@ -23,62 +27,22 @@ func (s Store) complete() bool {
 		s.Spool != nil
 }
 
-// Metadata holds batches, and who works on what.
+// Metadata holds batches, and who works on what: what each part needs of it, and what this package
+// needs.
 type Metadata interface {
-	Batches
-	Changes
-	References
 	lead.Owners
-	Claims
-	Tallies
-	Locks
 	lead.Leads
+	lead.Done
+	claim.Store
+	claim.AdmitStore
+	finish.FinisherStore
+	finish.FinalizerStore
+	work.LinesCounter
 	LearnedStates
-}
-
-// Batches holds batches.
-type Batches interface {
-	Batch(ctx context.Context, tenant, id string) (store.Batch, error)
-	Parameters(ctx context.Context, id string) (store.Parameters, error)
-	UpdateBatch(ctx context.Context, b store.Batch) (store.Batch, error)
-	FinishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch,
-		files []store.File) (store.Batch, error)
-}
-
-// Changes reports which batches have changed.
-type Changes interface {
 	ChangedBatches(ctx context.Context, after store.Cursor, limit int) (ids []string,
 		next store.Cursor, err error)
-}
-
-// References records which blobs are in use.
-type References interface {
-	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
-}
-
-// Tallies sums up what is done.
-type Tallies interface {
-	SumDone(ctx context.Context, chunks map[string][]int) (map[string]store.DoneChunks, error)
-}
-
-// Claims hands out chunks.
-type Claims interface {
-	AddChunks(ctx context.Context, batch string, chunks []store.Chunk) error
-	ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int,
-		held []int) ([]store.Chunk, error)
-	FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error
-	ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error
-	ReopenChunk(ctx context.Context, c store.Chunk) error
-	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
-	LinesLeft(ctx context.Context) (map[string]map[string]int, error)
 	CountChunks(ctx context.Context, o store.Owner, batch string,
 		held []int) (store.ChunkCounts, error)
-}
-
-// Locks gives each name to one owner at a time.
-type Locks interface {
-	Lock(ctx context.Context, o store.Owner, name string) (epoch int64, ok bool, err error)
-	Unlock(ctx context.Context, o store.Owner, name string) error
 }
 
 // LearnedStates keeps what was learned of pools.
@@ -90,29 +54,19 @@ type LearnedStates interface {
 
 // ProgressBoard holds the progress of running batches.
 type ProgressBoard interface {
+	lead.Posts
 	PostProgress(ctx context.Context, o store.Owner, posts map[string]store.ProgressPost) error
-	ProgressPosts(ctx context.Context, batches []string) (map[string][]store.ProgressPost, error)
 }
 
 // Blobs holds the bytes of files.
-type Blobs interface {
-	Create(ctx context.Context, key string) (store.BlobWriter, error)
-	Open(ctx context.Context, key string) (store.Blob, error)
-	Delete(ctx context.Context, key string) error
-}
+type Blobs interface{ finish.Blobs }
 
 // Journals holds the results of chunks.
 type Journals interface {
+	finish.Journals
+	finish.OldJournals
 	Durability() store.Durability
-	Open(ctx context.Context, id store.ChunkID, epoch int64, replay func(store.Record),
-		committed func(store.Commit)) (store.Journal, error)
-	store.JournalReader
-	Batches(ctx context.Context) ([]string, error)
-	Remove(ctx context.Context, batch string) error
 }
 
 // Spool holds temporary files.
-type Spool interface {
-	Temporary(ctx context.Context) (store.Temporary, error)
-	TemporarySpace() (int64, error)
-}
+type Spool interface{ send.TempFiles }

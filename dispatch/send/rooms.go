@@ -19,7 +19,7 @@ import (
 // is space for, so that no answer is computed and then lost. It knows the size of a job's answers
 // once one was kept, or was not. Jobs whose answers fit in memory are not limited.
 type Rooms struct {
-	spool tempFiles
+	spool TempFiles
 	runs  *work.Runs // whose batches are still worked on
 	inbox *work.Inbox
 	log   *slog.Logger
@@ -28,14 +28,14 @@ type Rooms struct {
 	jobs map[plan.JobKey]*largeAnswers
 }
 
-// tempFiles makes temporary files, and knows the space for them.
-type tempFiles interface {
+// TempFiles makes temporary files, and knows the space for them.
+type TempFiles interface {
 	Temporary(ctx context.Context) (store.Temporary, error)
 	TemporarySpace() (int64, error)
 }
 
 // NewRooms returns rooms for the answers of these runs.
-func NewRooms(spool tempFiles, inbox *work.Inbox, runs *work.Runs, log *slog.Logger) *Rooms {
+func NewRooms(spool TempFiles, inbox *work.Inbox, runs *work.Runs, log *slog.Logger) *Rooms {
 	return &Rooms{spool: spool, inbox: inbox, runs: runs, log: log,
 		jobs: map[plan.JobKey]*largeAnswers{}}
 }

@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import (
 	"context"
@@ -17,16 +17,10 @@ import (
 // transaction for each. Nothing waits for the first of them: a batch ends with its last chunk.
 const finishTogether = 3 * time.Second
 
-// finisher marks complete chunks done in the store, several in one step. It is safe for concurrent
+// Finisher marks complete chunks done in the store, several in one step. It is safe for concurrent
 // use.
-type finisher struct {
-	metadata Metadata
-	owner    store.Owner
-	log      *slog.Logger
-	inbox    *work.Inbox
-	lose     context.CancelCauseFunc
-	tasks    *work.Tasks
-	batches  *work.Queue[string] // to reconcile
+type Finisher struct {
+	FinisherParts
 
 	hurried chan struct{} // capacity 1: do not wait for more chunks
 
@@ -36,40 +30,61 @@ type finisher struct {
 	ending  bool // no chunk waits for others any more
 }
 
+// FinisherParts are what a finisher needs of the store and of the other parts of a session.
+type FinisherParts struct {
+	Metadata FinisherStore
+	Owner    store.Owner
+	Inbox    *work.Inbox
+	Tasks    *work.Tasks
+	Batches  *work.Queue[string]     // to reconcile
+	Lose     context.CancelCauseFunc // ends the session
+	Log      *slog.Logger
+}
+
+// FinisherStore marks chunks done.
+type FinisherStore interface {
+	FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error
+}
+
+// NewFinisher returns a finisher that has no chunks.
+func NewFinisher(parts FinisherParts) *Finisher {
+	return &Finisher{FinisherParts: parts, hurried: make(chan struct{}, 1)}
+}
+
 // Add marks a complete chunk done soon, in another goroutine, which tries again until the store
 // accepts it.
-func (f *finisher) Add(c *work.Chunk) {
+func (f *Finisher) Add(c *work.Chunk) {
 	f.mu.Lock()
 	f.waiting = append(f.waiting, c)
 	begins, ending := !f.running, f.ending
 	f.running = true
 	f.mu.Unlock()
 	if ending || c.Run.WaitsForItsEnd() {
-		f.hurry()
+		f.Hurry()
 	}
 	if begins {
-		f.tasks.Start(f.run)
+		f.Tasks.Start(f.run)
 	}
 }
 
-// hurry has the chunks that wait marked done at once.
-func (f *finisher) hurry() {
+// Hurry has the chunks that wait marked done at once.
+func (f *Finisher) Hurry() {
 	select {
 	case f.hurried <- struct{}{}:
 	default:
 	}
 }
 
-// end has all chunks marked done at once, those too that come later.
-func (f *finisher) end() {
+// End has all chunks marked done at once, those too that come later.
+func (f *Finisher) End() {
 	f.mu.Lock()
 	f.ending = true
 	f.mu.Unlock()
-	f.hurry()
+	f.Hurry()
 }
 
 // run marks chunks done until none waits.
-func (f *finisher) run(ctx context.Context) {
+func (f *Finisher) run(ctx context.Context) {
 	wait := finishTogether
 	for {
 		select {
@@ -99,13 +114,13 @@ func (f *finisher) run(ctx context.Context) {
 }
 
 // round tries to mark chunks done, and returns those that are left to the next try.
-func (f *finisher) round(ctx context.Context, chunks []*work.Chunk) (left []*work.Chunk) {
+func (f *Finisher) round(ctx context.Context, chunks []*work.Chunk) (left []*work.Chunk) {
 	left, err := f.Finish(ctx, chunks...)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, store.ErrFenced):
-		f.lose(err)
+		f.Lose(err)
 		return nil
 	case ctx.Err() != nil:
 		return nil
@@ -113,14 +128,14 @@ func (f *finisher) round(ctx context.Context, chunks []*work.Chunk) (left []*wor
 	for _, c := range left {
 		c.Run.SetBlocked(work.ReasonOf(err))
 	}
-	f.log.Warn("could not finish chunks, trying again", "batch_id", left[0].Batch,
+	f.Log.Warn("could not finish chunks, trying again", "batch_id", left[0].Batch,
 		"chunk", left[0].Index, "chunks", len(left), "error", err)
 	return left
 }
 
 // Finish marks chunks done, whose results are all durable, and has their batches reconciled if they
 // may have been the last. After an error it returns those that are not marked.
-func (f *finisher) Finish(
+func (f *Finisher) Finish(
 	ctx context.Context, chunks ...*work.Chunk,
 ) (left []*work.Chunk, err error) {
 	var closed []*work.Chunk
@@ -136,12 +151,12 @@ func (f *finisher) Finish(
 		return left, err
 	}
 	if markErr := work.MarkDone(closed, func(done []store.Chunk) error {
-		return f.metadata.FinishChunks(ctx, f.owner, done...)
+		return f.Metadata.FinishChunks(ctx, f.Owner, done...)
 	}); markErr != nil {
 		return chunks, markErr
 	}
 	for _, c := range closed {
-		f.inbox.Put(work.ChunkFinished{Chunk: c})
+		f.Inbox.Put(work.ChunkFinished{Chunk: c})
 	}
 	for _, r := range work.RunsOf(closed) {
 		f.chunksFinished(r)
@@ -149,14 +164,14 @@ func (f *finisher) Finish(
 	return left, err
 }
 
-func (f *finisher) chunksFinished(r *work.Run) {
+func (f *Finisher) chunksFinished(r *work.Run) {
 	idle, canary, models := r.AfterFinished()
 	if canary {
 		for _, m := range models {
-			f.inbox.Event(plan.MoreChunks{Key: plan.JobKey{Batch: r.ID, Model: m.Model}})
+			f.Inbox.Event(plan.MoreChunks{Key: plan.JobKey{Batch: r.ID, Model: m.Model}})
 		}
 	}
 	if idle {
-		f.batches.Add(r.ID)
+		f.Batches.Add(r.ID)
 	}
 }

@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import (
 	"bufio"
@@ -177,7 +177,7 @@ func (c *byteCounter) Write(p []byte) (int, error) {
 
 func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile, error) {
 	key := "files/" + id + "." + strconv.FormatInt(w.end.epoch, 10)
-	blob, err := w.end.fz.blobs.Create(ctx, key)
+	blob, err := w.end.fz.Blobs.Create(ctx, key)
 	if err != nil {
 		return nil, err
 	}

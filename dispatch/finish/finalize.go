@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import (
 	"context"
@@ -12,48 +12,75 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// finalizer writes the result files of batches that start no more lines, and ends them.
-type finalizer struct {
-	metadata Metadata
-	blobs    Blobs
-	journals Journals
-	owner    store.Owner
-	log      *slog.Logger
-	metrics  *metrics
-	batches  *work.Queue[string] // to reconcile
+// Finalizer writes the result files of batches that start no more lines, and ends them.
+type Finalizer struct {
+	Metadata FinalizerStore
+	Blobs    Blobs
+	Journals Journals
+	Owner    store.Owner
+	Log      *slog.Logger
+	Metrics  Metrics
+	Batches  *work.Queue[string] // to reconcile
 }
 
-// finalize writes the result files of a batch of which no chunk is held, and ends it. After a crash
+// FinalizerStore holds batches, their chunks, and which blobs are in use.
+type FinalizerStore interface {
+	work.Batches
+	FinishBatch(ctx context.Context, o store.Owner, lock string, epoch int64, b store.Batch,
+		files []store.File) (store.Batch, error)
+	Lock(ctx context.Context, o store.Owner, name string) (epoch int64, ok bool, err error)
+	Unlock(ctx context.Context, o store.Owner, name string) error
+	ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int,
+		held []int) ([]store.Chunk, error)
+	ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error
+	ReopenChunk(ctx context.Context, c store.Chunk) error
+	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)
+	DropBlobs(ctx context.Context, expired string, keys ...string) (dropped []string, err error)
+}
+
+// Blobs holds the bytes of files.
+type Blobs interface {
+	work.Blobs
+	Delete(ctx context.Context, key string) error
+}
+
+// Journals holds the results of chunks.
+type Journals interface {
+	work.JournalOpener
+	store.JournalReader
+}
+
+// Finalize writes the result files of a batch of which no chunk is held, and ends it. After a crash
 // the same files are written again, with the same ids. The names of blobs contain the epoch of the
 // lock, and the files' rows are created together with the end, so a process that was suspended
 // meanwhile replaces nothing and restores nothing.
-func (fz *finalizer) finalize(ctx context.Context, r *work.Run, b store.Batch) error {
+func (fz *Finalizer) Finalize(ctx context.Context, r *work.Run, b store.Batch) error {
 	if err := fz.tryResult(ctx, b.ID); err != nil {
 		return err
 	}
 	lock := "finalize/" + b.ID
-	epoch, ok, err := fz.metadata.Lock(ctx, fz.owner, lock)
+	epoch, ok, err := fz.Metadata.Lock(ctx, fz.Owner, lock)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		fz.batches.AddAfter(b.ID, work.RetryEvery)
+		fz.Batches.AddAfter(b.ID, work.RetryEvery)
 		return nil
 	}
-	defer fz.metadata.Unlock(context.WithoutCancel(ctx), fz.owner, lock)
+	defer fz.Metadata.Unlock(context.WithoutCancel(ctx), fz.Owner, lock)
 	read := b
-	if b, err = fz.metadata.Batch(ctx, "", b.ID); err != nil {
+	if b, err = fz.Metadata.Batch(ctx, "", b.ID); err != nil {
 		return err
 	}
 	// another process came first, or a user canceled the batch
 	if b.State != read.State || b.Ending != read.Ending {
-		fz.batches.AddAfter(b.ID, 0)
+		fz.Batches.AddAfter(b.ID, 0)
 		return nil
 	}
 	return fz.finalizeLocked(ctx, &ending{fz: fz, batch: b, lock: lock, epoch: epoch}, r)
 }
 
-func (fz *finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run) error {
+func (fz *Finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run) error {
 	b := e.batch
 	found, err := fz.gather(ctx, &b)
 	if err != nil {
@@ -75,13 +102,13 @@ func (fz *finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run)
 		return err
 	}
 	fz.dropInputs(ctx, &b)
-	return fz.blobs.Delete(ctx, work.OrderKey(b.ID))
+	return fz.Blobs.Delete(ctx, work.OrderKey(b.ID))
 }
 
 // tryResult returns why no result file can be written now, on a full disk for example, before
 // anything is locked, claimed or fenced for it.
-func (fz *finalizer) tryResult(ctx context.Context, batch string) error {
-	w, err := fz.blobs.Create(ctx, work.OrderKey(batch))
+func (fz *Finalizer) tryResult(ctx context.Context, batch string) error {
+	w, err := fz.Blobs.Create(ctx, work.OrderKey(batch))
 	if err != nil {
 		return err
 	}
@@ -90,7 +117,7 @@ func (fz *finalizer) tryResult(ctx context.Context, batch string) error {
 
 // ending writes the result files of one batch and ends it.
 type ending struct {
-	fz      *finalizer
+	fz      *Finalizer
 	batch   store.Batch // as read under the lock
 	lock    string
 	epoch   int64
@@ -105,7 +132,7 @@ type ending struct {
 // write writes all result files.
 func (e *ending) write(ctx context.Context) error {
 	b := &e.batch
-	src, err := work.OpenSource(ctx, e.fz.blobs, b)
+	src, err := work.OpenSource(ctx, e.fz.Blobs, b)
 	if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, batchfile.ErrDamaged) {
 		return err
 	}
@@ -135,26 +162,26 @@ func (e *ending) write(ctx context.Context) error {
 func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 	for {
 		b := e.ended()
-		_, err = e.fz.metadata.FinishBatch(ctx, e.fz.owner, e.lock, e.epoch, b, e.files)
+		_, err = e.fz.Metadata.FinishBatch(ctx, e.fz.Owner, e.lock, e.epoch, b, e.files)
 		if err == nil {
-			e.fz.metrics.ended(b.State)
+			e.fz.Metrics.Ended(b.State)
 			level := slog.LevelInfo
 			if b.Counts.Failed > 0 && len(b.Failures) > 0 {
 				level = slog.LevelWarn
 			}
-			e.fz.log.Log(ctx, level, "batch ended", b.EndLogArgs()...)
-			e.fz.batches.AddAfter(b.ID, 0)
+			e.fz.Log.Log(ctx, level, "batch ended", b.EndLogArgs()...)
+			e.fz.Batches.AddAfter(b.ID, 0)
 			return true, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
 			return false, fmt.Errorf("end batch %s: %w", b.ID, err)
 		}
 		// Another change came first: of the metadata, for example, or a cancellation.
-		if b, err = e.fz.metadata.Batch(ctx, "", b.ID); err != nil {
+		if b, err = e.fz.Metadata.Batch(ctx, "", b.ID); err != nil {
 			return false, err
 		}
 		if b.State != e.batch.State || b.Ending != e.batch.Ending {
-			e.fz.batches.AddAfter(b.ID, 0)
+			e.fz.Batches.AddAfter(b.ID, 0)
 			return false, nil
 		}
 		if b.Version == e.batch.Version { // so the conflict is about the files
@@ -184,16 +211,19 @@ func (e *ending) ended() store.Batch {
 	return b
 }
 
+// discardTimeout limits the time to remove files that are not used.
+const discardTimeout = 5 * time.Second
+
 // discard removes result files that are not used. The sweep of orphans removes those that it can't.
 func (e *ending) discard(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	ctx, cancel := context.WithTimeout(ctx, discardTimeout)
 	defer cancel()
 	keys := make([]string, len(e.files))
 	for i, f := range e.files {
 		keys[i] = f.BlobKey
 	}
-	if err := store.RemoveBlobs(ctx, e.fz.metadata, e.fz.blobs, "", keys...); err != nil {
-		e.fz.log.WarnContext(ctx, "could not remove unused result files",
+	if err := store.RemoveBlobs(ctx, e.fz.Metadata, e.fz.Blobs, "", keys...); err != nil {
+		e.fz.Log.WarnContext(ctx, "could not remove unused result files",
 			"batch_id", e.batch.ID, "error", err)
 	}
 }

@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import "github.com/tidefill/tidefill/store"
 

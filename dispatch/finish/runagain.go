@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import (
 	"context"
@@ -12,16 +12,16 @@ import (
 // runAgain moves a batch back to in_progress whose journals have lost results since their chunks
 // were done, by damage to the files. The lines that lost their results run again. Nothing else
 // leads back from finalizing.
-func (fz *finalizer) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
-	fz.log.ErrorContext(ctx, "journals have lost results, running their lines again",
+func (fz *Finalizer) runAgain(ctx context.Context, id string, lost []store.Chunk) error {
+	fz.Log.ErrorContext(ctx, "journals have lost results, running their lines again",
 		"batch_id", id,
 		"chunks", len(lost))
 	for _, c := range lost {
-		if err := fz.metadata.ReopenChunk(ctx, c); err != nil {
+		if err := fz.Metadata.ReopenChunk(ctx, c); err != nil {
 			return err
 		}
 	}
-	_, _, err := work.ModifyIf(ctx, fz.metadata, id, func(b *store.Batch) bool {
+	_, _, err := work.ModifyIf(ctx, fz.Metadata, id, func(b *store.Batch) bool {
 		if b.State != store.Finalizing || b.Ending != store.Completed {
 			return false
 		}
@@ -31,6 +31,6 @@ func (fz *finalizer) runAgain(ctx context.Context, id string, lost []store.Chunk
 	if err != nil {
 		return fmt.Errorf("move batch %s back to in_progress: %w", id, err)
 	}
-	fz.batches.AddAfter(id, 0)
+	fz.Batches.AddAfter(id, 0)
 	return nil
 }

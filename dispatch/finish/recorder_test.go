@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 func TestHoldsEndInOrder(t *testing.T) {
 	log := slowHandler{slog.DiscardHandler, make(chan struct{}), make(chan struct{})}
 	c, sent := &work.Chunk{}, work.NewInbox()
-	rec := &recorder{log: slog.New(log), blockedChunks: map[*work.Chunk]bool{}, inbox: sent}
+	rec := NewRecorder(RecorderParts{Log: slog.New(log), Inbox: sent})
 	var blocking sync.WaitGroup
 	blocking.Go(func() { rec.block(c, syscall.EIO) })
 	<-log.begun

@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import (
 	"context"
@@ -23,8 +23,8 @@ type results struct {
 
 // gather reads the journals of all chunks. It fences those that are not done first, so that no
 // other process adds to them.
-func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, error) {
-	chunks, err := fz.metadata.Chunks(ctx, b.ID)
+func (fz *Finalizer) gather(ctx context.Context, b *store.Batch) (*results, error) {
+	chunks, err := fz.Metadata.Chunks(ctx, b.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func (fz *finalizer) gather(ctx context.Context, b *store.Batch) (*results, erro
 }
 
 // settled returns the journals of chunks to which nothing is added any more.
-func (fz *finalizer) settled(
+func (fz *Finalizer) settled(
 	ctx context.Context, chunks []store.Chunk,
 ) (store.JournalReader, error) {
-	journals, can := fz.journals.(store.SettledJournals)
+	journals, can := fz.Journals.(store.SettledJournals)
 	if !can {
-		return fz.journals, nil
+		return fz.Journals, nil
 	}
 	ids := make([]store.ChunkID, len(chunks))
 	for i, c := range chunks {
@@ -82,12 +82,12 @@ func (fz *finalizer) settled(
 
 // fence claims the chunks left of a batch that ends early and opens their journals, which then
 // refuse writers with an older claim.
-func (fz *finalizer) fence(ctx context.Context, b *store.Batch) error {
+func (fz *Finalizer) fence(ctx context.Context, b *store.Batch) error {
 	if b.Ending == store.Completed {
 		return nil // all chunks are done: there is no older claim
 	}
 	for _, m := range b.Models {
-		claimed, err := fz.metadata.ClaimChunks(ctx, fz.owner, b.ID, m.Model, 1<<30, nil)
+		claimed, err := fz.Metadata.ClaimChunks(ctx, fz.Owner, b.ID, m.Model, 1<<30, nil)
 		if err != nil {
 			return err
 		}
@@ -104,18 +104,18 @@ func (fz *finalizer) fence(ctx context.Context, b *store.Batch) error {
 const fenceTimeout = 5 * time.Second
 
 // release releases what fence has claimed, so that the next try can claim it.
-func (fz *finalizer) release(ctx context.Context, claimed []store.Chunk) error {
+func (fz *Finalizer) release(ctx context.Context, claimed []store.Chunk) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	var faults []error
 	for _, c := range claimed {
-		faults = append(faults, fz.metadata.ReleaseChunk(ctx, fz.owner, c))
+		faults = append(faults, fz.Metadata.ReleaseChunk(ctx, fz.Owner, c))
 	}
 	return errors.Join(faults...)
 }
 
-func (fz *finalizer) fenceChunk(ctx context.Context, c store.Chunk) error {
-	j, err := fz.journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
+func (fz *Finalizer) fenceChunk(ctx context.Context, c store.Chunk) error {
+	j, err := fz.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
 		func(store.Commit) {})
 	if err != nil {
 		return err
@@ -123,5 +123,5 @@ func (fz *finalizer) fenceChunk(ctx context.Context, c store.Chunk) error {
 	if err := j.Close(ctx); err != nil {
 		return err
 	}
-	return fz.metadata.ReleaseChunk(ctx, fz.owner, c)
+	return fz.Metadata.ReleaseChunk(ctx, fz.Owner, c)
 }

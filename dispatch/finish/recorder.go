@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import (
 	"bytes"
@@ -17,26 +17,40 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// recorder writes results to the journals of their chunks and counts them once they are durable.
+// Recorder writes results to the journals of their chunks and counts them once they are durable.
 // While a journal can't be written it holds all starts. The memory that its results may take is
 // bounded.
-type recorder struct {
-	results *work.Share // memory of results that are not durable yet
-	inputs  *work.Share // memory of input lines, which it frees
-	metrics *metrics
-	log     *slog.Logger
-
-	inbox    *work.Inbox
-	lose     context.CancelCauseFunc
-	finisher *finisher
+type Recorder struct {
+	RecorderParts
 
 	mu            sync.Mutex           // also held to send holds, so that they come in their order
 	blockedChunks map[*work.Chunk]bool // whose journals can't be written now
 }
 
+// RecorderParts are what a recorder needs of the other parts of a session.
+type RecorderParts struct {
+	Memory   *work.Memory // of results that are not durable yet, and of input lines, which it frees
+	Inbox    *work.Inbox
+	Finisher *Finisher
+	Metrics  Metrics
+	Lose     context.CancelCauseFunc // ends the session
+	Log      *slog.Logger
+}
+
+// Metrics count results and ends of batches.
+type Metrics interface {
+	Committed(c store.Commit)
+	Ended(state store.State)
+}
+
+// NewRecorder returns a recorder of which no journal is blocked.
+func NewRecorder(parts RecorderParts) *Recorder {
+	return &Recorder{RecorderParts: parts, blockedChunks: map[*work.Chunk]bool{}}
+}
+
 // RecordAnswer appends a good answer to the chunk's journal. If there is no memory for it before
 // the line is canceled, the line is sent again later.
-func (rec *recorder) RecordAnswer(
+func (rec *Recorder) RecordAnswer(
 	w *work.ResultBuffer, f *work.Flight, line *work.Line, id string, got openai.Answer,
 ) {
 	usage := got.Usage
@@ -63,15 +77,15 @@ func (rec *recorder) RecordAnswer(
 		f.Outcome = plan.Evicted
 		return
 	}
-	line.Record(rec.inputs)
+	line.Record(&rec.Memory.Inputs)
 }
 
 // CustomID reads the custom_id for the line's result. If the input can't be read now, the line is
 // sent again.
-func (rec *recorder) CustomID(f *work.Flight, line *work.Line) (id []byte, ok bool) {
+func (rec *Recorder) CustomID(f *work.Flight, line *work.Line) (id []byte, ok bool) {
 	id, err := line.CustomID()
 	if err != nil {
-		rec.log.Error("could not read a custom_id, the line will be sent again",
+		rec.Log.Error("could not read a custom_id, the line will be sent again",
 			"batch_id", f.Chunk.Batch, "line", line.Number(), "error", err)
 		f.Outcome = plan.Evicted
 	}
@@ -81,9 +95,9 @@ func (rec *recorder) CustomID(f *work.Flight, line *work.Line) (id []byte, ok bo
 var resultTail = []byte(batchfile.ResultTail)
 
 // appendSmall appends a result once memory is free for it.
-func (rec *recorder) appendSmall(c *work.Chunk, r store.Record) error {
+func (rec *Recorder) appendSmall(c *work.Chunk, r store.Record) error {
 	size := sizeOf(&r)
-	if err := rec.results.Wait(c.Run.Context, size); err != nil {
+	if err := rec.Memory.Results.Wait(c.Run.Context, size); err != nil {
 		return err
 	}
 	return rec.append(c, r, size)
@@ -91,13 +105,13 @@ func (rec *recorder) appendSmall(c *work.Chunk, r store.Record) error {
 
 // append appends a result for which memory was taken. If the journal refuses it, the claim is lost,
 // and that ends the session, unless the run has ended while the journal waited.
-func (rec *recorder) append(c *work.Chunk, r store.Record, size int64) error {
+func (rec *Recorder) append(c *work.Chunk, r store.Record, size int64) error {
 	c.Wrote(size)
 	if err := c.Journal.Append(c.Run.Context, r); err != nil {
-		c.Settled(rec.results, size)
+		c.Settled(&rec.Memory.Results, size)
 		err = fmt.Errorf("append to journal of batch %s, chunk %d: %w", c.Batch, c.Index, err)
 		if errors.Is(err, store.ErrFenced) || c.Run.Context.Err() == nil {
-			rec.lose(err)
+			rec.Lose(err)
 		}
 		return err
 	}
@@ -114,7 +128,7 @@ func sizeOf(r *store.Record) int64 {
 }
 
 // appendLarge appends a result from its file, and tries again while the disk refuses it.
-func (rec *recorder) appendLarge(c *work.Chunk, r store.Record, large *openai.Large) error {
+func (rec *Recorder) appendLarge(c *work.Chunk, r store.Record, large *openai.Large) error {
 	head := r.Result
 	r.Result = nil
 	size := int64(len(head)) + large.Size + int64(len(resultTail))
@@ -129,7 +143,7 @@ func (rec *recorder) appendLarge(c *work.Chunk, r store.Record, large *openai.La
 			c.Run.Appended(r)
 			return nil
 		case errors.Is(err, store.ErrFenced):
-			rec.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
+			rec.Lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, err))
 			return err
 		case c.Run.Context.Err() != nil:
 			return err
@@ -143,9 +157,9 @@ func (rec *recorder) appendLarge(c *work.Chunk, r store.Record, large *openai.La
 	}
 }
 
-// recordFailure records the failure of a line. The loop calls it, so it does not wait for memory:
+// RecordFailure records the failure of a line. The loop calls it, so it does not wait for memory:
 // while results take all of theirs, no line starts.
-func (rec *recorder) recordFailure(f *work.Flight) {
+func (rec *Recorder) RecordFailure(f *work.Flight) {
 	line := f.Line()
 	a := &f.Failure
 	record := store.Record{Line: line.Number(), Failed: true, Attempts: line.Requests(),
@@ -155,63 +169,63 @@ func (rec *recorder) recordFailure(f *work.Flight) {
 			ErrorMessage: a.Message,
 		})}
 	size := sizeOf(&record)
-	rec.results.Force(size)
+	rec.Memory.Results.Force(size)
 	if rec.append(f.Chunk, record, size) == nil {
-		line.Record(rec.inputs)
+		line.Record(&rec.Memory.Inputs)
 		f.Chunk.Run.CountFailure(a.Cause(f.Start.Runner))
 	}
 }
 
 // Committed receives from a chunk's journal that results are durable, or why they are not yet. The
 // journal's committer calls it, so it does not wait for the journal.
-func (rec *recorder) Committed(c *work.Chunk, commit store.Commit) {
+func (rec *Recorder) Committed(c *work.Chunk, commit store.Commit) {
 	if commit.Err != nil {
 		if errors.Is(commit.Err, store.ErrFenced) {
-			rec.lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, commit.Err))
+			rec.Lose(fmt.Errorf("journal of batch %s, chunk %d: %w", c.Batch, c.Index, commit.Err))
 			return
 		}
 		rec.block(c, commit.Err)
 		return
 	}
 	rec.Unblock(c)
-	full := rec.results.Full()
-	c.Settled(rec.results, commit.Bytes)
-	if full && !rec.results.Full() {
-		rec.inbox.Event(plan.Tick{}) // lines may start again
+	full := rec.Memory.Results.Full()
+	c.Settled(&rec.Memory.Results, commit.Bytes)
+	if full && !rec.Memory.Results.Full() {
+		rec.Inbox.Event(plan.Tick{}) // lines may start again
 	}
 	complete := c.Run.Committed(c, commit)
-	rec.metrics.committed(commit)
+	rec.Metrics.Committed(commit)
 	if complete {
-		rec.finisher.Add(c)
+		rec.Finisher.Add(c)
 	}
 }
 
 // block holds all starts while a journal can't be written, since answers would gather in memory.
-func (rec *recorder) block(c *work.Chunk, err error) {
+func (rec *Recorder) block(c *work.Chunk, err error) {
 	rec.mu.Lock()
 	first := len(rec.blockedChunks) == 0
 	rec.blockedChunks[c] = true
 	if first {
-		rec.inbox.Put(work.ResultsBlocked{Reason: work.ReasonOf(err)})
+		rec.Inbox.Put(work.ResultsBlocked{Reason: work.ReasonOf(err)})
 	}
 	rec.mu.Unlock()
 	if first {
-		rec.log.Error("could not write results, starting no more lines until it works",
+		rec.Log.Error("could not write results, starting no more lines until it works",
 			"batch_id", c.Batch, "error", err)
 	}
 }
 
 // Unblock notes that the chunk's journal can be written again, or is closed.
-func (rec *recorder) Unblock(c *work.Chunk) {
+func (rec *Recorder) Unblock(c *work.Chunk) {
 	rec.mu.Lock()
 	blocked := len(rec.blockedChunks) > 0
 	delete(rec.blockedChunks, c)
 	free := blocked && len(rec.blockedChunks) == 0
 	if free {
-		rec.inbox.Put(work.ResultsBlocked{})
+		rec.Inbox.Put(work.ResultsBlocked{})
 	}
 	rec.mu.Unlock()
 	if free {
-		rec.log.Info("results can be written again, starting lines")
+		rec.Log.Info("results can be written again, starting lines")
 	}
 }

@@ -1,4 +1,4 @@
-package dispatch
+package finish
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 )
 
 // dropInputs removes the bytes of inputs that were deleted while the batch needed them.
-func (fz *finalizer) dropInputs(ctx context.Context, b *store.Batch) {
+func (fz *Finalizer) dropInputs(ctx context.Context, b *store.Batch) {
 	for _, in := range b.Inputs {
-		if err := store.RemoveBlobs(ctx, fz.metadata, fz.blobs, "", in.BlobKey,
+		if err := store.RemoveBlobs(ctx, fz.Metadata, fz.Blobs, "", in.BlobKey,
 			in.IndexKey); err != nil {
-			fz.log.WarnContext(ctx, "could not remove the bytes of a deleted input",
+			fz.Log.WarnContext(ctx, "could not remove the bytes of a deleted input",
 				"batch_id", b.ID, "file_id", in.FileID, "error", err)
 		}
 	}
