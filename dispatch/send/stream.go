@@ -36,18 +36,12 @@ func forStream(e work.Edits, line *work.Line) (_ work.Edits, ok bool) {
 	return e.Overriding(parameters), true
 }
 
-// stream posts a line so that its tokens can be seen. done is false if the line must be posted
-// again without that: the request was refused, or its answer was not understood. Neither counts as
-// an attempt.
+// stream posts a request for a stream, so that its tokens can be seen. understood is false if the
+// line must be posted again without that: the request was refused, or its answer was not
+// understood. Neither counts as an attempt.
 func (t *transport) stream(
-	ctx context.Context, w *sender, f *work.Flight, u *upstream.Runner, line *work.Line,
-	change work.Edits,
-	id string,
-) (a openai.Answer, done bool, err error) {
-	r, err := lineRequest(u, line, change, id, f.Chunk.Run.Tenant)
-	if err != nil {
-		return a, true, t.unreadable(f, line, err)
-	}
+	ctx context.Context, w *sender, f *work.Flight, u *upstream.Runner, r openai.Request,
+) (a openai.Answer, understood bool, err error) {
 	var seen upstream.StreamGaps
 	events := 0
 	r.Watch = t.watch(u, f.Start, &events, &seen)

@@ -1,7 +1,6 @@
 package send
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -77,75 +76,65 @@ func (t *transport) send(w *sender, f *work.Flight) {
 	t.Inbox.Put(f)
 }
 
-// request sends a line: with the engine's priority if that is configured, and if it is refused for
-// that, again without it. Nil: there is no such runner any more.
+// request sends a line in the first of its variants that the runner does not refuse. Nil: there is
+// no such runner any more.
 func (t *transport) request(
 	w *sender, f *work.Flight, u *upstream.Runner, line *work.Line, id string,
 	limit time.Duration,
-) (openai.Answer, error) {
-	r := f.Chunk.Run
-	change := r.EditsOf(line)
+) (a openai.Answer, err error) {
 	if u == nil { // removed just now
 		f.Outcome = plan.Evicted
-		return openai.Answer{}, errRemoved
+		return a, errRemoved
 	}
-	ctx := w.request.begin(r, limit)
+	ctx := w.request.begin(f.Chunk.Run, limit)
 	defer w.request.end()
 	f.Cancel.Attach(w.request.evict)
 	defer f.Cancel.Detach()
-	with, added := withPriority(change, line.URL(), u.PriorityValue())
-	a, err := t.sendEdited(ctx, w, f, u, line, with, id)
-	if !added || !refusesPriority(f.Outcome, a) {
-		return a, err
-	}
-	if own, err := line.Has(priorityMember); own || err != nil {
-		return a, err
-	}
-	status := a.Status
-	a, err = t.sendEdited(ctx, w, f, u, line, change, id)
-	if f.Outcome == plan.Succeeded && u.RefusePriority() {
-		t.Log.WarnContext(ctx, "a runner refuses the member priority, sending none from now on; "+
-			"enable priorities in the engine or remove upstreams[].tuning.engine_priority",
-			"runner", u.Name, "status", status)
-	}
-	return a, err
-}
-
-// refusesPriority reports whether a runner seems to refuse a body for its priority. The same body
-// without it shows whether it does.
-func refusesPriority(outcome plan.Outcome, a openai.Answer) bool {
-	return outcome == plan.Refused &&
-		bytes.Contains(bytes.ToLower(a.Body), []byte(priorityMember))
-}
-
-// sendEdited sends a line with these edits once, or twice: if the planner wants to see its tokens,
-// first as a stream, and if that is refused or not understood, without.
-func (t *transport) sendEdited(
-	ctx context.Context, w *sender, f *work.Flight, u *upstream.Runner, line *work.Line,
-	change work.Edits,
-	id string,
-) (openai.Answer, error) {
-	refused := 0
-	kind := upstream.AnswerKind{URL: line.URL(), Model: line.Model()}
-	if f.Start.Stream && !u.Streams.IsOff(kind) {
-		if edits, ok := forStream(change, line); ok {
-			a, done, err := t.stream(ctx, w, f, u, line, edits, id)
-			if done {
-				return a, err
-			}
-			refused = a.Status
+	given := f.Chunk.Run.EditsOf(line)
+	var refused refusal
+	for _, v := range variants {
+		change, possible := v.edits(given, f, u, line)
+		if !possible || v.has(refused.part) {
+			continue
+		}
+		a, refused, err = t.sendAs(ctx, w, f, u, line, v, change, id, refused)
+		if refused.part == nothing {
+			break
 		}
 	}
-	request, err := lineRequest(u, line, change, id, f.Chunk.Run.Tenant)
-	if err != nil {
-		return openai.Answer{}, t.unreadable(f, line, err)
-	}
-	a, err := t.post(ctx, w, f, u, request)
-	if refused >= 400 && f.Outcome == plan.Succeeded && u.Streams.TurnOff(kind) {
-		t.Log.WarnContext(ctx, "a runner refuses requests for streams, sending none from now on",
-			"runner", u.Name, "model", kind.Model, "url", kind.URL, "status", refused)
+	if f.Outcome == plan.Succeeded {
+		t.avoid(ctx, u, line, refused)
 	}
 	return a, err
+}
+
+// sendAs sends a line as a variant. It returns what the runner seems to refuse of it.
+func (t *transport) sendAs(
+	ctx context.Context, w *sender, f *work.Flight, u *upstream.Runner, line *work.Line, v variant,
+	change work.Edits, id string, earlier refusal,
+) (a openai.Answer, refused refusal, err error) {
+	refused = refusal{stream: earlier.stream, priority: earlier.priority}
+	request, err := lineRequest(u, line, change, id, f.Chunk.Run.Tenant)
+	if err != nil {
+		return a, refused, t.unreadable(f, line, err)
+	}
+	understood := true
+	if v.stream {
+		a, understood, err = t.stream(ctx, w, f, u, request)
+	} else {
+		a, err = t.post(ctx, w, f, u, request)
+	}
+	switch {
+	case !understood:
+		refused.part, refused.stream = theStream, a.Status
+	case v.priority && refusesPriority(f.Outcome, a):
+		own, readErr := line.Has(priorityMember)
+		if own || readErr != nil {
+			return a, refused, readErr
+		}
+		refused = refusal{part: thePriority, priority: a.Status}
+	}
+	return a, refused, err
 }
 
 // errRemoved reports that a line was not sent.
