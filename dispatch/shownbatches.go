@@ -73,6 +73,41 @@ func (s *shownBatches) list(limit int) (living []string, all int, ended []string
 	return living, all, ended
 }
 
+// waiting counts the batches that need a process that dispatches.
+func (s *shownBatches) waiting(now time.Time, accepts func(models []string) bool) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.living {
+		held := b.paused && (b.deadline.IsZero() || now.Before(b.deadline))
+		if !held && accepts(b.models) {
+			n++
+		}
+	}
+	return n
+}
+
+// models lists the models of the batches that have not ended.
+func (s *shownBatches) models() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := map[string]bool{}
+	for _, b := range s.living {
+		for _, m := range b.models {
+			names[m] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// modelsOfBatch lists the models of a batch.
+func modelsOfBatch(b *store.Batch) []string {
+	models := make([]string, len(b.Models))
+	for i, m := range b.Models {
+		models[i] = m.Model
+	}
+	return models
+}
+
 // laterIfZero compares times of which zero is later than all others.
 func laterIfZero(a, b time.Time) int {
 	if a.IsZero() != b.IsZero() {

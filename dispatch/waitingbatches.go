@@ -3,12 +3,9 @@ package dispatch
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/lead"
-	"github.com/tidefill/tidefill/store"
 )
 
 // feedFresh is the time, besides that between two polls, after which it is not known any more which
@@ -31,42 +28,8 @@ func (d *Dispatcher) Waiting(accepts func(models []string) bool) (int, error) {
 	return d.shown.waiting(d.deps.Expiry(), accepts), nil
 }
 
-// waiting counts the batches that need a process that dispatches.
-func (s *shownBatches) waiting(now time.Time, accepts func(models []string) bool) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, b := range s.living {
-		held := b.paused && (b.deadline.IsZero() || now.Before(b.deadline))
-		if !held && accepts(b.models) {
-			n++
-		}
-	}
-	return n
-}
-
-// modelsOfBatch lists the models of a batch.
-func modelsOfBatch(b *store.Batch) []string {
-	models := make([]string, len(b.Models))
-	for i, m := range b.Models {
-		models[i] = m.Model
-	}
-	return models
-}
-
 // LivingModels lists the models of the batches that have not ended, as far as they are known.
 func (d *Dispatcher) LivingModels() []string { return d.shown.models() }
-
-func (s *shownBatches) models() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	names := map[string]bool{}
-	for _, b := range s.living {
-		for _, m := range b.models {
-			names[m] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
-}
 
 // Leaders returns the nodes that lead models and whose lease lasts, by model.
 func (d *Dispatcher) Leaders(ctx context.Context, models []string) (map[string]string, error) {
