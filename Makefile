@@ -98,7 +98,7 @@ bin/style:
 
 # Packages that start no goroutine, as architecture_test.go checks. The race detector finds nothing
 # in them, and makes simulations ten times as slow.
-PURE = ./costmodel ./scheduler/... ./flowcontrol/... ./dispatch/plan ./autoscale ./autoscale/observed \
+PURE = ./registry ./costmodel ./scheduler/... ./flowcontrol/... ./dispatch/plan ./autoscale \
   ./simulator ./simulator/engine ./simulator/workload ./simulator/scenario ./simulator/random ./simulator/replay \
   ./simulator/oracle/... ./simulator/report ./simulator/search ./simulator/fit/...
 

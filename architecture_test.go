@@ -19,7 +19,7 @@ const module = "github.com/tidefill/tidefill/"
 
 // corePackages must stay pure: given the time, the state and an event, they return what to do.
 var corePackages = []string{
-	"costmodel", "scheduler", "flowcontrol", "autoscale", "dispatch/plan", "simulator",
+	"registry", "costmodel", "scheduler", "flowcontrol", "autoscale", "dispatch/plan", "simulator",
 }
 
 // drivers lists packages below a core package that are not core, with the reason.
@@ -47,8 +47,9 @@ var mayImport = map[string][]string{
 	"scheduler":            {"scheduler", "costmodel"},
 	"flowcontrol":          {"flowcontrol", "costmodel", "internal/portable"},
 	"telemetry":            {"flowcontrol", "runner"},
-	"autoscale":            {"scheduler", "flowcontrol", "costmodel"},
-	"autoscale/keda":       {"autoscale", "internal/httpserver"},
+	"registry":             {"flowcontrol"},
+	"autoscale":            {"scheduler", "flowcontrol", "costmodel", "dispatch/plan", "registry"},
+	"autoscale/keda":       {"registry", "autoscale", "internal/httpserver"},
 	"autoscale/kube":       {"autoscale"},
 	"store":                {"store", "internal/batchfile", "internal/closing"},
 	"internal/testservers": {"internal/testservers"},
@@ -69,7 +70,8 @@ var mayImport = map[string][]string{
 		"internal/batchfile"},
 	"dispatch/openai":   {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision": {"dispatch/plan", "flowcontrol"},
-	"dispatch":          {"dispatch", "store", "internal/batchfile", "scheduler", "flowcontrol"},
+	"dispatch": {"registry", "dispatch", "store", "internal/batchfile", "scheduler",
+		"flowcontrol"},
 	"app/console": {"api", "store", "dispatch", "dispatch/decision", "dispatch/plan", "flowcontrol",
 		"telemetry", "autoscale"},
 	"api":              {"api", "store", "internal/batchfile", "scheduler"},
@@ -82,18 +84,17 @@ var mayImport = map[string][]string{
 		"internal/recording"},
 	"simulator/workload": {},
 	"simulator/scenario": {"simulator/engine", "simulator/workload"},
-	"simulator": {"costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
+	"simulator": {"registry", "costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
 		"simulator", "internal/recording"},
-	"autoscale/observed": {"autoscale", "dispatch/plan", "flowcontrol"},
-	"autoscale/driver":   {"autoscale", "dispatch", "dispatch/plan", "flowcontrol", "store"},
-	"config": {"config", "api", "autoscale", "autoscale/keda", "autoscale/kube", "dispatch",
+	"autoscale/driver": {"registry", "autoscale", "dispatch", "dispatch/plan", "flowcontrol", "store"},
+	"config": {"registry", "config", "api", "autoscale", "autoscale/keda", "autoscale/kube", "dispatch",
 		"flowcontrol", "internal/httpserver", "internal/wallclock", "scheduler", "store",
 		"telemetry"},
 }
 
 // anywhere lists the packages of ours that any other may import. They know nothing of Tidefill.
 var anywhere = []string{
-	"internal/portable", "internal/humanize", "internal/registry", "internal/suggest",
+	"internal/portable", "internal/humanize", "internal/byname", "internal/suggest",
 	"internal/yamlfault", "internal/hangup",
 }
 

@@ -144,7 +144,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	a.dispatcher, err = dispatch.New(settings.Config, dispatch.Deps{
 		Store: a.dispatchStore(),
 		Node:  a.cfg.Node, Upstreams: a.cfg.Upstreams,
-		Scheduler: a.cfg.Scheduler, Flow: settings.Flow,
+		Scheduler: a.cfg.Scheduler, Registry: settings.Registry,
 		Misplaced: a.store.Misplaced,
 		Logger:    a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 		Away:    a.partAway,

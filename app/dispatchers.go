@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/keda"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/internal/humanize"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -155,7 +155,7 @@ func anyModels([]string) bool { return true }
 // dispatching returns the work for dispatchers of a pool, as the store has it: a process that does
 // not dispatch is asked too, and it is the only one before the first dispatcher is started.
 func (a *App) dispatching(
-	pools []autoscale.PoolConfig, pool string,
+	pools []registry.Pool, pool string,
 ) (work keda.Dispatching, err error) {
 	work.Batches, err = a.dispatcher.Waiting(func(models []string) bool {
 		return needsPool(pools, pool, models)
@@ -176,7 +176,7 @@ var errUnknownOwners = errors.New("the store has not said lately which processes
 
 // needsPool reports whether a pool serves one of the models of a batch. A batch whose models no
 // pool serves needs some dispatcher too, which ends it or says what it waits for.
-func needsPool(pools []autoscale.PoolConfig, pool string, models []string) bool {
+func needsPool(pools []registry.Pool, pool string, models []string) bool {
 	none := true
 	for _, p := range pools {
 		for _, m := range p.Models {

@@ -12,6 +12,7 @@ import (
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/kube"
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // findsRunners returns a daemon with a pool in Kubernetes, whose runners are found by calls.
@@ -20,7 +21,7 @@ func findsRunners(t *testing.T, edit func(*config.Config)) *App {
 	cfg := config.Default()
 	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = "127.0.0.1:0", "127.0.0.1:0", t.TempDir(),
 		"test"
-	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "p", Models: []string{"m"},
+	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "p", Models: []string{"m"},
 		Max: 4}}}
 	edit(&cfg)
 	a, err := New(cfg, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/app"
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/kube"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // apiServer answers as the API server of a cluster with two pods and a metrics adapter. Its watches
@@ -104,7 +104,7 @@ func TestMetricsAPIsAreRead(t *testing.T) {
 	cfg.Kubernetes.Lease = ""
 	cfg.Kubernetes.MetricsEvery = 100 * time.Millisecond
 	cfg.Telemetry.Every = 10 * time.Millisecond
-	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "night",
+	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "night",
 		Models: []string{"m"}, Max: 3}, Kubernetes: kube.PoolConfig{Selector: "app=vllm",
 		Metrics: kube.Metrics{Running: kube.Metric{Pods: "vllm_running"},
 			Waiting: kube.Metric{External: "queue"}}}}}

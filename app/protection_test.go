@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/app"
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/apptest"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // The log says at the start what interactive users are promised, and by what signals.
@@ -38,8 +38,8 @@ func TestPromiseIsLogged(t *testing.T) {
 			c.FlowControl.Pools = map[string]flowcontrol.Config{"night": own}
 		}, []string{"pool=night", "shared is false"}},
 		{"a pool for batch work alone", func(c *config.Config) {
-			c.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "spot",
-				Models: []string{"m"}, Max: 2, Role: autoscale.RoleBatch}}}
+			c.Pools = []config.Pool{{Pool: registry.Pool{Name: "spot",
+				Models: []string{"m"}, Max: 2, Role: registry.RoleBatch}}}
 			c.Upstreams[0].Pool = "spot"
 		}, []string{"pool=spot", "shared is false"}},
 	} {

@@ -196,12 +196,6 @@ func checkKeys(upstreams []dispatch.Upstream) error {
 func dispatchSettings(cfg config.Config) dispatch.Settings {
 	cfg.Dispatch.Drain = cfg.Shutdown.Drain
 	cfg.Dispatch.WaitForModels = cfg.API.UnknownModels == api.WaitUnknownModels
-	cfg.Dispatch.ScaledModels = map[string]string{}
-	for _, p := range cfg.Pools {
-		for _, m := range p.Models {
-			cfg.Dispatch.ScaledModels[m] = p.Name
-		}
-	}
 	return dispatch.Settings{Config: cfg.Dispatch, Upstreams: cfg.Upstreams,
-		Scheduler: cfg.Scheduler, Flow: flowControl(cfg)}
+		Scheduler: cfg.Scheduler, Registry: cfg.Registry()}
 }

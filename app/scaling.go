@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,12 +13,13 @@ import (
 	"github.com/tidefill/tidefill/autoscale/keda"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // scaling is the part of the daemon that decides how many replicas pools have. Nil: no pool is
 // configured.
 type scaling struct {
-	pools  atomic.Pointer[[]autoscale.PoolConfig]
+	pools  atomic.Pointer[registry.Snapshot]
 	since  time.Time
 	driver *driver.Driver
 	server *keda.Server // nil: KEDA is not served
@@ -33,13 +33,13 @@ func (a *App) newScaling() (err error) {
 	if len(a.cfg.Pools) == 0 {
 		return nil
 	}
-	pools := poolConfigs(a.cfg)
+	pools := a.cfg.Registry()
 	s := &scaling{since: time.Now(), kubernetes: a.kubernetes}
-	s.pools.Store(&pools)
+	s.pools.Store(pools)
 	deps := driver.Deps{
-		Pools: pools, Dispatcher: scalingDispatcher{a.dispatcher, a},
-		Flow: func(pool autoscale.PoolConfig) flowcontrol.Config {
-			return flowControl(*a.running.Load()).For(pool.Name, pool.Models)
+		Pools: pools.Pools(), Dispatcher: scalingDispatcher{a.dispatcher, a},
+		Flow: func(pool registry.Pool) flowcontrol.Config {
+			return a.running.Load().Registry().Flow(pool.Name, pool.Models)
 		},
 		Logger: a.log, Registerer: a.options.Registry,
 	}
@@ -57,9 +57,9 @@ func (a *App) newScaling() (err error) {
 		s.server, err = keda.New(a.cfg.Scaler, keda.Deps{
 			Snapshot: s.driver.Snapshot, Changed: s.driver.Changed,
 			Dispatching: func(pool string) (keda.Dispatching, error) {
-				return a.dispatching(*s.pools.Load(), pool)
+				return a.dispatching(s.pools.Load().Pools(), pool)
 			},
-			Pools:   func() []autoscale.PoolConfig { return *s.pools.Load() },
+			Pools:   func() []registry.Pool { return s.pools.Load().Pools() },
 			Declare: s.driver.Declare, Logger: a.log.With("component", "scaler"),
 			Registerer: a.options.Registry, Listener: a.options.ScalerListener,
 		})
@@ -72,41 +72,14 @@ func (a *App) newScaling() (err error) {
 	return nil
 }
 
-// flowControl returns the configuration of flow control. No interactive request comes to a pool
-// with the role batch, so that flow control lets lines fill its engines.
-func flowControl(cfg config.Config) flowcontrol.Config {
-	flow := cfg.FlowControl
-	flow.Pools = maps.Clone(flow.Pools)
-	for _, p := range cfg.Pools {
-		if p.Role != autoscale.RoleBatch {
-			continue
-		}
-		own := cfg.FlowControl.For(p.Name, p.Models)
-		own.Shared = false
-		if flow.Pools == nil {
-			flow.Pools = map[string]flowcontrol.Config{}
-		}
-		flow.Pools[p.Name] = own
-	}
-	return flow
-}
-
 // configure replaces what applies at run time.
 func (s *scaling) configure(cfg config.Config) {
 	if s == nil {
 		return
 	}
-	pools := poolConfigs(cfg)
-	s.pools.Store(&pools)
-	s.driver.Configure(cfg.Autoscale, pools)
-}
-
-func poolConfigs(cfg config.Config) []autoscale.PoolConfig {
-	pools := make([]autoscale.PoolConfig, len(cfg.Pools))
-	for i, p := range cfg.Pools {
-		pools[i] = p.PoolConfig
-	}
-	return pools
+	pools := cfg.Registry()
+	s.pools.Store(pools)
+	s.driver.Configure(cfg.Autoscale, pools.Pools())
 }
 
 // withModels adds the models of pools that have no runner now: batches may ask for them.
@@ -118,7 +91,7 @@ func (s *scaling) withModels(models []api.ModelInfo) []api.ModelInfo {
 	for _, m := range models {
 		listed[m.ID] = true
 	}
-	for _, p := range *s.pools.Load() {
+	for _, p := range s.pools.Load().Pools() {
 		for _, m := range p.Models {
 			if !listed[m] {
 				models = append(models, api.ModelInfo{ID: m, Created: s.since,

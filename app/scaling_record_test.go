@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -30,7 +29,7 @@ func checkRecord(t *testing.T, cfg autoscale.Config) (series []int) {
 		}
 		return string(text)
 	}
-	err = observed.Read(bytes.NewReader(rows), func(s observed.Step) error {
+	err = autoscale.ReadRows(bytes.NewReader(rows), func(s autoscale.Row) error {
 		decision, err := again.Step(s)
 		if err != nil {
 			return err

@@ -19,11 +19,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidefill/tidefill/app"
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/internal/apptest"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // scaledDaemon is a daemon with the pool night, whose replicas come and go, and KEDA's view of it.
@@ -44,8 +44,8 @@ func startScaled(t *testing.T, roles ...config.Role) *scaledDaemon {
 		t.Fatal(err)
 	}
 	cfg := apptest.Config(t.TempDir())
-	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "night",
-		Models: []string{"m"}, Max: 3, Role: autoscale.RoleBatch}}}
+	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "night",
+		Models: []string{"m"}, Max: 3, Role: registry.RoleBatch}}}
 	cfg.Scaler.Listen = listener.Addr().String()
 	cfg.Autoscale.Record = filepath.Join(t.TempDir(), "decisions.jsonl")
 	if len(roles) > 0 {

@@ -227,7 +227,7 @@ func fromZero(seed uint64) fluidScenario {
 func TestSpotIsCheaper(t *testing.T) {
 	with, without := fromZero(1), fromZero(1)
 	with.Pools = append(with.Pools, with.Pools[0])
-	with.Pools[1].ID, with.Pools[1].Price, with.Pools[1].Reclaim = "spot", 0.4, 0.05
+	with.Pools[1].Name, with.Pools[1].Price, with.Pools[1].Reclaim = "spot", 0.4, 0.05
 	a, b := runFluid(with, newController(t)), runFluid(without, newController(t))
 	if a.Cost > 0.6*b.Cost || a.Met < b.Met {
 		t.Errorf("with spot %.1f and %d deadlines met, without %.1f and %d", a.Cost, a.Met, b.Cost,

@@ -3,7 +3,7 @@ package autoscale
 import (
 	"time"
 
-	"github.com/tidefill/tidefill/internal/registry"
+	"github.com/tidefill/tidefill/internal/byname"
 )
 
 // Controller decides how many replicas the pools of one model need.
@@ -31,7 +31,7 @@ func New(cfg Config) (Controller, error) {
 }
 
 // policies holds the builders of policies by name.
-var policies = registry.New[func(Config, *tracker) Controller]("policy")
+var policies = byname.New[func(Config, *tracker) Controller]("policy")
 
 func init() {
 	policies.Register("interactive", newInteractive)

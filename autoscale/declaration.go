@@ -1,6 +1,10 @@
 package autoscale
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/registry"
+)
 
 // Declaration is what a user of a pool says of it besides its configuration, such as a ScaledObject
 // of KEDA. Nil: it says nothing about that.
@@ -12,7 +16,7 @@ type Declaration struct {
 
 // Over returns the configuration of a pool with what is declared of it. The configured bounds limit
 // what may be declared: GPUs cost money.
-func (d Declaration) Over(c PoolConfig) PoolConfig {
+func (d Declaration) Over(c registry.Pool) registry.Pool {
 	if d.Max != nil {
 		c.Max = min(c.Max, *d.Max)
 	}

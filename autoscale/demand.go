@@ -5,18 +5,20 @@ import (
 	"container/heap"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // task is a job with a deadline.
 type task struct {
-	job      *Job
+	job      *plan.Demand
 	deadline float64 // seconds from now
 	late     bool    // misses its deadline, as far as is certain
 	lost     bool    // misses it even under the uncertainty; nothing is bought for it
 }
 
 // tasks returns the jobs that have a deadline and are not paused, the earliest deadline first.
-func tasks(now time.Time, jobs []Job) []task {
+func tasks(now time.Time, jobs []plan.Demand) []task {
 	list := make([]task, 0, len(jobs))
 	for i := range jobs {
 		if j := &jobs[i]; !j.Paused && !j.Deadline.IsZero() && j.Work > 0 {
@@ -24,7 +26,7 @@ func tasks(now time.Time, jobs []Job) []task {
 		}
 	}
 	slices.SortFunc(list, func(a, b task) int {
-		return cmp.Or(cmp.Compare(a.deadline, b.deadline), cmp.Compare(a.job.ID, b.job.ID))
+		return cmp.Or(cmp.Compare(a.deadline, b.deadline), a.job.Key.Compare(b.job.Key))
 	})
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/internal/portable"
 )
 
@@ -101,7 +102,7 @@ func (o *outlook) planned() supply {
 }
 
 // mostWork returns how much work a job may have, as far as is known.
-func (o *outlook) mostWork(j *Job) float64 {
+func (o *outlook) mostWork(j *plan.Demand) float64 {
 	if !o.uncertain(task{job: j}) {
 		return j.Work
 	}
@@ -112,7 +113,7 @@ func (o *outlook) mostWork(j *Job) float64 {
 }
 
 // leastWork returns how little work a job may have, as far as is known.
-func (o *outlook) leastWork(j *Job) float64 {
+func (o *outlook) leastWork(j *plan.Demand) float64 {
 	if !o.uncertain(task{job: j}) {
 		return j.Work
 	}
@@ -120,8 +121,13 @@ func (o *outlook) leastWork(j *Job) float64 {
 }
 
 // smallWork and largeWork return the work that one, and nine, of ten jobs like this do not exceed.
-func (o *outlook) smallWork(j *Job) float64 { return towards(j.Work, o.leastWork(j), earlyWork) }
-func (o *outlook) largeWork(j *Job) float64 { return towards(j.Work, o.mostWork(j), lateWork) }
+func (o *outlook) smallWork(j *plan.Demand) float64 {
+	return towards(j.Work, o.leastWork(j), earlyWork)
+}
+
+func (o *outlook) largeWork(j *plan.Demand) float64 {
+	return towards(j.Work, o.mostWork(j), lateWork)
+}
 
 // towards returns a number between two, of which it is nearer to the second, the larger the share.
 func towards(from, to, share float64) float64 {
@@ -133,7 +139,7 @@ func towards(from, to, share float64) float64 {
 
 // inTime predicts the end of a job that can be met by its deadline; +Inf: it has none. due is the
 // work of all jobs due until then.
-func (e *ends) inTime(j *Job, deadline, due float64) end {
+func (e *ends) inTime(j *plan.Demand, deadline, due float64) end {
 	o := e.o
 	urgent := e.planned.when(due) + o.lineTime // if it goes first
 	if urgent > deadline {
@@ -162,7 +168,7 @@ func (e *ends) inTime(j *Job, deadline, due float64) end {
 
 // late predicts the end of a job that misses its deadline. behind is the work of all that go before
 // it, and its own.
-func (e *ends) late(j *Job, deadline, behind float64) end {
+func (e *ends) late(j *plan.Demand, deadline, behind float64) end {
 	o := e.o
 	x := end{
 		earliest: max(deadline, earlyShare*o.most.when(behind)),
@@ -178,15 +184,15 @@ func (x end) ordered() end {
 }
 
 // forecast returns the forecast of a job with an end.
-func (o *outlook) forecast(j *Job, v Verdict, x end) Forecast {
+func (o *outlook) forecast(j *plan.Demand, v Verdict, x end) Forecast {
 	at := func(s float64) time.Time {
 		if !(s <= o.cfg.Deadline.Horizon.Seconds()) {
 			return time.Time{}
 		}
 		return o.now.Add(seconds(s))
 	}
-	return Forecast{Job: j.ID, Verdict: v, Finish: at(x.expected), Earliest: at(x.earliest),
-		Latest: at(x.latest)}
+	return Forecast{Job: j.Key.String(), Verdict: v, Finish: at(x.expected),
+		Earliest: at(x.earliest), Latest: at(x.latest)}
 }
 
 // forecasts returns the expected end of each job that has a deadline: in the order of deadlines.
@@ -217,7 +223,7 @@ func (o *outlook) forecasts() []Forecast {
 }
 
 // undated returns the expected end of a job without a deadline, which uses what others leave.
-func (o *outlook) undated(j *Job) Forecast {
+func (o *outlook) undated(j *plan.Demand) Forecast {
 	e := o.ends()
 	return o.forecast(j, OK, e.inTime(j, math.Inf(1), e.expected.all()))
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // Fleet decides for all pools of a deployment. Pools that serve a model in common are decided for
@@ -67,7 +69,7 @@ type group struct {
 func (g group) key() string {
 	ids := make([]string, len(g.state.Pools))
 	for i := range g.state.Pools {
-		ids[i] = g.state.Pools[i].ID
+		ids[i] = g.state.Pools[i].Name
 	}
 	slices.Sort(ids)
 	return strings.Join(ids, "\x00")
@@ -113,9 +115,9 @@ func join(of []int, i, k int) {
 }
 
 // addJobs adds the jobs that the group serves, and describes the mean line of each pool's jobs.
-func (g *group) addJobs(all []Job) {
+func (g *group) addJobs(all []plan.Demand) {
 	for _, j := range all {
-		if slices.ContainsFunc(g.state.Pools, func(p Pool) bool { return p.Serves(j.Model) }) {
+		if slices.ContainsFunc(g.state.Pools, func(p Pool) bool { return p.Serves(j.Key.Model) }) {
 			g.state.Jobs = append(g.state.Jobs, j)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 func newFleet(t faulter) *Fleet {
@@ -17,14 +18,14 @@ func newFleet(t faulter) *Fleet {
 
 // serving returns a pool that serves models, with lines as those of its jobs.
 func serving(p Pool, id string, models ...string) Pool {
-	p.ID, p.Models, p.Lines = id, models, Lines{}
+	p.Name, p.Models, p.Lines = id, models, Lines{}
 	return p
 }
 
 // ofModel returns a job with the mean line of batchPool.
-func ofModel(j Job, model string) Job {
+func ofModel(j plan.Demand, model string) plan.Demand {
 	mix := batchPool(1).Lines.Mix
-	j.Model, j.Prompt, j.Output = model, mix.Prompt, mix.Output
+	j.Key.Model, j.Prompt, j.Output = model, mix.Prompt, mix.Output
 	j.Lines = int(j.Work/batchPool(1).Lines.Work) + 1
 	return j
 }
@@ -34,7 +35,7 @@ func TestFleetDecidesForEachGroup(t *testing.T) {
 	small := serving(batchPool(4), "small", "s")
 	large, spot := serving(batchPool(6), "large", "l", "x"), serving(batchPool(8), "spot", "l")
 	spot.Price, large.Price = 0.4, 1
-	jobs := []Job{ofModel(job("a", 2*time.Hour, 4), "s"), ofModel(job("b", 2*time.Hour, 9), "l"),
+	jobs := jobs{ofModel(job("a", 2*time.Hour, 4), "s"), ofModel(job("b", 2*time.Hour, 9), "l"),
 		ofModel(job("c", time.Hour, 9), "unknown")}
 	got := newFleet(t).Step(noon, State{Pools: []Pool{large, small, spot}, Jobs: jobs})
 	alone := newFleet(t).Step(noon, State{Pools: []Pool{small}, Jobs: jobs[:1]})

@@ -10,6 +10,7 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/portable"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -25,7 +26,8 @@ func threeDays(seed uint64, tokens float64, surprising bool) fluidScenario {
 		curve = workload.Wandering(days, rng("shape"))
 	}
 	chat := autoscale.Pool{
-		ID: "chat", Max: 25, SLO: flowcontrol.DefaultConfig().SLO.WithUsual(),
+		Pool: registry.Pool{Name: "chat", Max: 25},
+		SLO:  flowcontrol.DefaultConfig().SLO.WithUsual(),
 		Interactive: autoscale.Interactive{Served: true, PerReplica: 1.06,
 			Mix: costmodel.Mix{Prompt: 1155, Output: 211}},
 		Engine: flowcontrol.Engine{
@@ -83,7 +85,7 @@ func normal(rng *rand.Rand) float64 {
 // withBatchPool adds a pool like the first one for batches alone, for policies that want one.
 func (s fluidScenario) withBatchPool() fluidScenario {
 	p := s.Pools[0]
-	p.ID, p.Interactive = "batch", autoscale.Interactive{}
+	p.Name, p.Interactive = "batch", autoscale.Interactive{}
 	s.Pools = append(append([]autoscale.Pool(nil), s.Pools...), p)
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // fluidScenario is a scenario for a scaling policy: the pools, their traffic and their jobs. Its
@@ -196,9 +197,9 @@ func (s fluidScenario) state(
 		if j.At > t || left[i] <= 0 || j.Deadline <= t {
 			continue
 		}
-		job := autoscale.Job{
-			ID: j.ID, Created: epoch.Add(j.At), Deadline: epoch.Add(j.Deadline), Work: left[i],
-			Least: left[i], Answered: j.Lines,
+		job := plan.Demand{
+			Key: plan.JobKey{Batch: j.ID}, Created: epoch.Add(j.At),
+			Deadline: epoch.Add(j.Deadline), Work: left[i], Least: left[i], Answered: j.Lines,
 			Lines: int(math.Ceil(float64(j.Lines) * left[i] / j.Work)),
 		}
 		if j.StartBy > 0 && fates[i].Began == 0 {

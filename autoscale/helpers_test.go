@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // noon is the start of most tests.
@@ -15,7 +17,8 @@ var noon = time.Date(2000, time.January, 2, 12, 0, 0, 0, time.UTC)
 // of work per second each.
 func batchPool(most int) Pool {
 	return Pool{
-		ID: "batch", Max: most, SLO: flowcontrol.DefaultConfig().SLO.WithUsual(),
+		Pool: registry.Pool{Name: "batch", Max: most},
+		SLO:  flowcontrol.DefaultConfig().SLO.WithUsual(),
 		Engine: flowcontrol.Engine{
 			CostModel: costmodel.Model{C0: 33.0, C1: 0.1120, C2: 0.0714, N0: 112, KV: 5.25e-5,
 				P1: 0.0052, P2: 5.14e-6},
@@ -29,7 +32,7 @@ func batchPool(most int) Pool {
 // the band of the forecast included.
 func chatPool(most int, needed float64) Pool {
 	p := batchPool(most)
-	p.ID = "chat"
+	p.Name = "chat"
 	p.Interactive = Interactive{Served: true, PerReplica: 1, Mix: costmodel.Mix{Prompt: 1155,
 		Output: 211}}
 	p.Interactive.Rate = needed / (1 + DefaultConfig().Forecast.Band)
@@ -39,7 +42,7 @@ func chatPool(most int, needed float64) Pool {
 // with adds ready replicas to a pool.
 func with(p Pool, ready int) Pool {
 	for i := range ready {
-		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("%s-%02d", p.ID, i), Phase: Ready,
+		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("%s-%02d", p.Name, i), Phase: Ready,
 			Since: noon.Add(-time.Hour)})
 	}
 	return p
@@ -54,9 +57,9 @@ func hours(h float64) float64 {
 }
 
 // job returns a job that is due a time after noon and has the given hours of one replica's work.
-func job(id string, due time.Duration, work float64) Job {
-	return Job{ID: id, Created: noon, Deadline: noon.Add(due), Lines: int(hours(work)/220) + 1,
-		Work: hours(work), Least: hours(work), Answered: 200}
+func job(id string, due time.Duration, work float64) plan.Demand {
+	return plan.Demand{Key: batch(id), Created: noon, Deadline: noon.Add(due),
+		Lines: int(hours(work)/220) + 1, Work: hours(work), Least: hours(work), Answered: 200}
 }
 
 func build(t faulter, change ...func(*Config)) Controller {
@@ -135,7 +138,7 @@ func (l *simulation) follow(p *Pool, w Wanted) {
 			Phase: Starting, Since: l.now})
 	}
 	if got := active(p); got != w.Replicas {
-		l.t.Fatalf("%s: %s has %d replicas, wanted %d", l.now, p.ID, got, w.Replicas)
+		l.t.Fatalf("%s: %s has %d replicas, wanted %d", l.now, p.Name, got, w.Replicas)
 	}
 }
 
@@ -170,10 +173,15 @@ func (l *simulation) harvest(p *Pool, step time.Duration) {
 		p.Harvested += did
 		if j.Work -= did; j.Work < 1e-6 {
 			if l.now.After(j.Deadline) && !l.late {
-				l.t.Errorf("%s is done at %s, %s after its deadline", j.ID, l.now, l.now.Sub(
+				l.t.Errorf("%s is done at %s, %s after its deadline", j.Key, l.now, l.now.Sub(
 					j.Deadline))
 			}
 			l.state.Jobs = append(l.state.Jobs[:next:next], l.state.Jobs[next+1:]...)
 		}
 	}
 }
+
+type jobs = []plan.Demand
+
+// batch returns the key of a job of any model.
+func batch(id string) plan.JobKey { return plan.JobKey{Batch: id} }

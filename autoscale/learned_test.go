@@ -101,7 +101,7 @@ func TestRestoredFleetDecidesAsBefore(t *testing.T) {
 // A job that was reported as infeasible stays so within the uncertainty after a restart, too.
 func TestInfeasibleStaysAfterARestart(t *testing.T) {
 	f := newFleet(t)
-	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{
+	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: jobs{
 		ofModel(job("a", 20*time.Hour, 80), "")}}
 	verdict := func(f *Fleet, least float64) Verdict {
 		s.Jobs[0].Least = hours(least)
@@ -269,7 +269,7 @@ func FuzzRecall(f *testing.F) {
 		if err := fleet.Recall(noon, l, time.Duration(age)); err != nil {
 			return
 		}
-		s := State{Pools: []Pool{with(chatPool(10, 4), 3)}, Jobs: []Job{job("a", time.Hour, 2)}}
+		s := State{Pools: []Pool{with(chatPool(10, 4), 3)}, Jobs: jobs{job("a", time.Hour, 2)}}
 		for i := range 40 {
 			now := noon.Add(time.Duration(i) * time.Minute)
 			w := fleet.Step(now, s).Pools[0]

@@ -15,7 +15,7 @@ func TestSizeOfWhatWasLearned(t *testing.T) {
 	for ; now.Before(noon.Add(9 * 24 * time.Hour)); now = now.Add(time.Minute) {
 		hour := now.Sub(noon).Hours()
 		s.Pools[0].Interactive.Rate = 3 + 2*math.Sin(2*math.Pi*hour/24) + 0.7*math.Sin(hour*1.7)
-		s.Jobs = []Job{job("a", now.Sub(noon)+6*time.Hour, 4+3*math.Sin(hour))}
+		s.Jobs = jobs{job("a", now.Sub(noon)+6*time.Hour, 4+3*math.Sin(hour))}
 		s.Pools[0].Harvested += 12345.678
 		s.Pools[1].Harvested += 12345.678
 		f.Step(now, s)

@@ -2,6 +2,8 @@ package autoscale
 
 import (
 	"slices"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // Serves reports whether the pool can do lines of a model.
@@ -17,11 +19,11 @@ func (p *Pool) shares(q *Pool) bool {
 }
 
 // meanLine describes the mean of the lines left that a pool can do.
-func meanLine(jobs []Job, p *Pool) (mean Lines) {
+func meanLine(jobs []plan.Demand, p *Pool) (mean Lines) {
 	left := 0.0
 	for i := range jobs {
 		j := &jobs[i]
-		if !p.Serves(j.Model) {
+		if !p.Serves(j.Key.Model) {
 			continue
 		}
 		n := float64(j.Lines)

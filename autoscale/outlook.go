@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // outlook is the planning of one step of the policy slack. Times are seconds from now.
@@ -13,7 +15,7 @@ type outlook struct {
 	cfg       *Config
 	now       time.Time
 	future    *future
-	jobs      []Job
+	jobs      []plan.Demand
 	tasks     []task
 	patience  float64 // until the next step at the latest
 	lineTime  float64 // of a line
@@ -44,7 +46,7 @@ func (c *slack) predict(now time.Time, s State, least time.Duration) *outlook {
 	pools := make([]poolFuture, len(s.Pools))
 	var bounds []float64
 	for i := range s.Pools {
-		p, x := &s.Pools[i], c.tracker.pools[s.Pools[i].ID]
+		p, x := &s.Pools[i], c.tracker.pools[s.Pools[i].Name]
 		pools[i] = poolFuture{index: i, pool: p, replica: x.replica, share: x.harvest.share,
 			lasting: 1 - p.Reclaim, lead: x.lead.Seconds()}
 		bounds = append(bounds, pools[i].lead, pools[i].lead+o.patience)
@@ -64,7 +66,7 @@ func (c *slack) predict(now time.Time, s State, least time.Duration) *outlook {
 	})
 	cells := grid(now, horizon, bounds...)
 	for i := range pools {
-		pools[i].predict(now, cells, c.tracker.pools[pools[i].pool.ID])
+		pools[i].predict(now, cells, c.tracker.pools[pools[i].pool.Name])
 	}
 	o.future = newFuture(cells, pools)
 	o.replicas, o.retained = make([]int, len(pools)), make([]bool, len(pools))
@@ -104,7 +106,7 @@ func (o *outlook) late() []string {
 	var ids []string
 	for _, t := range o.tasks {
 		if t.late {
-			ids = append(ids, t.job.ID)
+			ids = append(ids, t.job.Key.String())
 		}
 	}
 	return ids
@@ -117,7 +119,7 @@ func (o *outlook) certain(infeasible map[string]bool) []task {
 	for i := range list {
 		j := *list[i].job
 		j.Work = j.Least
-		if infeasible[j.ID] {
+		if infeasible[j.Key.String()] {
 			j.Work *= 1 + o.cfg.Deadline.Uncertainty
 		}
 		list[i].job = &j
@@ -254,7 +256,7 @@ func (o *outlook) pessimistic() (list []task, any bool) {
 
 // slower returns by how much replicas do the work of a job at a lower rate than expected if its
 // lines are as long as they may be: fewer long lines fit in the KV cache. At least 1.
-func (o *outlook) slower(j *Job) float64 {
+func (o *outlook) slower(j *plan.Demand) float64 {
 	if j.MostOutput <= 0 || j.Lines <= 0 {
 		return 1
 	}
@@ -294,7 +296,7 @@ func (o *outlook) retain(tracker *tracker) {
 			return
 		}
 		rate := p.share * p.lasting * p.replica.rate(0)
-		needed := max(tracker.pools[p.pool.ID].needed, p.pool.Min)
+		needed := max(tracker.pools[p.pool.Name].needed, p.pool.Min)
 		worth := needed + int(math.Ceil(min(short/max(rate*p.lead, 1e-9), float64(p.pool.Max))))
 		if pressing {
 			worth = max(worth, busy(p.pool))

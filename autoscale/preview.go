@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // Preview says what hypothetical jobs would mean.
@@ -50,14 +52,15 @@ const leastPreview = 26 * time.Hour
 
 // Peek says what hypothetical jobs would mean if they came now. The state is that of Step, without
 // them. It learns nothing and changes no later decision.
-func (f *Fleet) Peek(now time.Time, s State, jobs []Job) Preview {
+func (f *Fleet) Peek(now time.Time, s State, jobs []plan.Demand) Preview {
 	p := Preview{Jobs: make([]JobPreview, len(jobs))}
-	asked := make([]Job, len(jobs))
+	asked := make([]plan.Demand, len(jobs))
 	for i, j := range jobs {
-		p.Jobs[i] = JobPreview{Forecast: Forecast{Job: j.ID}, Work: j.Work,
-			Unknown: fmt.Sprintf("no pool serves the model %q", j.Model)}
+		p.Jobs[i] = JobPreview{Forecast: Forecast{Job: j.Key.String()}, Work: j.Work,
+			Unknown: fmt.Sprintf("no pool serves the model %q", j.Key.Model)}
 		asked[i] = j
-		asked[i].ID, asked[i].Paused = hypothetical(i), false // IDs may be those of other jobs
+		// Its key may be that of another job.
+		asked[i].Key.Batch, asked[i].Paused = hypothetical(i), false
 	}
 	if f.cfg.Policy != "slack" {
 		for i := range p.Jobs {
@@ -75,7 +78,7 @@ func (f *Fleet) Peek(now time.Time, s State, jobs []Job) Preview {
 func hypothetical(i int) string { return fmt.Sprintf("\xff%d", i) }
 
 // peek adds what the jobs mean for a group.
-func (f *Fleet) peek(now time.Time, s State, without group, asked []Job, p *Preview) {
+func (f *Fleet) peek(now time.Time, s State, without group, asked []plan.Demand, p *Preview) {
 	with := group{state: State{Pools: slices.Clone(without.state.Pools)}}
 	var own []int
 	jobs := slices.Clone(s.Jobs)
@@ -94,11 +97,11 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []Job, p *Prev
 	// A job that the asked ones would make late is not late anyway.
 	anyway := map[string]bool{}
 	for _, t := range before.tasks {
-		anyway[t.job.ID] = t.late
+		anyway[t.job.Key.String()] = t.late
 	}
 	for _, t := range after.tasks {
-		if _, other := anyway[t.job.ID]; !other {
-			anyway[t.job.ID] = t.late
+		if _, other := anyway[t.job.Key.String()]; !other {
+			anyway[t.job.Key.String()] = t.late
 		}
 	}
 	verdicts := map[string]Verdict{}
@@ -115,7 +118,7 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []Job, p *Prev
 	for _, i := range own {
 		j := &p.Jobs[i]
 		id := j.Job
-		if x, ok := found[asked[i].ID]; ok {
+		if x, ok := found[asked[i].Key.String()]; ok {
 			j.Forecast = x
 		} else {
 			j.Forecast = after.undated(&asked[i])
@@ -125,7 +128,7 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []Job, p *Prev
 	}
 	hours, had := after.hours(), before.hours()
 	for k := range without.state.Pools {
-		p.Pools = append(p.Pools, PoolPreview{without.state.Pools[k].ID, after.peak(k),
+		p.Pools = append(p.Pools, PoolPreview{without.state.Pools[k].Name, after.peak(k),
 			before.peak(k), max(0, hours[k]-had[k])})
 	}
 }
@@ -136,8 +139,8 @@ func (f *Fleet) plan(now time.Time, s State) *outlook {
 	return c.plan(now, s, leastPreview)
 }
 
-func (g *group) serves(j *Job) bool {
-	return slices.ContainsFunc(g.state.Pools, func(p Pool) bool { return p.Serves(j.Model) })
+func (g *group) serves(j *plan.Demand) bool {
+	return slices.ContainsFunc(g.state.Pools, func(p Pool) bool { return p.Serves(j.Key.Model) })
 }
 
 // better reports whether a verdict is better than another one.
@@ -148,7 +151,7 @@ func (v Verdict) better(than Verdict) bool {
 
 // nearest returns the earliest deadlines with which a job, whatever its own, would be met as
 // expected, and under the uncertainty. late holds the IDs of the jobs that need not meet theirs.
-func (o *outlook) nearest(j *Job, late map[string]bool) (feasible, sure time.Time) {
+func (o *outlook) nearest(j *plan.Demand, late map[string]bool) (feasible, sure time.Time) {
 	at := func(s float64) time.Time {
 		if !(s <= o.cfg.Deadline.Horizon.Seconds()) {
 			return time.Time{}
@@ -164,11 +167,13 @@ func (o *outlook) nearest(j *Job, late map[string]bool) (feasible, sure time.Tim
 // earliestDeadline returns the earliest deadline, in seconds from now, that all replicas meet if a
 // job has an amount of work and everything takes a factor more. The jobs due after it must meet
 // theirs, too, unless they are in late or can't.
-func (o *outlook) earliestDeadline(j *Job, work, factor float64, late map[string]bool) float64 {
+func (o *outlook) earliestDeadline(
+	j *plan.Demand, work, factor float64, late map[string]bool,
+) float64 {
 	var others demand
 	sum := 0.0
 	for _, t := range o.tasks {
-		if t.job.ID != j.ID && !late[t.job.ID] {
+		if t.job.Key.String() != j.Key.String() && !late[t.job.Key.String()] {
 			sum += t.job.Work
 			others = append(others, due{at: t.deadline, work: sum})
 		}

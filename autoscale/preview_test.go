@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
@@ -23,8 +24,8 @@ func TestPeekChangesNoDecision(t *testing.T) {
 		for range random.IntN(3) {
 			before := clone(l.state)
 			now := l.now.Add(-time.Duration(random.IntN(30)) * time.Second)
-			twin.Peek(now, l.state, []Job{ofModel(job("x", time.Duration(random.IntN(
-				90))*time.Hour, 40*random.Float64()), "m"), {ID: "y", Work: 1}})
+			twin.Peek(now, l.state, jobs{ofModel(job("x", time.Duration(random.IntN(
+				90))*time.Hour, 40*random.Float64()), "m"), {Key: batch("y"), Work: 1}})
 			if diff := cmp.Diff(before, l.state); diff != "" {
 				t.Fatalf("Peek changed the state: %s", diff)
 			}
@@ -52,7 +53,7 @@ func TestPreviewIsTheNextForecast(t *testing.T) {
 		j := ofModel(job("new", time.Duration(rapid.IntRange(-10, 3000).Draw(t, "due"))*time.Minute,
 			rapid.Float64Range(0.1, 30).Draw(t, "work")), "")
 		f := newFleet(t)
-		p := f.Peek(noon, s, []Job{j})
+		p := f.Peek(noon, s, jobs{j})
 		with := clone(s)
 		with.Jobs = append(with.Jobs, j)
 		without, after := newFleet(t).Step(noon, s), newFleet(t).Step(noon, with)
@@ -92,13 +93,13 @@ func TestNearestFeasibleDeadline(t *testing.T) {
 			s.Jobs[i].Least = s.Jobs[i].Work
 		}
 		j := ofModel(job("new", 10*time.Hour, rapid.Float64Range(0.1, 30).Draw(t, "work")), "")
-		near := newFleet(t).Peek(noon, s, []Job{j}).Jobs[0]
+		near := newFleet(t).Peek(noon, s, jobs{j}).Jobs[0]
 		if near.Feasible.IsZero() {
 			return // no replica can be had
 		}
 		harm := func(deadline time.Time, by float64) bool {
 			j.Deadline = deadline
-			p := newFleet(t).Peek(noon, s, []Job{j})
+			p := newFleet(t).Peek(noon, s, jobs{j})
 			if by > 0 && p.Jobs[0].Verdict != OK || p.Jobs[0].Verdict == Infeasible {
 				return true
 			}
@@ -131,10 +132,10 @@ func TestPreviewOfOddJobs(t *testing.T) {
 	fixed.Min = 3
 	blind := with(serving(batchPool(3), "blind", "b"), 2)
 	blind.Engine = flowcontrol.Engine{}
-	s := State{Pools: []Pool{fixed, blind}, Jobs: []Job{
+	s := State{Pools: []Pool{fixed, blind}, Jobs: jobs{
 		ofModel(job("same", 5*time.Hour, 12), "m")}}
-	ask := func(j Job, model string) (JobPreview, Preview) {
-		p := newFleet(t).Peek(noon, s, []Job{ofModel(j, model)})
+	ask := func(j plan.Demand, model string) (JobPreview, Preview) {
+		p := newFleet(t).Peek(noon, s, jobs{ofModel(j, model)})
 		return p.Jobs[0], p
 	}
 	if got, p := ask(job("x", time.Hour, 1), "other"); got.Verdict != "" ||
@@ -146,12 +147,12 @@ func TestPreviewOfOddJobs(t *testing.T) {
 		t.Errorf("an unknown engine: %+v", got)
 	}
 	got, p := ask(job("x", 4*time.Hour, 2), "m")
-	if want := []Worsened{{"same", OK, AtRisk}}; got.Verdict != OK || cmp.Diff(want, p.Worse) !=
+	if want := []Worsened{{"same/m", OK, AtRisk}}; got.Verdict != OK || cmp.Diff(want, p.Worse) !=
 		"" || p.Pools[0].Hours != 0 {
 		t.Errorf("a fixed pool: %+v, %+v", got, p)
 	}
 	got, p = ask(job("same", 4*time.Hour, 9), "m")
-	if want := []Worsened{{"same", OK, Infeasible}}; cmp.Diff(want, p.Worse) != "" {
+	if want := []Worsened{{"same/m", OK, Infeasible}}; cmp.Diff(want, p.Worse) != "" {
 		t.Errorf("a job with the ID of another one: %+v, %+v", got, p)
 	}
 	if got, _ = ask(job("x", time.Hour, 30), "m"); got.Verdict != Infeasible ||
@@ -161,17 +162,17 @@ func TestPreviewOfOddJobs(t *testing.T) {
 	// A job that is late only because of the new one still has to meet its deadline.
 	spot := batchPool(13)
 	spot.Engine, spot.Reclaim = flowcontrol.Engine{}, 0.9
-	large := State{Pools: []Pool{spot}, Jobs: []Job{
+	large := State{Pools: []Pool{spot}, Jobs: jobs{
 		job("large", 6*time.Hour+55*time.Minute, 7.75)}}
 	large.Jobs[0].Least = large.Jobs[0].Work
 	j := job("x", 10*time.Hour, 3.5)
 	j.Least = j.Work
-	harmful := newFleet(t).Peek(noon, large, []Job{j})
+	harmful := newFleet(t).Peek(noon, large, jobs{j})
 	if want := []Worsened{{"large", AtRisk, Infeasible}}; cmp.Diff(want, harmful.Worse) != "" {
 		t.Fatalf("a job that makes another one late: %+v", harmful)
 	}
 	j.Deadline = harmful.Jobs[0].Feasible.Add(time.Second)
-	if p = newFleet(t).Peek(noon, large, []Job{j}); len(p.Worse) > 0 {
+	if p = newFleet(t).Peek(noon, large, jobs{j}); len(p.Worse) > 0 {
 		t.Errorf("feasible from %s, and then %+v", j.Deadline.Sub(noon), p.Worse)
 	}
 	j = job("x", 0, 1)
@@ -196,7 +197,7 @@ func TestPreviewOfOddJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f.Peek(noon, s, []Job{j}).Jobs[0]; !strings.Contains(got.Unknown, "queue_length") {
+	if got := f.Peek(noon, s, jobs{j}).Jobs[0]; !strings.Contains(got.Unknown, "queue_length") {
 		t.Errorf("another policy: %+v", got)
 	}
 }
@@ -213,7 +214,7 @@ func BenchmarkPeek(b *testing.B) {
 	f.Step(noon, s)
 	for b.Loop() {
 		x := ofModel(job("x", 5*time.Hour, 1), "")
-		if got := f.Peek(noon, s, []Job{x}); got.Jobs[0].Verdict ==
+		if got := f.Peek(noon, s, jobs{x}); got.Jobs[0].Verdict ==
 			"" {
 			b.Fatal(got)
 		}

@@ -26,7 +26,7 @@ func drawState(t *rapid.T) State {
 		p.Reclaim = rapid.SampledFrom([]float64{0, 0, 0.05, 0.9}).Draw(t, "reclaim")
 		for i := range rapid.IntRange(0, 20).Draw(t, "replicas") {
 			p.Replicas = append(p.Replicas, Replica{
-				ID: fmt.Sprintf("%s-%02d", p.ID, i), Phase: rapid.SampledFrom(
+				ID: fmt.Sprintf("%s-%02d", p.Name, i), Phase: rapid.SampledFrom(
 					[]Phase{Starting, Ready, Ready, Draining}).Draw(t, "phase"),
 				Since: noon.Add(-time.Duration(rapid.IntRange(0, 3600).Draw(
 					t, "since")) * time.Second),
@@ -97,8 +97,8 @@ func TestDecisionsAreValid(t *testing.T) {
 			for i, w := range d.Pools {
 				p := &s.Pools[i]
 				switch {
-				case w.Pool != p.ID:
-					t.Fatalf("pool %d is %q, want %q", i, w.Pool, p.ID)
+				case w.Pool != p.Name:
+					t.Fatalf("pool %d is %q, want %q", i, w.Pool, p.Name)
 				case w.Replicas < p.Min || w.Replicas > p.Max:
 					t.Fatalf("%d replicas, want %d to %d", w.Replicas, p.Min, p.Max)
 				case w.Replicas > 0 && w.Reason == ReasonNone:
@@ -164,7 +164,7 @@ func TestMonotoneInWork(t *testing.T) {
 			}
 		case "job":
 			another := *j
-			another.ID = "another"
+			another.Key.Batch = "another"
 			more.Jobs = append(more.Jobs, another)
 		}
 		if d := first(t, more); feasible(d) && replicas(d) < replicas(less) {
@@ -201,7 +201,7 @@ func TestInfeasibleIfAllCannot(t *testing.T) {
 		work, minutes := rapid.Float64Range(0.1, 20).Draw(t, "work"), rapid.IntRange(5, 300).Draw(t,
 			"due")
 		pool := with(batchPool(most), ready)
-		d := first(t, State{Pools: []Pool{pool}, Jobs: []Job{
+		d := first(t, State{Pools: []Pool{pool}, Jobs: jobs{
 			job("a", time.Duration(minutes)*time.Minute, work)}})
 		cfg := DefaultConfig()
 		line := newReplica(&pool, &cfg.Harvest, cfg.Forecast.Burst).lineTime().Hours()
@@ -220,7 +220,7 @@ func TestInfeasibleIfAllCannot(t *testing.T) {
 func TestInfeasibleIsCertainAndStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := build(t)
-		s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 20*time.Hour, 0), job(
+		s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: jobs{job("a", 20*time.Hour, 0), job(
 			"b", 20*time.Hour, 1)}}
 		least := rapid.Float64Range(60, 100).Draw(t, "least")
 		changes, before := 0, OK

@@ -49,10 +49,10 @@ func (c *queueLength) Step(now time.Time, s State) Decision {
 		if existing > 0 && n > 0 && math.Abs(float64(n)/float64(existing)-1) <= tolerance {
 			n = existing
 		}
-		if c.wanted[p.ID] == nil {
-			c.wanted[p.ID] = &recentHighest{}
+		if c.wanted[p.Name] == nil {
+			c.wanted[p.Name] = &recentHighest{}
 		}
-		n = c.wanted[p.ID].add(now, n, c.cfg.Stabilization)
+		n = c.wanted[p.Name].add(now, n, c.cfg.Stabilization)
 		if n <= x.needed {
 			return forTraffic(i, x)
 		}

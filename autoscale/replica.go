@@ -18,7 +18,7 @@ type replica struct {
 
 func newReplica(p *Pool, cfg *HarvestConfig, burst float64) replica {
 	r := replica{pool: p, cfg: cfg, target: cfg.Target * milliseconds(p.SLO.WithUsual().TPOT)}
-	if p.BatchOnly && p.Lines.Mix.Output > 0 && p.Engine.MaxSeqs > 0 &&
+	if p.Unshared && p.Lines.Mix.Output > 0 && p.Engine.MaxSeqs > 0 &&
 		p.Engine.CostModel.Known() {
 		r.target = math.Inf(1)
 		r.target = p.Engine.CostModel.MeanIteration(costmodel.Load{}, p.Lines.Mix,

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // RequestRateConfig configures the policy request_rate, which follows the planner that
@@ -47,7 +49,7 @@ func (c *requestRate) Step(now time.Time, s State) Decision {
 	}, c.tracker.removal)
 	for i := range d.Pools {
 		p := &s.Pools[i]
-		offered := c.tracker.pools[p.ID].forecast.level * (1 + c.cfg.Margin)
+		offered := c.tracker.pools[p.Name].forecast.level * (1 + c.cfg.Margin)
 		d.Pools[i].Closed = p.Interactive.Served &&
 			float64(ready(p))*c.cfg.PerReplica <= offered
 	}
@@ -55,12 +57,12 @@ func (c *requestRate) Step(now time.Time, s State) Decision {
 }
 
 // lines returns the batch lines a second by which all deadlines are met, the earliest first.
-func (c *requestRate) lines(now time.Time, jobs []Job) float64 {
-	dated := slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool {
+func (c *requestRate) lines(now time.Time, jobs []plan.Demand) float64 {
+	dated := slices.DeleteFunc(slices.Clone(jobs), func(j plan.Demand) bool {
 		return j.Paused || !j.Deadline.After(now)
 	})
-	slices.SortFunc(dated, func(a, b Job) int {
-		return cmp.Or(a.Deadline.Compare(b.Deadline), cmp.Compare(a.ID, b.ID))
+	slices.SortFunc(dated, func(a, b plan.Demand) int {
+		return cmp.Or(a.Deadline.Compare(b.Deadline), a.Key.Compare(b.Key))
 	})
 	rate, due := 0.0, 0.0
 	for _, j := range dated {

@@ -3,38 +3,42 @@ package autoscale
 import (
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // The policy request_rate adds up requests, whatever they are: those of the traffic and those by
 // which the deadlines are met, the earliest first.
 func TestRequestRate(t *testing.T) {
-	due := func(lines int, in time.Duration) Job {
-		return Job{ID: in.String(), Deadline: noon.Add(in + DefaultConfig().Deadline.Guard),
-			Lines: lines, Work: 1}
+	due := func(lines int, in time.Duration) plan.Demand {
+		return plan.Demand{Key: batch(in.String()),
+			Deadline: noon.Add(in + DefaultConfig().Deadline.Guard),
+			Lines:    lines, Work: 1}
 	}
 	chat := with(chatPool(20, 3.9), 4) // 3.5 requests a second
 	for _, test := range []struct {
 		name   string
 		pools  []Pool
-		jobs   []Job
+		jobs   []plan.Demand
 		want   int // of the first pool
 		closed bool
 	}{
 		{"no work", []Pool{batchPool(9)}, nil, 0, false},
-		{"a line is enough to start", []Pool{batchPool(9)}, []Job{due(1, 24*time.Hour)}, 1, false},
-		{"two a second", []Pool{batchPool(9)}, []Job{due(7200, time.Hour)}, 3, false},
-		{"the sum until the later deadline", []Pool{batchPool(9)}, []Job{due(
+		{"a line is enough to start", []Pool{batchPool(9)}, jobs{due(1, 24*time.Hour)}, 1, false},
+		{"two a second", []Pool{batchPool(9)}, jobs{due(7200, time.Hour)}, 3, false},
+		{"the sum until the later deadline", []Pool{batchPool(9)}, jobs{due(
 			7200, 2*time.Hour), due(3600, time.Hour)}, 2, false},
-		{"no deadline", []Pool{batchPool(9)}, []Job{{ID: "a", Lines: 7200, Work: 1}}, 0, false},
+		{"no deadline", []Pool{batchPool(9)}, jobs{{Key: batch("a"), Lines: 7200, Work: 1}}, 0,
+			false},
 		{"the traffic alone", []Pool{chat}, nil, 4, false},
-		{"traffic and lines", []Pool{chat}, []Job{due(7200, time.Hour)}, 7, false},
-		{"no more than the pool has", []Pool{batchPool(2)}, []Job{due(7200, time.Hour)}, 2, false},
-		{"no capacity beside the traffic", []Pool{with(chatPool(20, 3.9), 3)}, []Job{due(
+		{"traffic and lines", []Pool{chat}, jobs{due(7200, time.Hour)}, 7, false},
+		{"no more than the pool has", []Pool{batchPool(2)}, jobs{due(7200, time.Hour)}, 2, false},
+		{"no capacity beside the traffic", []Pool{with(chatPool(20, 3.9), 3)}, jobs{due(
 			7200, time.Hour)}, 7, true},
-		{"one pool", []Pool{batchPool(9), batchPool(9)}, []Job{due(7200, time.Hour)}, 3, false},
+		{"one pool", []Pool{batchPool(9), batchPool(9)}, jobs{due(7200, time.Hour)}, 3, false},
 	} {
 		for i := range test.pools {
-			test.pools[i].ID += string(rune('a' + i))
+			test.pools[i].Name += string(rune('a' + i))
 		}
 		c := build(t, func(c *Config) {
 			c.Policy, c.RequestRate = "request_rate", RequestRateConfig{1, 0.12}

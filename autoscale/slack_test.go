@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
@@ -22,26 +23,26 @@ func TestReplicasOfTheFirstStep(t *testing.T) {
 		reason Reason
 	}{
 		{"nothing to do", State{Pools: []Pool{batchPool(4)}}, []int{0}, ReasonNone},
-		{"time enough", State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 24*time.Hour, 3)}},
+		{"time enough", State{Pools: []Pool{batchPool(4)}, Jobs: jobs{job("a", 24*time.Hour, 3)}},
 			[]int{0}, ReasonNone},
 		{"no deadline", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, Lines: 1, Work: hours(50)}}}, []int{0},
+			Jobs: jobs{{Key: batch("a"), Created: noon, Lines: 1, Work: hours(50)}}}, []int{0},
 			ReasonNone},
 		{"paused", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Deadline: noon.Add(time.Hour), Lines: 1, Work: hours(
+			Jobs: jobs{{Key: batch("a"), Deadline: noon.Add(time.Hour), Lines: 1, Work: hours(
 				2), Paused: true}}}, []int{0}, ReasonNone},
 		{"at the latest start", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{job("a", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
+			Jobs: jobs{job("a", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
 		{"two and a half", State{Pools: []Pool{batchPool(9)},
-			Jobs: []Job{job("a", 4*time.Hour, 9.5)}}, []int{2}, ReasonDeadline},
+			Jobs: jobs{job("a", 4*time.Hour, 9.5)}}, []int{2}, ReasonDeadline},
 		{"all replicas", State{Pools: []Pool{batchPool(3)},
-			Jobs: []Job{job("a", 4*time.Hour, 11.3)}}, []int{3}, ReasonAtRisk},
+			Jobs: jobs{job("a", 4*time.Hour, 11.3)}}, []int{3}, ReasonAtRisk},
 		{"more than all replicas", State{Pools: []Pool{batchPool(3)},
-			Jobs: []Job{job("a", 4*time.Hour, 11.9)}}, []int{3}, ReasonAtRisk},
-		{"infeasible", State{Pools: []Pool{batchPool(3)}, Jobs: []Job{job("a", 4*time.Hour, 30)}},
+			Jobs: jobs{job("a", 4*time.Hour, 11.9)}}, []int{3}, ReasonAtRisk},
+		{"infeasible", State{Pools: []Pool{batchPool(3)}, Jobs: jobs{job("a", 4*time.Hour, 30)}},
 			[]int{0}, ReasonNone},
 		{"infeasible beside feasible", State{Pools: []Pool{batchPool(3)},
-			Jobs: []Job{job("a", 4*time.Hour, 30), job("b", 3*time.Hour+7*time.Minute, 3)}},
+			Jobs: jobs{job("a", 4*time.Hour, 30), job("b", 3*time.Hour+7*time.Minute, 3)}},
 			[]int{1}, ReasonDeadline},
 		{"at least", State{Pools: []Pool{func() Pool {
 			p := batchPool(4)
@@ -49,34 +50,35 @@ func TestReplicasOfTheFirstStep(t *testing.T) {
 			return p
 		}()}}, []int{2}, ReasonMinimum},
 		{"start_by soon", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(5 * time.Minute),
+			Jobs: jobs{{Key: batch("a"), Created: noon, StartBy: noon.Add(5 * time.Minute),
 				Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{1},
 			ReasonStartBy},
 		{"start_by later", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, StartBy: noon.Add(time.Hour), Deadline: noon.Add(
-				24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{0}, ReasonNone},
+			Jobs: jobs{{Key: batch("a"), Created: noon, StartBy: noon.Add(time.Hour),
+				Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{0},
+			ReasonNone},
 		{"unknown lines", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
+			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{1}, ReasonLearning},
 		{"unknown lines with time left", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
+			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{0}, ReasonNone},
 		{"lines that may be long", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
+			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(0.1), Most: hours(15.6)}}}, []int{1}, ReasonLearning},
 		{"lines that may be long, with time left", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
+			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
 				Work: hours(0.1), Most: hours(15.6)}}}, []int{0}, ReasonNone},
 		{"lines that may take as long to measure", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
+			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
 				Work: hours(0.1), Most: hours(15.6), MostOutput: 200_000}}}, []int{1},
 			ReasonLearning},
 		{"lines that are known not to be long", State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
+			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(0.1), Most: hours(15.6), MostOutput: 200_000, Answered: 50}}},
 			[]int{0}, ReasonNone},
 		{"unknown lines beside traffic", State{Pools: []Pool{with(chatPool(10, 4), 4)},
-			Jobs: []Job{{ID: "a", Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
+			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{4}, ReasonInteractive},
 		{"unknown traffic", State{Pools: []Pool{func() Pool {
 			p := with(chatPool(10, 4), 3)
@@ -90,9 +92,9 @@ func TestReplicasOfTheFirstStep(t *testing.T) {
 		}()}}, []int{3}, ReasonHolding},
 		{"traffic", State{Pools: []Pool{chatPool(10, 4)}}, []int{4}, ReasonInteractive},
 		{"traffic leaves enough", State{Pools: []Pool{with(chatPool(10, 4), 4)},
-			Jobs: []Job{job("a", 4*time.Hour, 4)}}, []int{4}, ReasonInteractive},
+			Jobs: jobs{job("a", 4*time.Hour, 4)}}, []int{4}, ReasonInteractive},
 		{"traffic leaves too little", State{Pools: []Pool{with(chatPool(20, 4), 4)},
-			Jobs: []Job{job("a", 4*time.Hour, 20)}}, []int{6}, ReasonDeadline},
+			Jobs: jobs{job("a", 4*time.Hour, 20)}}, []int{6}, ReasonDeadline},
 		{"too much traffic", State{Pools: []Pool{with(chatPool(3, 4), 3)}}, []int{3},
 			ReasonMaximum},
 	}
@@ -111,9 +113,9 @@ func TestReplicasOfTheFirstStep(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	pool := batchPool(4)
-	d := build(t).Step(noon, State{Pools: []Pool{pool}, Jobs: []Job{
+	d := build(t).Step(noon, State{Pools: []Pool{pool}, Jobs: jobs{
 		job("lost", 2*time.Hour, 9), job("fine", time.Hour, 1), job("close", 6*time.Hour, 21),
-		{ID: "free", Lines: 1, Work: 1},
+		{Key: batch("free"), Lines: 1, Work: 1},
 	}})
 	want := []Forecast{{Job: "fine", Verdict: OK}, {Job: "lost", Verdict: Infeasible},
 		{Job: "close", Verdict: AtRisk}}
@@ -135,7 +137,7 @@ func TestVerdicts(t *testing.T) {
 // A lost replica changes the verdict at the next step, and so does a higher maximum.
 func TestVerdictsFollowEventsAtOnce(t *testing.T) {
 	c := build(t)
-	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: []Job{job("a", 2*time.Hour, 6.9)}}
+	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: jobs{job("a", 2*time.Hour, 6.9)}}
 	if d := c.Step(noon, s); d.Jobs[0].Verdict != OK {
 		t.Fatalf("at first %+v", d.Jobs[0])
 	}
@@ -158,7 +160,7 @@ func TestFromZero(t *testing.T) {
 	cfg := DefaultConfig()
 	l := &simulation{t: t, controller: build(t), cold: 3 * time.Minute,
 		state: State{Pools: []Pool{batchPool(4)},
-			Jobs: []Job{job("a", 12*time.Hour, 3)}}}
+			Jobs: jobs{job("a", 12*time.Hour, 3)}}}
 	var begun, gone time.Time
 	changes := 0
 	before := 0
@@ -188,7 +190,7 @@ func TestFromZero(t *testing.T) {
 // LatestStart is when the first replica is requested.
 func TestLatestStart(t *testing.T) {
 	c := build(t)
-	s := State{Pools: []Pool{batchPool(4)}, Jobs: []Job{job("a", 12*time.Hour, 3)}}
+	s := State{Pools: []Pool{batchPool(4)}, Jobs: jobs{job("a", 12*time.Hour, 3)}}
 	at := c.Step(noon, s).Pools[0].Terms.LatestStart
 	if got := build(t).Step(at.Add(-10*time.Minute), s).Pools[0].Replicas; got != 0 {
 		t.Errorf("%d replicas before %s", got, at)
@@ -201,21 +203,21 @@ func TestLatestStart(t *testing.T) {
 // Replicas that may be reclaimed get work with time left. Tight work gets the others.
 func TestSpot(t *testing.T) {
 	spot, sure := batchPool(5), batchPool(5)
-	spot.ID, spot.Price, spot.Reclaim = "spot", 0.4, 0.05
-	sure.ID, sure.Price = "sure", 1
-	long := State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 4*time.Hour, 9.5)}}
+	spot.Name, spot.Price, spot.Reclaim = "spot", 0.4, 0.05
+	sure.Name, sure.Price = "sure", 1
+	long := State{Pools: []Pool{sure, spot}, Jobs: jobs{job("a", 4*time.Hour, 9.5)}}
 	d := build(t).Step(noon, long)
 	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 2 || b != 0 {
 		t.Errorf("with time: %d spot and %d sure, want 2 and 0", a, b)
 	}
-	tight := State{Pools: []Pool{sure, spot}, Jobs: []Job{job("a", 30*time.Minute, 3.9)}}
+	tight := State{Pools: []Pool{sure, spot}, Jobs: jobs{job("a", 30*time.Minute, 3.9)}}
 	d = build(t).Step(noon, tight)
 	if b := wanted(d, "sure").Replicas; b != 5 {
 		t.Errorf("without: %d sure, want all 5", b)
 	}
 	spot.Reclaim = 0.7
 	d = build(t).Step(noon, State{Pools: []Pool{sure, spot},
-		Jobs: []Job{job("a", 4*time.Hour, 9.5)}})
+		Jobs: jobs{job("a", 4*time.Hour, 9.5)}})
 	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 0 || b != 2 {
 		t.Errorf(
 			"with seven in ten reclaimed: %d spot and %d sure, want 0 and 2: "+
@@ -229,7 +231,7 @@ func TestGiveUp(t *testing.T) {
 	c := build(t)
 	p := batchPool(2)
 	p.Replicas = []Replica{{ID: "stuck", Phase: Starting, Since: noon}}
-	s := State{Pools: []Pool{p}, Jobs: []Job{job("a", 100*time.Minute, 1.5)}}
+	s := State{Pools: []Pool{p}, Jobs: jobs{job("a", 100*time.Minute, 1.5)}}
 	if d := c.Step(noon.Add(8*time.Minute), s); len(d.Pools[0].GiveUp) != 0 {
 		t.Errorf("given up after 8 minutes: %+v", d.Pools[0])
 	}
@@ -248,7 +250,7 @@ func TestReplicasAreKeptUntilTheirLinesAreAnswered(t *testing.T) {
 	p := with(batchPool(9), 3)
 	p.Replicas[0].Progress, p.Replicas[2].Progress = 5, 3
 	c := build(t, func(c *Config) { c.Down.BatchHold, c.Down.Share = 0, 1 })
-	d := c.Step(noon, State{Pools: []Pool{p}, Jobs: []Job{job("a", 6*time.Minute, 0.02)}})
+	d := c.Step(noon, State{Pools: []Pool{p}, Jobs: jobs{job("a", 6*time.Minute, 0.02)}})
 	if w := d.Pools[0]; w.Replicas != 2 || w.Reason != ReasonPaid ||
 		!slices.Equal(w.Drain, []string{"batch-01"}) {
 		t.Errorf("%+v", w)
@@ -259,12 +261,12 @@ func TestReplicasAreKeptUntilTheirLinesAreAnswered(t *testing.T) {
 func TestLongestLine(t *testing.T) {
 	j := job("a", 3*time.Hour+19*time.Minute, 3)
 	if n := build(t).Step(noon, State{Pools: []Pool{batchPool(4)},
-		Jobs: []Job{j}}).Pools[0].Replicas; n != 0 {
+		Jobs: jobs{j}}).Pools[0].Replicas; n != 0 {
 		t.Errorf("%d replicas with 12 minutes to spare", n)
 	}
 	j.Longest = 10_000 // more than 13 minutes at 80 ms a token
 	if n := build(t).Step(noon, State{Pools: []Pool{batchPool(4)},
-		Jobs: []Job{j}}).Pools[0].Replicas; n != 1 {
+		Jobs: jobs{j}}).Pools[0].Replicas; n != 1 {
 		t.Errorf("%d replicas with less to spare than a line takes", n)
 	}
 }
@@ -320,11 +322,11 @@ func TestLongLinesAreSlower(t *testing.T) {
 	slower := func(kv, output int) float64 {
 		p, cfg := batchPool(4), DefaultConfig()
 		p.Engine.KVTokens = kv
-		p.BatchOnly = true
+		p.Unshared = true
 		o := outlook{cfg: &cfg, future: &future{pools: []poolFuture{{pool: &p,
 			replica: newReplica(&p, &cfg.Harvest, 1)}}}}
 		const lines = 1000
-		return o.slower(&Job{Lines: lines, MostOutput: float64(output),
+		return o.slower(&plan.Demand{Lines: lines, MostOutput: float64(output),
 			Most: lines * (200 + 0.15*float64(output))})
 	}
 	if got := slower(0, 0); got != 1 {

@@ -13,7 +13,7 @@ func (c static) Step(now time.Time, s State) Decision {
 	d := Decision{Wake: now.Add(c.step)}
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		d.Pools = append(d.Pools, Wanted{Pool: p.ID, Replicas: p.Max,
+		d.Pools = append(d.Pools, Wanted{Pool: p.Name, Replicas: p.Max,
 			Reported: withDraining(p, p.Max), Reason: ReasonFixed})
 	}
 	return d

@@ -66,18 +66,18 @@ func (w *tracker) observe(now time.Time, s State) {
 
 // pool returns the history of a pool, which begins with what was recalled of it.
 func (w *tracker) pool(now time.Time, p *Pool) *trackedPool {
-	if x := w.pools[p.ID]; x != nil {
+	if x := w.pools[p.Name]; x != nil {
 		return x
 	}
 	x := &trackedPool{
 		forecast: forecast{cfg: w.cfg.Forecast}, starts: newColdStarts(w.cfg.Start, p),
 		harvest: harvest{cfg: w.cfg.Harvest},
 	}
-	if r, ok := w.recalled[p.ID]; ok {
+	if r, ok := w.recalled[p.Name]; ok {
 		x.takeOver(now, r.PoolLearned, r.age(now))
-		delete(w.recalled, p.ID)
+		delete(w.recalled, p.Name)
 	}
-	w.pools[p.ID] = x
+	w.pools[p.Name] = x
 	return x
 }
 
@@ -85,7 +85,7 @@ func (w *tracker) pool(now time.Time, p *Pool) *trackedPool {
 func (w *tracker) infeasible(s State) map[string]bool {
 	jobs := map[string]bool{}
 	for i := range s.Pools {
-		for _, id := range w.pools[s.Pools[i].ID].infeasible {
+		for _, id := range w.pools[s.Pools[i].Name].infeasible {
 			jobs[id] = true
 		}
 	}
@@ -96,7 +96,7 @@ func (w *tracker) infeasible(s State) map[string]bool {
 // they are known however the pools are grouped next.
 func (w *tracker) setInfeasible(s State, jobs []string) {
 	for i := range s.Pools {
-		w.pools[s.Pools[i].ID].infeasible = jobs
+		w.pools[s.Pools[i].Name].infeasible = jobs
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *tracker) decide(
 ) Decision {
 	d := Decision{Wake: now.Add(w.cfg.Step)}
 	for i := range s.Pools {
-		p, x := &s.Pools[i], w.pools[s.Pools[i].ID]
+		p, x := &s.Pools[i], w.pools[s.Pools[i].Name]
 		n, reason := want(i, x)
 		switch {
 		case n > p.Max:
@@ -123,7 +123,7 @@ func (w *tracker) decide(
 		}
 		rate := x.replica.rate(x.forecast.level/max(1, float64(existing))) * x.harvest.share
 		d.Pools = append(d.Pools, Wanted{
-			Pool: p.ID, Replicas: stable, Reported: withDraining(p, stable), Reason: reason,
+			Pool: p.Name, Replicas: stable, Reported: withDraining(p, stable), Reason: reason,
 			Drain: toDrain(p, stable), GiveUp: x.giveUp,
 			Terms: Terms{
 				Interactive: x.needed, Rate: x.rate, Seasonal: x.forecast.useSeasonal(),

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/kube"
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // Pool is a group of runners whose number of replicas is decided by deadlines.
 type Pool struct {
-	autoscale.PoolConfig `yaml:",inline"`
+	registry.Pool `yaml:",inline"`
 	// Kubernetes sets how the runners are found in Kubernetes. Empty: they are the upstreams that
 	// name the pool.
 	Kubernetes kube.PoolConfig `yaml:"kubernetes"`
@@ -41,6 +41,15 @@ func (p Pool) Upstream(name, url string) dispatch.Upstream {
 		Dialect: p.Runners.Dialect}
 }
 
+// Registry returns the pools and the settings of flow control as one snapshot.
+func (c Config) Registry() *registry.Snapshot {
+	pools := make([]registry.Pool, len(c.Pools))
+	for i, p := range c.Pools {
+		pools[i] = p.Pool
+	}
+	return registry.New(pools, c.FlowControl)
+}
+
 // hasPool reports whether pools has an entry with the name, or with a model of it.
 func (c Config) hasPool(name string) bool {
 	return slices.ContainsFunc(c.Pools, func(p Pool) bool {
@@ -62,7 +71,7 @@ func (c Config) validatePools() error {
 	listed := map[string]int{}
 	for i, pool := range c.Pools {
 		path := fmt.Sprintf("pools[%d]", i)
-		faults = append(faults, section(path, pool.PoolConfig.Validate()),
+		faults = append(faults, section(path, pool.Pool.Validate()),
 			emptyModels(path, pool.Models),
 			section(path+".kubernetes", pool.Kubernetes.Validate()),
 			section(path+".runners", pool.Upstream("", "").Validate()))

@@ -16,13 +16,13 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/app"
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/internal/metriclist"
 	"github.com/tidefill/tidefill/internal/testservers"
 	"github.com/tidefill/tidefill/internal/testservers/prometheus"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
@@ -161,7 +161,7 @@ func startBusyDaemon(t *testing.T) *app.App {
 	cfg.FlowControl.SLO.TTFT, cfg.FlowControl.SLO.TPOT = time.Second, 10*time.Millisecond
 	// So that the metrics of scaling have data.
 	cfg.Scaler.Listen = "127.0.0.1:0"
-	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "pool",
+	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "pool",
 		Models: []string{"m"}, Max: 1}}}
 	cfg.Upstreams[0].Pool = "pool"
 	daemon, _ := apptest.Start(t, cfg, app.Options{})

@@ -40,9 +40,9 @@ func (c *catalog) served() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// offered lists the models that the runners list now, and those of pools that are scaled.
+// offered lists the models that the runners list now, and those that pools list.
 func (c *catalog) offered() []string {
-	names := slices.AppendSeq(c.served(), maps.Keys(c.settings().ScaledModels))
+	names := slices.AppendSeq(c.served(), slices.Values(c.settings().Registry.Models()))
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -54,15 +54,13 @@ func (c *catalog) unserved(
 	ctx context.Context, models []string,
 ) (sentences map[string]string, err error) {
 	now := c.settings()
-	if now.WaitForModels || len(now.runners)+len(now.ScaledModels) == 0 || !c.complete() {
+	if now.WaitForModels || len(now.runners)+len(now.Registry.Pools()) == 0 || !c.complete() {
 		return nil, nil
 	}
 	var names []string
 	for _, m := range models {
 		// A configured pool may have no runner now.
-		_, expected := now.Flow.Pools[m]
-		_, scaled := now.ScaledModels[m]
-		if !expected && !scaled && !c.known(m) {
+		if !now.Registry.Expects(m) && !c.known(m) {
 			names = append(names, lead.ModelName(m))
 		}
 	}
@@ -142,8 +140,8 @@ func (c *catalog) whyWaiting(model string, served, unasked []string) string {
 		return "model " + shown(model) + " is not loaded by the runners that have it."
 	case lists, len(unasked) == 0 && c.takesAny():
 		return "no process has taken the lead of model " + shown(model) + " yet."
-	case c.settings().ScaledModels[model] != "":
-		return "no replica of pool " + c.settings().ScaledModels[model] + " is ready. One is " +
+	case c.settings().Registry.Lists(model) != "":
+		return "no replica of pool " + c.settings().Registry.Lists(model) + " is ready. One is " +
 			"started when deadlines need it."
 	case len(unasked) == 0:
 		return notServed(model, served)

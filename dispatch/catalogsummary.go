@@ -21,7 +21,7 @@ type Catalog struct {
 func (d *Dispatcher) Catalog() Catalog {
 	now := d.settings.Load()
 	known := map[string]bool{}
-	for m := range now.Flow.Pools {
+	for _, m := range now.Registry.Expected() {
 		known[m] = true
 	}
 	for m := range now.removedModels {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/flowcontrol/fixed"
 )
 
 // The runners of a pool are replaced one by one while lines run, as pods are. Each is drained
@@ -21,9 +20,9 @@ func TestRunnersOfAPoolAreReplacedWhileLinesRun(t *testing.T) {
 			Name: fmt.Sprint("pod-", len(servers))}
 	}
 	to := w.settings(start(), start(), start(), start())
-	to.Flow = to.Flow.Select(fixed.Name, fixed.Config{PerRunner: 3})
+	to.Registry = fixedLines(3)
 	d, _ := w.dispatcher("a", func(cfg *dispatch.Config, deps *dispatch.Deps) {
-		deps.Upstreams, deps.Flow = to.Upstreams, to.Flow
+		deps.Upstreams, deps.Registry = to.Upstreams, to.Registry
 	})
 	runners := func() (all map[string]plan.RunnerSurvey) {
 		t.Helper()

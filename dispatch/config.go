@@ -37,9 +37,6 @@ type Config struct {
 	// WaitForModels makes batches wait whose model no runner serves, instead of failing them. The
 	// daemon sets it by api.unknown_models. Default: false.
 	WaitForModels bool `yaml:"-"`
-	// ScaledModels holds the pools of models whose runners come and go, by model. Batches wait for
-	// them. The daemon sets it.
-	ScaledModels map[string]string `yaml:"-"`
 	// Drain limits the time for lines in flight to finish at shutdown. The daemon sets it to
 	// shutdown.drain. Default: 30s.
 	Drain time.Duration `yaml:"-"`

@@ -88,7 +88,7 @@ func (d *Dispatcher) newSession(
 			Fleet:   with.fleet, Inbox: inbox, Runs: with.runs, Counts: counter, Claims: claimer,
 			States: learning, Lose: lose, Limits: func() (map[string]string, int) {
 				now := d.settings.Load()
-				return now.ScaledModels, now.MaxModels
+				return now.Registry.ByModel(), now.MaxModels
 			}}),
 		reconciler: d.newReconciler(with, stopper, counter.remaining, claimer, finisher),
 		claimer:    claimer, finisher: finisher, rooms: rooms, senders: senders,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
 )
@@ -23,7 +23,7 @@ type Deps struct {
 	Node      string // name of this process among those that share the store
 	Upstreams []Upstream
 	Scheduler scheduler.Config
-	Flow      flowcontrol.Config
+	Registry  *registry.Snapshot // the pools, and the settings of flow control
 	Logger    *slog.Logger
 	// Misplaced returns why the bytes that this process reaches are not those that the records
 	// refer to; nil: they are. It leads nothing while they are not. Nil: they always are.
@@ -106,7 +106,7 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 		watchNow: make(chan struct{}, 1),
 	}
 	made, err := newSettings(Settings{Config: cfg, Upstreams: deps.Upstreams,
-		Scheduler: deps.Scheduler, Flow: deps.Flow}, &settings{}, deps.Store)
+		Scheduler: deps.Scheduler, Registry: deps.Registry}, &settings{}, deps.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 func (d *Dispatcher) newPlanner() (*plan.Planner, error) {
 	now := d.settings.Load()
 	return plan.New(now.PlanConfig(), plan.Deps{
-		Scheduler: now.Scheduler, Flow: now.Flow,
+		Scheduler: now.Scheduler, Flow: now.Registry.FlowControl(),
 		Random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), Totals: d.totals,
 	})
 }
@@ -201,7 +201,7 @@ func (d *Dispatcher) Decisions() *decision.History { return d.decisions }
 // scaled.
 func (d *Dispatcher) StandsByForScaling() bool {
 	s := d.current.Load()
-	return s != nil && s.leading.StandsByFor(s.fleet.RunnersOf(d.settings.Load().ScaledModels))
+	return s != nil && s.leading.StandsByFor(s.fleet.RunnersOf(d.settings.Load().Registry.ByModel()))
 }
 
 // SharesWithOthers reports whether other processes lead something that this one could.

@@ -23,7 +23,7 @@ func (s *session) followSettings(ctx context.Context) {
 			s.inbox.Event(event)
 		}
 		s.inbox.Event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
-			Flow: now.Flow})
+			Flow: now.Registry.FlowControl()})
 		for u, stop := range watched {
 			if now.runners[u.Name] != u {
 				stop()

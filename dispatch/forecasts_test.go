@@ -13,14 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/dispatch"
-	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/store"
 )
 
 // A forecast reaches progress, metrics and the log, and a batch that can't meet its deadline goes
 // behind one that can, although its deadline is earlier.
 func TestForecastsAreShownAndFollowed(t *testing.T) {
-	w, log, registry := newWorld(t), &jsonLog{}, prometheus.NewRegistry()
+	w, log, collectors := newWorld(t), &jsonLog{}, prometheus.NewRegistry()
 	answer, open := gate()
 	defer open()
 	var mu sync.Mutex
@@ -34,8 +33,8 @@ func TestForecastsAreShownAndFollowed(t *testing.T) {
 	}, "m")
 	d, _ := w.dispatcher("a", func(c *dispatch.Config, d *dispatch.Deps) {
 		log.into(c, d)
-		d.Registerer, d.Scheduler.Policy = registry, "edf"
-		d.Flow = d.Flow.Select(fixed.Name, fixed.Config{PerRunner: 1})
+		d.Registerer, d.Scheduler.Policy = collectors, "edf"
+		d.Registry = fixedLines(1)
 	}, up.URL)
 	due := func(in time.Duration) func(*store.Batch) {
 		return func(b *store.Batch) { b.Deadline = time.Now().Add(in) }
@@ -61,7 +60,7 @@ func TestForecastsAreShownAndFollowed(t *testing.T) {
 		return w.progress(late).Forecast == forecasts[late].Seconds() &&
 			w.progress(fine).Forecast == forecasts[fine].Seconds()
 	})
-	if n := metricOf(t, registry, "tidefill_batches_by_verdict"); n != 2 {
+	if n := metricOf(t, collectors, "tidefill_batches_by_verdict"); n != 2 {
 		t.Errorf("%v batches have a verdict, want 2", n)
 	}
 	open()

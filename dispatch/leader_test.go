@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
-	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -74,7 +73,7 @@ func TestLimitsHoldOverAllDispatchers(t *testing.T) {
 				w.dispatcher(fmt.Sprint("node-", i), func(
 					cfg *dispatch.Config, deps *dispatch.Deps) {
 					cfg.ChunkLines, cfg.Plan.LookAhead = 10, 10
-					deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 8})
+					deps.Registry = fixedLines(8)
 				}, up.URL)
 			}
 			both := append(chatLines(150, "m"), chatLines(300, "n")[150:]...)
@@ -99,7 +98,7 @@ func TestTokenLimitHoldsOverAllDispatchers(t *testing.T) {
 	for i := range 3 {
 		w.dispatcher(fmt.Sprint("node-", i), func(cfg *dispatch.Config, deps *dispatch.Deps) {
 			cfg.ChunkLines, cfg.Plan.LookAhead = 10, 10
-			deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 8})
+			deps.Registry = fixedLines(8)
 		}, up.URL)
 	}
 	id := w.submit(chatLines(600, "m"), func(b *store.Batch) { b.Options.MaxTotalTokens = 1000 })
@@ -116,7 +115,7 @@ func TestTokenLimitCountsWhatAnotherLeftBehind(t *testing.T) {
 	up := serve(t, slowly(20*time.Millisecond), "m")
 	node := func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		cfg.ChunkLines, cfg.Drain = 40, 0
-		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
+		deps.Registry = fixedLines(4)
 	}
 	_, stop := w.dispatcher("a", node, up.URL)
 	id := w.submit(chatLines(400, "m"), func(b *store.Batch) { b.Options.MaxTotalTokens = 1000 })
@@ -197,7 +196,7 @@ func TestShutdownKeepsItsLines(t *testing.T) {
 	up := serve(t, steps.answer, "m")
 	short := func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		cfg.LeaseTTL, cfg.Drain = 3*time.Second, time.Minute
-		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
+		deps.Registry = fixedLines(4)
 	}
 	leader, stop := w.dispatcher("a", short, up.URL)
 	until(t, "the first process leads", func() bool { return len(leader.Pools()) > 0 })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -61,7 +62,9 @@ func learner(
 	log = &logged{}
 	d, stop = w.dispatcher("node", func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		cfg.LearnedEvery = 10 * time.Millisecond
-		deps.Flow.Policy = "counting"
+		flow := deps.Registry.FlowControl()
+		flow.Policy = "counting"
+		deps.Registry = registry.New(nil, flow)
 		deps.Logger = slog.New(slog.NewTextHandler(log, nil))
 		if change != nil {
 			change(cfg, deps)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
-	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -57,7 +56,7 @@ func TestStandbyKnowsTheLinesLeft(t *testing.T) {
 	up := serve(t, steps.answer, "m", "n")
 	node := func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		cfg.ChunkLines, cfg.Drain = 50, 0
-		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
+		deps.Registry = fixedLines(4)
 	}
 	leader, stop := w.dispatcher("a", node, up.URL)
 	until(t, "the first process leads", func() bool { return len(leader.Pools()) > 0 })
@@ -93,7 +92,7 @@ func TestLinesLeftOutliveRestartsAndNewRunners(t *testing.T) {
 	up := serve(t, steps.answer, "m", "n")
 	node := func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		cfg.ChunkLines, cfg.Drain = 50, 0
-		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
+		deps.Registry = fixedLines(4)
 	}
 	_, stop := w.dispatcher("a", node, up.URL)
 	id := w.submit(twoModels(100), nil)
@@ -108,7 +107,7 @@ func TestLinesLeftOutliveRestartsAndNewRunners(t *testing.T) {
 	awaitLeft(t, "after 27 lines", d, 173)
 	settings := w.settings(dispatch.Upstream{URL: up.URL})
 	settings.ChunkLines = 50
-	settings.Flow = settings.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
+	settings.Registry = fixedLines(4)
 	for i := range 3 {
 		settings.Upstreams = append(settings.Upstreams, dispatch.Upstream{
 			URL: serve(t, steps.answer, "m", "n", fmt.Sprint("other-", i)).URL})

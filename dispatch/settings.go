@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/upstream"
-	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -16,7 +16,8 @@ type Settings struct {
 	Config
 	Upstreams []Upstream
 	Scheduler scheduler.Config
-	Flow      flowcontrol.Config
+	// Registry has the pools, and the settings of flow control.
+	Registry *registry.Snapshot
 }
 
 // settings are Settings with the runners that they make. They never change.
@@ -66,7 +67,7 @@ func newSettings(of Settings, before *settings, with Store) (*settings, error) {
 			s.remove(known)
 		}
 	}
-	return s, plan.Validate(of.PlanConfig(), of.Scheduler, of.Flow)
+	return s, plan.Validate(of.PlanConfig(), of.Scheduler, of.Registry.FlowControl())
 }
 
 // remove notes the models of a runner that is configured no more.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -23,7 +23,7 @@ func (w *world) settings(upstreams ...dispatch.Upstream) dispatch.Settings {
 	cfg.Retry.Base = 5 * time.Millisecond
 	cfg.PollEvery, cfg.ProgressEvery = 50*time.Millisecond, 20*time.Millisecond
 	return dispatch.Settings{Config: cfg, Upstreams: upstreams, Scheduler: deps.Scheduler,
-		Flow: deps.Flow}
+		Registry: deps.Registry}
 }
 
 func apply(t *testing.T, d *dispatch.Dispatcher, to dispatch.Settings) {
@@ -115,7 +115,7 @@ func TestRunnerIsChanged(t *testing.T) {
 	id := w.submit(chatLines(60, "m"), nil)
 	awaitThat(t, "the runner is full", func() bool { return u.requests() == 16 })
 	to := w.settings(dispatch.Upstream{URL: u.URL, Headers: map[string]string{"X-Version": "2"}})
-	to.Flow = to.Flow.With(fixed.Name, fixed.Config{PerRunner: 20})
+	to.Registry = fixedLines(20)
 	apply(t, d, to)
 	if models := d.Models(); len(models) != 1 {
 		t.Errorf("models are %+v right after the change, want one", models)
@@ -139,7 +139,7 @@ func TestRunnerMoves(t *testing.T) {
 	old, next := serve(t, answer, "m"), serve(t, nil, "m")
 	d, _ := w.dispatcher("a", func(_ *dispatch.Config, deps *dispatch.Deps) {
 		deps.Upstreams = []dispatch.Upstream{{Name: "gpu", URL: old.URL}}
-		deps.Flow = deps.Flow.With(fixed.Name, fixed.Config{PerRunner: 4})
+		deps.Registry = fixedLines(4)
 	})
 	id := w.submit(chatLines(20, "m"), nil)
 	awaitThat(t, "the old server is full", func() bool { return old.requests() == 4 })
@@ -182,8 +182,12 @@ func TestRefusedSettingsChangeNothing(t *testing.T) {
 	d, _ := w.dispatcher("a", nil, u.URL)
 	for want, change := range map[string]func(*dispatch.Settings){
 		"retry.attempts": func(s *dispatch.Settings) { s.Retry.Attempts = 0 },
-		"unknown policy": func(s *dispatch.Settings) { s.Flow.Policy = "x" },
-		"scheduler":      func(s *dispatch.Settings) { s.Scheduler.Policy = "x" },
+		"unknown policy": func(s *dispatch.Settings) {
+			flow := s.Registry.FlowControl()
+			flow.Policy = "x"
+			s.Registry = registry.New(nil, flow)
+		},
+		"scheduler": func(s *dispatch.Settings) { s.Scheduler.Policy = "x" },
 		"two are named": func(s *dispatch.Settings) {
 			s.Upstreams = append(s.Upstreams, s.Upstreams...)
 		},
@@ -222,7 +226,7 @@ func TestManyChangesOfRunners(t *testing.T) {
 	for i := 0; w.progress(id).Completed < lines*3/4 && !w.batch(id).State.Terminal(); i++ {
 		to := w.settings(slices.Clone(all[:1+i%3])...)
 		to.Upstreams[0].Headers = map[string]string{"X-Round": strings.Repeat("x", i%5)}
-		to.Flow = flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 4 + i%3})
+		to.Registry = fixedLines(4 + i%3)
 		apply(t, d, to)
 		time.Sleep(3 * time.Millisecond)
 	}

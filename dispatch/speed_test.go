@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
-	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -143,7 +142,7 @@ func runBatch(b *testing.B, url string, lines []string, concurrency int) (wall, 
 	_, stop := w.dispatcher("a", func(cfg *dispatch.Config, d *dispatch.Deps) {
 		defaults := dispatch.DefaultConfig()
 		cfg.PollEvery, cfg.ProgressEvery = defaults.PollEvery, defaults.ProgressEvery
-		d.Flow = d.Flow.Select(fixed.Name, fixed.Config{PerRunner: concurrency})
+		d.Registry = fixedLines(concurrency)
 		d.Upstreams[0].Models = []string{"m"}
 	}, url)
 	defer stop()

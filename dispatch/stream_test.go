@@ -20,6 +20,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/store"
 )
@@ -74,7 +75,11 @@ func watch() func(*dispatch.Config, *dispatch.Deps) {
 	seen.Lock()
 	seen.observations, seen.evict = nil, false
 	seen.Unlock()
-	return func(_ *dispatch.Config, d *dispatch.Deps) { d.Flow.Policy = "watching" }
+	return func(_ *dispatch.Config, d *dispatch.Deps) {
+		flow := d.Registry.FlowControl()
+		flow.Policy = "watching"
+		d.Registry = registry.New(nil, flow)
+	}
 }
 
 // observed are the observations of a kind.

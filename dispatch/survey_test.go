@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -34,7 +33,7 @@ func survey(t *testing.T, d *dispatch.Dispatcher) (s plan.Survey) {
 // inPool puts all upstreams into a pool whose runners carry so many lines.
 func inPool(pool string, lines int) func(*dispatch.Config, *dispatch.Deps) {
 	return func(_ *dispatch.Config, deps *dispatch.Deps) {
-		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: lines})
+		deps.Registry = fixedLines(lines)
 		for i := range deps.Upstreams {
 			deps.Upstreams[i].Pool = pool
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch"
-	"github.com/tidefill/tidefill/flowcontrol/fixed"
 )
 
 // Dispatchers with the same upstreams lead as many pools each, whoever starts and ends, and every
@@ -25,7 +24,7 @@ func TestDispatchersShareThePools(t *testing.T) {
 	}
 	settings := func(cfg *dispatch.Config, deps *dispatch.Deps) {
 		cfg.LeaseTTL, cfg.ChunkLines, cfg.Plan.LookAhead = 3*time.Second, 50, 50
-		deps.Flow = deps.Flow.Select(fixed.Name, fixed.Config{PerRunner: 4})
+		deps.Registry = fixedLines(4)
 	}
 	led := func() map[string]int {
 		var names []string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -114,10 +115,13 @@ func TestBatchWaitsForExpectedModels(t *testing.T) {
 			c.WaitForModels = true
 		}},
 		"of a configured pool": {change: func(_ *dispatch.Config, d *dispatch.Deps) {
-			d.Flow.Pools = map[string]flowcontrol.Config{"smal": d.Flow}
+			flow := d.Registry.FlowControl()
+			flow.Pools = map[string]flowcontrol.Config{"smal": flow}
+			d.Registry = registry.New(nil, flow)
 		}},
-		"of a scaled pool": {change: func(c *dispatch.Config, _ *dispatch.Deps) {
-			c.ScaledModels = map[string]string{"smal": "gpus"}
+		"of a scaled pool": {change: func(_ *dispatch.Config, d *dispatch.Deps) {
+			d.Registry = registry.New([]registry.Pool{{Name: "gpus", Models: []string{"smal"}}},
+				d.Registry.FlowControl())
 		}},
 		"of another process": {others: []string{"smal"}},
 	} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
 )
@@ -108,7 +109,7 @@ func TestInvalidHeadersAreRefused(t *testing.T) {
 		_, err := dispatch.New(dispatch.DefaultConfig(), dispatch.Deps{
 			Store:     newWorld(t).store(),
 			Upstreams: []dispatch.Upstream{u}, Scheduler: scheduler.DefaultConfig(),
-			Flow: flowcontrol.DefaultConfig(), Logger: slog.Default(),
+			Registry: registry.New(nil, flowcontrol.DefaultConfig()), Logger: slog.Default(),
 		})
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v, want an error that names it", name, err)

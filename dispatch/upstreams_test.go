@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/flowcontrol"
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
 )
@@ -25,7 +26,7 @@ func (durable) Durability() store.Durability { return store.Durability{} }
 // manyUpstreams returns settings with so many upstreams.
 func manyUpstreams(n int) Settings {
 	to := Settings{Config: DefaultConfig(), Scheduler: scheduler.DefaultConfig(),
-		Flow: flowcontrol.DefaultConfig()}
+		Registry: registry.New(nil, flowcontrol.DefaultConfig())}
 	for i := range n {
 		to.Upstreams = append(to.Upstreams, Upstream{URL: fmt.Sprintf("http://10.0.0.%d:8000", i),
 			Name: fmt.Sprint("pod-", i), Pool: "gpus"})

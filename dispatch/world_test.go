@@ -24,6 +24,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
@@ -68,7 +69,7 @@ func (w *world) deps(node string) dispatch.Deps {
 		Store:     w.store(),
 		Node:      node,
 		Scheduler: scheduler.DefaultConfig(),
-		Flow:      flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 16}),
+		Registry:  fixedLines(16),
 		Logger: slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{
 			Level: slog.LevelInfo})),
 	}
@@ -478,4 +479,11 @@ func (e *events) await(t testing.TB, n int) {
 			t.Fatalf("there were %d events, want %d", got, n)
 		}
 	}
+}
+
+// fixedLines returns a registry without pools, whose flow control lets so many lines run on each
+// runner.
+func fixedLines(perRunner int) *registry.Snapshot {
+	return registry.New(nil, flowcontrol.DefaultConfig().Select(fixed.Name,
+		fixed.Config{PerRunner: perRunner}))
 }

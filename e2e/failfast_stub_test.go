@@ -75,7 +75,6 @@ func newBadStub(t testing.TB, model string, answer badly) *Stub {
 // TestFailFastRunnerBesideAGoodOne.
 func TestFailFastServersBesideGoodOnes(t *testing.T) {
 	t.Parallel()
-	t.Parallel()
 	var upstreams []string
 	address := func(s *Stub) string {
 		upstreams = append(upstreams, s.URL)
@@ -126,7 +125,6 @@ func TestFailFastServersBesideGoodOnes(t *testing.T) {
 
 // A user of the official SDK notices nothing of a bad runner beside a good one.
 func TestNodeSDKBesideARunnerThatFailsFast(t *testing.T) {
-	t.Parallel()
 	t.Parallel()
 	good, bad := NewStub(t, "m"), newBadStub(t, "m", apiError(500))
 	good.MinDelay, good.MaxDelay = 5*time.Millisecond, 10*time.Millisecond

@@ -109,6 +109,10 @@ func TestAnEmptiedBucketFailsNoBatch(t *testing.T) {
 	if now, err := c.Batch(b.ID); err != nil || now.Status != "validating" {
 		t.Errorf("the batch is %s, %v", now.Status, err)
 	}
+	// What was being written when it was emptied may have made the folder again.
+	if err := os.RemoveAll(objects); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Rename(objects+".away", objects); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/tidefill/tidefill/internal/registry"
+	"github.com/tidefill/tidefill/internal/byname"
 )
 
 // Factory makes the controllers of one policy and declares what the policy needs.
@@ -39,7 +39,7 @@ type Needs struct {
 	UnsharedIterations bool
 }
 
-var policies = registry.New[Factory]("policy")
+var policies = byname.New[Factory]("policy")
 
 // Register makes a policy known to configurations by its name. Call it from an init function. It
 // panics if the name is empty or taken, or if Default is neither nil nor a struct, since these are

@@ -1,6 +1,6 @@
 package scheduler
 
-import "github.com/tidefill/tidefill/internal/registry"
+import "github.com/tidefill/tidefill/internal/byname"
 
 // Arbiter chooses between named queues.
 //
@@ -22,7 +22,7 @@ type Contender struct {
 }
 
 // arbiters holds the builders of arbiters by name.
-var arbiters = registry.New[func(Config) (Arbiter, error)]("arbiter between queues")
+var arbiters = byname.New[func(Config) (Arbiter, error)]("arbiter between queues")
 
 func init() {
 	RegisterArbiter("strict", func(Config) (Arbiter, error) { return strict{}, nil })

@@ -1,7 +1,7 @@
 package scheduler
 
 import (
-	"github.com/tidefill/tidefill/internal/registry"
+	"github.com/tidefill/tidefill/internal/byname"
 )
 
 // Policy ranks jobs. Lower ranks go first; equal ranks go by Priority, Created and ID.
@@ -35,7 +35,7 @@ type Explainer interface {
 }
 
 // policies holds the builders of policies by name.
-var policies = registry.New[func(Config) (Policy, error)]("policy")
+var policies = byname.New[func(Config) (Policy, error)]("policy")
 
 func init() {
 	Register("edf", func(Config) (Policy, error) { return edf{}, nil })

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // preview asks the fleet what a job means that has just been submitted.
@@ -12,14 +13,14 @@ func (s *scaling) preview(j *job) {
 	if s.fleet == nil {
 		return
 	}
-	state := s.state()
-	i := slices.IndexFunc(state.Jobs, func(x autoscale.Job) bool { return x.ID == j.Name })
+	state := s.observe()
+	i := slices.IndexFunc(state.Jobs, func(x plan.Demand) bool { return x.Key.Batch == j.Name })
 	if i < 0 {
 		return
 	}
 	asked := state.Jobs[i]
 	state.Jobs = slices.Delete(state.Jobs, i, i+1)
-	j.preview = s.fleet.Peek(s.sim.now, state, []autoscale.Job{asked}).Jobs[0]
+	j.preview = s.fleet.Peek(s.sim.now, state, []plan.Demand{asked}).Jobs[0]
 }
 
 // forecastOf returns a preview in seconds of the run; nil: there was none.

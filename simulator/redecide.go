@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 )
 
 // Redecider decides on what a daemon has observed, as a simulation would. With the daemon's
@@ -30,7 +29,7 @@ var errNoBegin = errors.New("the first decision does not begin a fleet, so its b
 	"missing; give the complete file")
 
 // Step returns the decision for a recorded step. The steps come in their order.
-func (r *Redecider) Step(s observed.Step) (autoscale.Decision, error) {
+func (r *Redecider) Step(s autoscale.Row) (autoscale.Decision, error) {
 	switch {
 	case s.Begin != "":
 		r.scaling = newScaling(&simulation{})

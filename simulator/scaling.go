@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/simulator/engine"
@@ -104,8 +103,8 @@ func (s *scaling) step() {
 }
 
 // decide returns the policy's decision on a state. Those of a recorded one come from here too.
-func (s *scaling) decide(state observed.State) autoscale.Decision {
-	return s.fleet.Step(state.At, state.Autoscale())
+func (s *scaling) decide(state autoscale.State) autoscale.Decision {
+	return s.fleet.Step(state.At, state)
 }
 
 func (s *scaling) recordForecast(f autoscale.Forecast) {

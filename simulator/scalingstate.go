@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -31,12 +31,9 @@ func (m *meanMix) add(prompt, output int) {
 	m.output += (float64(output) - m.output) / m.seen
 }
 
-// state returns the state of the pools and jobs on which the policy decides.
-func (s *scaling) state() autoscale.State { return s.observe().Autoscale() }
-
 // observe returns what the daemon knows of the pools and jobs. Every pool serves every job.
-func (s *scaling) observe() observed.State {
-	state := observed.State{At: s.sim.now}
+func (s *scaling) observe() autoscale.State {
+	state := autoscale.State{At: s.sim.now}
 	if d := s.sim.dispatcher; d != nil {
 		for _, d := range d.planner.Demand() {
 			d.Key.Model = ""
@@ -45,7 +42,7 @@ func (s *scaling) observe() observed.State {
 	}
 	progress := s.sim.progress()
 	for i, x := range s.sim.pools {
-		p := observed.NewPool(autoscale.PoolConfig{Name: x.name, Min: x.scaling.Min,
+		p := autoscale.NewPool(registry.Pool{Name: x.name, Min: x.scaling.Min,
 			Max: x.scaling.Max, Price: x.scaling.Price, Reclaim: x.scaling.Reclaim},
 			s.flow.For(x.planned, models()))
 		p.Harvested = x.work

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tidefill/tidefill/internal/registry"
+	"github.com/tidefill/tidefill/internal/byname"
 )
 
 // Records is all of the contract that is stored in records.
@@ -120,7 +120,7 @@ type BackendFactory struct {
 // only grow.
 type Migration struct{ From, To int }
 
-var backends = registry.New[BackendFactory]("store backend")
+var backends = byname.New[BackendFactory]("store backend")
 
 // RegisterBackend makes a backend available to the key store.backend of the configuration. Call it
 // from an init function. It panics if the name is empty or taken, or if Default is not a struct,

@@ -12,6 +12,7 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // BenchmarkPreview measures the wall time of a preview in a running driver beside 1,000 batches,
@@ -24,10 +25,10 @@ func BenchmarkPreview(b *testing.B) {
 		p.survey.Jobs = append(p.survey.Jobs, d)
 	}
 	d, err := driver.New(autoscale.DefaultConfig(), driver.Deps{
-		Pools: []autoscale.PoolConfig{{Name: "night", Models: []string{"m"}, Max: 100,
-			Role: autoscale.RoleBatch}},
+		Pools: []registry.Pool{{Name: "night", Models: []string{"m"}, Max: 100,
+			Role: registry.RoleBatch}},
 		Dispatcher: p, Logger: slog.New(slog.DiscardHandler),
-		Flow: func(autoscale.PoolConfig) flowcontrol.Config {
+		Flow: func(registry.Pool) flowcontrol.Config {
 			c := flowcontrol.DefaultConfig()
 			c.Engine.CostModel = costmodel.Model{C0: 33, C1: 0.112, KV: 5.25e-5, P1: 0.0052}
 			return c

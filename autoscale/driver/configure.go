@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // configured is what a Driver decides by. Run takes over what others set.
 type configured struct {
 	mu    sync.Mutex
 	cfg   autoscale.Config
-	pools []autoscale.PoolConfig
+	pools []registry.Pool
 }
 
-func (c *configured) get() (autoscale.Config, []autoscale.PoolConfig) {
+func (c *configured) get() (autoscale.Config, []registry.Pool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cfg, c.pools
@@ -25,7 +25,7 @@ func (c *configured) get() (autoscale.Config, []autoscale.PoolConfig) {
 
 // Configure replaces the configuration, which must be valid, from the next decision on. What was
 // learned is kept.
-func (d *Driver) Configure(cfg autoscale.Config, pools []autoscale.PoolConfig) {
+func (d *Driver) Configure(cfg autoscale.Config, pools []registry.Pool) {
 	d.configured.mu.Lock()
 	d.configured.cfg, d.configured.pools = cfg, pools
 	d.configured.mu.Unlock()
@@ -54,7 +54,7 @@ func (d *Driver) takeOver(ctx context.Context) error {
 	for _, learned := range d.fleet.Learned(now) {
 		err := next.Recall(now, learned, 0)
 		if err == nil {
-			d.record.handedOver([]observed.Recalled{{At: now, PoolLearned: learned}})
+			d.record.handedOver([]autoscale.Recalled{{At: now, PoolLearned: learned}})
 		} else {
 			d.log.InfoContext(ctx, "what was learned for scaling a pool does not fit the new "+
 				"configuration; it is measured anew", "pool", learned.Pool, "reason", err)

@@ -8,12 +8,13 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // What was learned outlasts another configuration.
 func TestLearnedOutlastsAnotherConfiguration(t *testing.T) {
 	cfg := autoscale.DefaultConfig()
-	pools := []autoscale.PoolConfig{{Name: "night", Models: []string{"m"}, Max: 8}}
+	pools := []registry.Pool{{Name: "night", Models: []string{"m"}, Max: 8}}
 	d, err := New(cfg, Deps{Pools: pools, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

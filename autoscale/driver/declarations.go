@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // declarations holds what ScaledObjects have said of the pools, over their configuration.
@@ -28,7 +29,7 @@ func (d *declarations) set(pool string, of autoscale.Declaration) {
 }
 
 // over returns the configured pools with what is declared of them.
-func (d *declarations) over(pools []autoscale.PoolConfig) []autoscale.PoolConfig {
+func (d *declarations) over(pools []registry.Pool) []registry.Pool {
 	d.mu.Lock()
 	declared := maps.Clone(d.byPool)
 	d.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -30,11 +31,11 @@ type Dispatcher interface {
 
 // Deps holds what a Driver works with.
 type Deps struct {
-	Pools      []autoscale.PoolConfig
+	Pools      []registry.Pool
 	Dispatcher Dispatcher
 	// Flow returns the configuration of a pool's flow control, which says what is known of its
 	// engine and what interactive users are promised.
-	Flow func(pool autoscale.PoolConfig) flowcontrol.Config
+	Flow func(pool registry.Pool) flowcontrol.Config
 	// Replicas lists the replicas of pools. Those of pools that it does not know are the
 	// upstreams that name the pool. Nil: it knows none.
 	Replicas   Replicas
@@ -57,7 +58,7 @@ type Driver struct {
 
 	// Owned by Run.
 	cfg     autoscale.Config
-	pools   []autoscale.PoolConfig
+	pools   []registry.Pool
 	fleet   *autoscale.Fleet
 	leaving map[string]*leaving // by pool
 	memory  *memory

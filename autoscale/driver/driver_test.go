@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -89,10 +90,10 @@ func (p *process) States(_ context.Context, kind string) (states []store.Learned
 func start(t *testing.T, p *process) (d *driver.Driver, stop func()) {
 	t.Helper()
 	d, err := driver.New(autoscale.DefaultConfig(), driver.Deps{
-		Pools: []autoscale.PoolConfig{{Name: "night", Models: []string{"m"}, Max: 8,
-			Role: autoscale.RoleBatch}},
+		Pools: []registry.Pool{{Name: "night", Models: []string{"m"}, Max: 8,
+			Role: registry.RoleBatch}},
 		Dispatcher: p,
-		Flow: func(autoscale.PoolConfig) flowcontrol.Config {
+		Flow: func(registry.Pool) flowcontrol.Config {
 			c := flowcontrol.DefaultConfig()
 			c.Engine.CostModel = costmodel.Model{C0: 33, C1: 0.112, KV: 5.25e-5, P1: 0.0052}
 			return c
@@ -187,14 +188,14 @@ func TestAnotherConfiguration(t *testing.T) {
 	p.survey.Jobs = []plan.Demand{demand("batch_1", 5)}
 	d, _ := start(t, p)
 	await(t, d, func(s *autoscale.PoolSnapshot) bool { return s.Replicas > 2 })
-	pool := autoscale.PoolConfig{Name: "night", Models: []string{"m"}, Max: 7,
-		Role: autoscale.RoleBatch}
-	d.Configure(autoscale.DefaultConfig(), []autoscale.PoolConfig{pool})
+	pool := registry.Pool{Name: "night", Models: []string{"m"}, Max: 7,
+		Role: registry.RoleBatch}
+	d.Configure(autoscale.DefaultConfig(), []registry.Pool{pool})
 	await(t, d, func(s *autoscale.PoolSnapshot) bool { return s.Max == 7 && s.Replicas > 2 })
 	cfg := autoscale.DefaultConfig()
 	cfg.Policy = "static"
 	pool.Max = 8
-	d.Configure(cfg, []autoscale.PoolConfig{pool})
+	d.Configure(cfg, []registry.Pool{pool})
 	await(t, d, func(s *autoscale.PoolSnapshot) bool { return s.Max == 8 && s.Replicas == 8 })
 }
 

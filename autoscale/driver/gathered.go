@@ -6,16 +6,15 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // gathered is the state of the pools and jobs at one moment.
 type gathered struct {
-	at       time.Time
-	survey   plan.Survey
-	observed observed.State
-	state    autoscale.State // of observed
+	at     time.Time
+	survey plan.Survey
+	state  autoscale.State
 	// removable holds the pools of which single replicas can be chosen to go.
 	removable map[string]bool
 	// runners of replicas, by pool and replica
@@ -40,9 +39,9 @@ func (d *Driver) gather(ctx context.Context) (*gathered, error) {
 		runners: map[string]map[string][]string{}, batches: map[string]string{}}
 	d.traffic.surveyed(survey)
 	for _, j := range survey.Jobs {
-		g.batches[observed.JobID(j.Key)] = j.Key.Batch
+		g.batches[j.Key.String()] = j.Key.Batch
 	}
-	g.observed = observed.State{At: g.at, Jobs: survey.Jobs}
+	g.state = autoscale.State{At: g.at, Jobs: survey.Jobs}
 	inFlight := g.linesInFlight()
 	for _, c := range d.declared.over(d.pools) {
 		all, removable, err := d.replicas(c.Name, survey)
@@ -59,15 +58,14 @@ func (d *Driver) gather(ctx context.Context) (*gathered, error) {
 				g.ending = append(g.ending, r.Runners...)
 			}
 		}
-		p := observed.NewPool(c, d.deps.Flow(c))
+		p := autoscale.NewPool(c, d.deps.Flow(c))
 		p.Replicas = d.leavingOf(c.Name).apply(g.at, withProgress(all, survey), inFlight)
 		p.Harvested = harvestedOf(c.Name, survey)
-		if c.Role != autoscale.RoleBatch {
+		if c.Role != registry.RoleBatch {
 			p.Interactive = d.traffic.interactive(g.at, c.Name, survey)
 		}
-		g.observed.Pools = append(g.observed.Pools, p)
+		g.state.Pools = append(g.state.Pools, p)
 	}
-	g.state = g.observed.Autoscale()
 	return g, nil
 }
 
@@ -161,12 +159,12 @@ func (g *gathered) snapshot(decision autoscale.Decision) *autoscale.Snapshot {
 			}
 		}
 		for _, in := range g.survey.Pools {
-			if in.Name == p.ID {
+			if in.Name == p.Name {
 				shown.InFlight += in.InFlight
 			}
 		}
 		for _, j := range g.state.Jobs {
-			if p.Serves(j.Model) {
+			if p.Serves(j.Key.Model) {
 				shown.Lines += j.Lines
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -70,7 +69,7 @@ func (d *Driver) load(ctx context.Context) error {
 // load hands over to a fleet what was learned before, and returns it.
 func (m *memory) load(
 	ctx context.Context, fleet *autoscale.Fleet,
-) (recalled []observed.Recalled, err error) {
+) (recalled []autoscale.Recalled, err error) {
 	states, err := m.dispatcher.States(ctx, learnedKind)
 	if err != nil {
 		return nil, fmt.Errorf("read what was learned of the pools: %w", err)
@@ -86,7 +85,7 @@ func (m *memory) load(
 			err = fleet.Recall(now, kept.PoolLearned, max(0, state.Age))
 		}
 		if err == nil {
-			recalled = append(recalled, observed.Recalled{At: now, Age: max(0, state.Age),
+			recalled = append(recalled, autoscale.Recalled{At: now, Age: max(0, state.Age),
 				PoolLearned: kept.PoolLearned})
 		} else {
 			m.log.InfoContext(ctx, "what was learned for scaling a pool is not used; it is "+

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
@@ -53,11 +52,7 @@ func (d *Driver) preview(q question) (a previewed) {
 	if err != nil {
 		return previewed{err: fmt.Errorf("preview jobs: %w", err)}
 	}
-	jobs := make([]autoscale.Job, len(q.jobs))
-	for i, j := range q.jobs {
-		jobs[i] = observed.Job(j)
-	}
-	a.Preview = d.fleet.Peek(g.at, g.state, jobs)
+	a.Preview = d.fleet.Peek(g.at, g.state, q.jobs)
 	a.Tenants = map[string]string{}
 	for i := range a.Worse {
 		a.Worse[i].Job = g.batches[a.Worse[i].Job]

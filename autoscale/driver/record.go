@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 )
 
 // recordBytes limits the file of decisions. A full one becomes FILE.1, in the place of the one
@@ -24,8 +23,8 @@ type record struct {
 	file *os.File // nil: not open
 	size int64
 	// of the next step
-	begin    observed.Begin
-	recalled []observed.Recalled
+	begin    autoscale.Begin
+	recalled []autoscale.Recalled
 }
 
 // newRecord returns the record of a configuration.
@@ -33,25 +32,25 @@ func newRecord(cfg autoscale.Config) *record {
 	if cfg.Record == "" {
 		return nil
 	}
-	return &record{path: cfg.Record, limit: recordBytes, begin: observed.Started}
+	return &record{path: cfg.Record, limit: recordBytes, begin: autoscale.FleetStarted}
 }
 
 // beginAnew notes that the next step is the first one of a fleet.
 func (r *record) beginAnew() {
 	if r != nil {
-		r.begin, r.recalled = observed.Started, nil
+		r.begin, r.recalled = autoscale.FleetStarted, nil
 	}
 }
 
 // handedOver notes what the fleet was given before the next step.
-func (r *record) handedOver(recalled []observed.Recalled) {
+func (r *record) handedOver(recalled []autoscale.Recalled) {
 	if r != nil {
 		r.recalled = append(r.recalled, recalled...)
 	}
 }
 
 // write writes a decision and what it was based on.
-func (r *record) write(state observed.State, d autoscale.Decision) error {
+func (r *record) write(state autoscale.State, d autoscale.Decision) error {
 	if r == nil {
 		return nil
 	}
@@ -60,7 +59,7 @@ func (r *record) write(state observed.State, d autoscale.Decision) error {
 			return err
 		}
 	}
-	row, err := observed.Step{Begin: r.begin, Recalled: r.recalled, State: state,
+	row, err := autoscale.Row{Begin: r.begin, Recalled: r.recalled, State: state,
 		Decided: d.Pools, Forecasts: d.Jobs}.Append(nil)
 	if err != nil {
 		return err
@@ -131,16 +130,16 @@ func (r *record) rotate(now time.Time, learned func() []autoscale.PoolLearned) e
 	if err := os.Rename(r.path, r.path+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	r.begin = observed.Continued
+	r.begin = autoscale.FleetContinued
 	for _, l := range learned() {
-		r.recalled = append(r.recalled, observed.Recalled{At: now, PoolLearned: l})
+		r.recalled = append(r.recalled, autoscale.Recalled{At: now, PoolLearned: l})
 	}
 	return nil
 }
 
 // recorded records a decision. What can't be written is reported, and lost.
 func (d *Driver) recorded(ctx context.Context, g *gathered, decision autoscale.Decision) {
-	err := d.record.write(g.observed, decision)
+	err := d.record.write(g.state, decision)
 	if err == nil {
 		err = d.record.rotate(g.at, func() []autoscale.PoolLearned {
 			return d.fleet.Learned(g.at)

@@ -9,17 +9,16 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 )
 
 // steps returns how the steps of a file begin.
-func steps(t *testing.T, path string) (begins []observed.Begin, recalled int) {
+func steps(t *testing.T, path string) (begins []autoscale.Begin, recalled int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = observed.Read(bytes.NewReader(text), func(s observed.Step) error {
+	err = autoscale.ReadRows(bytes.NewReader(text), func(s autoscale.Row) error {
 		begins = append(begins, s.Begin)
 		recalled += len(s.Recalled)
 		return nil
@@ -38,7 +37,7 @@ func TestRecordRotates(t *testing.T) {
 	at := time.Now()
 	learned := func() []autoscale.PoolLearned { return []autoscale.PoolLearned{{Pool: "night"}} }
 	for range 3 {
-		if err := r.write(observed.State{At: at}, autoscale.Decision{}); err != nil {
+		if err := r.write(autoscale.State{At: at}, autoscale.Decision{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.rotate(at, learned); err != nil {
@@ -46,7 +45,7 @@ func TestRecordRotates(t *testing.T) {
 		}
 	}
 	if begins, recalled := steps(t, path+".1"); len(begins) != 1 ||
-		begins[0] != observed.Continued || recalled != 1 {
+		begins[0] != autoscale.FleetContinued || recalled != 1 {
 		t.Errorf("the file before has %v with %d recalled", begins, recalled)
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -59,9 +58,9 @@ func TestRecordGoesOnAfterARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "decisions.jsonl")
 	for range 2 {
 		r := newRecord(autoscale.Config{Record: path})
-		r.handedOver([]observed.Recalled{{PoolLearned: autoscale.PoolLearned{Pool: "night"}}})
+		r.handedOver([]autoscale.Recalled{{PoolLearned: autoscale.PoolLearned{Pool: "night"}}})
 		for range 2 {
-			if err := r.write(observed.State{}, autoscale.Decision{}); err != nil {
+			if err := r.write(autoscale.State{}, autoscale.Decision{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,8 +78,8 @@ func TestRecordGoesOnAfterARestart(t *testing.T) {
 		cut.Close()
 	}
 	begins, recalled := steps(t, path)
-	if len(begins) != 4 || begins[0] != observed.Started || begins[1] != "" ||
-		begins[2] != observed.Started || recalled != 2 {
+	if len(begins) != 4 || begins[0] != autoscale.FleetStarted || begins[1] != "" ||
+		begins[2] != autoscale.FleetStarted || recalled != 2 {
 		t.Errorf("the file has %q with %d recalled", begins, recalled)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/registry"
 )
 
 var noon = time.Unix(1_800_000_000, 0)
@@ -109,7 +110,7 @@ func TestReplicasThatEndFirstAreClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := autoscale.Pool{ID: "night"}
+	p := autoscale.Pool{Pool: registry.Pool{Name: "night"}}
 	for _, id := range []string{"p-0", "p-1", "p-2", "p-3"} {
 		p.Replicas = append(p.Replicas, replica(id, autoscale.Ready))
 	}

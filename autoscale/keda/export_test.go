@@ -2,12 +2,11 @@ package keda
 
 import (
 	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
-
-	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // CheckMetadata returns the error of a ScaledObject.
-func CheckMetadata(ref *externalscaler.ScaledObjectRef, pools []autoscale.PoolConfig) error {
+func CheckMetadata(ref *externalscaler.ScaledObjectRef, pools []registry.Pool) error {
 	_, err := parse(ref, pools)
 	return err
 }

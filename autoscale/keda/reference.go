@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/internal/suggest"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // role is whose replicas a ScaledObject scales.
@@ -62,7 +63,7 @@ func objectOf(ref *externalscaler.ScaledObjectRef) string {
 
 // parse reads the metadata of a trigger. pools are the configured ones.
 func parse(
-	ref *externalscaler.ScaledObjectRef, pools []autoscale.PoolConfig,
+	ref *externalscaler.ScaledObjectRef, pools []registry.Pool,
 ) (reference, error) {
 	r := reference{object: objectOf(ref), role: runners}
 	p := parser{object: r.object}
@@ -104,7 +105,7 @@ func parse(
 }
 
 // indexOf returns the index of the pool with this name, -1 if there is none.
-func indexOf(name string, pools []autoscale.PoolConfig) int {
+func indexOf(name string, pools []registry.Pool) int {
 	for i := range pools {
 		if pools[i].Name == name {
 			return i
@@ -114,7 +115,7 @@ func indexOf(name string, pools []autoscale.PoolConfig) int {
 }
 
 // poolsThere lists the pools that can be named, the first of many.
-func poolsThere(pools []autoscale.PoolConfig) string {
+func poolsThere(pools []registry.Pool) string {
 	const most = 5
 	if len(pools) == 0 {
 		return "the daemon has no pools; add them to its configuration, in the section pools"
@@ -126,14 +127,14 @@ func poolsThere(pools []autoscale.PoolConfig) string {
 	return "name one of " + strings.Join(names, ", ")
 }
 
-func nearest(name string, pools []autoscale.PoolConfig) string {
+func nearest(name string, pools []registry.Pool) string {
 	if near := suggest.Nearest(name, namesOf(pools)); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return "; " + poolsThere(pools)
 }
 
-func namesOf(pools []autoscale.PoolConfig) []string {
+func namesOf(pools []registry.Pool) []string {
 	names := make([]string, len(pools))
 	for i, c := range pools {
 		names[i] = c.Name

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/internal/httpserver"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // Deps holds what a Server works with. All fields but Listener and Registerer are required. The
@@ -31,7 +32,7 @@ type Deps struct {
 	// Dispatching returns the work for dispatchers of a pool. The error says why it is not known.
 	Dispatching func(pool string) (Dispatching, error)
 	// Pools returns the configured pools.
-	Pools func() []autoscale.PoolConfig
+	Pools func() []registry.Pool
 	// Declare takes what a ScaledObject says of its pool, each time that it asks, and nothing once
 	// it has not asked for Tuning.ForgetAfter.
 	Declare func(pool string, of autoscale.Declaration)

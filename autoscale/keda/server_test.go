@@ -22,6 +22,7 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/keda"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // decisions stands for the loop that decides.
@@ -146,7 +147,7 @@ func start(t testing.TB, edit ...func(*keda.Config)) *world {
 	}
 	s, err := keda.New(cfg, keda.Deps{Snapshot: w.d.Snapshot, Changed: w.d.Changed,
 		Dispatching: w.d.dispatching,
-		Pools:       func() []autoscale.PoolConfig { return pools }, Declare: w.d.declare,
+		Pools:       func() []registry.Pool { return pools }, Declare: w.d.declare,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)), Registerer: w.registry,
 		Listener: listener})
 	if err != nil {
@@ -172,10 +173,10 @@ func start(t testing.TB, edit ...func(*keda.Config)) *world {
 	return w
 }
 
-var pools = func() []autoscale.PoolConfig {
-	all := []autoscale.PoolConfig{{Name: "night", Max: 8}, {Name: "chat", Max: 8}}
+var pools = func() []registry.Pool {
+	all := []registry.Pool{{Name: "night", Max: 8}, {Name: "chat", Max: 8}}
 	for i := range 1000 {
-		all = append(all, autoscale.PoolConfig{Name: poolName(i), Max: 8})
+		all = append(all, registry.Pool{Name: poolName(i), Max: 8})
 	}
 	return all
 }()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -33,7 +32,7 @@ func (s *simulation) decideAgain(out io.Writer) error {
 	}
 	defer file.Close()
 	table := newDecisionTable(out)
-	err = observed.Read(file, func(step observed.Step) error {
+	err = autoscale.ReadRows(file, func(step autoscale.Row) error {
 		d, err := again.Step(step)
 		if err == nil {
 			table.add(step, d)
@@ -60,7 +59,7 @@ func newDecisionTable(out io.Writer) *decisionTable {
 	return t
 }
 
-func (t *decisionTable) add(step observed.Step, d autoscale.Decision) {
+func (t *decisionTable) add(step autoscale.Row, d autoscale.Decision) {
 	for i, was := range step.Decided {
 		is := d.Pools[i]
 		t.decided++

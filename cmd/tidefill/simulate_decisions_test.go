@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // recordedDay is a file of a pool whose number was decided by the policy static.
@@ -19,17 +19,17 @@ func recordedDay(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := observed.NewPool(autoscale.PoolConfig{Name: "night", Max: 3,
-		Role: autoscale.RoleBatch}, flowcontrol.DefaultConfig())
+	pool := autoscale.NewPool(registry.Pool{Name: "night", Max: 3,
+		Role: registry.RoleBatch}, flowcontrol.DefaultConfig())
 	var text []byte
 	for i := range 3 {
-		step := observed.Step{State: observed.State{
+		step := autoscale.Row{State: autoscale.State{
 			At:    time.Date(2026, 11, 23, 4, i, 0, 0, time.UTC),
-			Pools: []observed.Pool{pool}}}
+			Pools: []autoscale.Pool{pool}}}
 		if i == 0 {
-			step.Begin = observed.Started
+			step.Begin = autoscale.FleetStarted
 		}
-		step.Decided = fleet.Step(step.At, step.Autoscale()).Pools
+		step.Decided = fleet.Step(step.At, step.State).Pools
 		if text, err = step.Append(text); err != nil {
 			t.Fatal(err)
 		}

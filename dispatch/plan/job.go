@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/scheduler"
@@ -9,6 +11,20 @@ import (
 
 // JobKey identifies a job: the lines of one model of one batch.
 type JobKey struct{ Batch, Model string }
+
+// String identifies the job: a batch has one for each of its models. It is the ID of the batch if
+// the model is not named.
+func (k JobKey) String() string {
+	if k.Model == "" {
+		return k.Batch
+	}
+	return k.Batch + "/" + k.Model
+}
+
+// Compare orders keys by batch, then by model.
+func (k JobKey) Compare(other JobKey) int {
+	return cmp.Or(strings.Compare(k.Batch, other.Batch), strings.Compare(k.Model, other.Model))
+}
 
 // Batch describes a batch to the planner.
 type Batch struct {

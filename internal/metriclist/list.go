@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/app"
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store/cluster"
 	"github.com/tidefill/tidefill/store/postgres"
 	"github.com/tidefill/tidefill/store/redis"
@@ -43,9 +43,9 @@ func List() (_ []Metric, err error) {
 	cfg := config.Default()
 	cfg.Data, cfg.Listen, cfg.AdminListen, cfg.Node = dir, "127.0.0.1:0", "127.0.0.1:0", "list"
 	cfg.Scaler.Listen = "127.0.0.1:0"
-	cfg.Pools = []config.Pool{{PoolConfig: autoscale.PoolConfig{Name: "pool",
+	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "pool",
 		Models: []string{"model"}, Max: 1}}}
-	r := &registry{Registry: prometheus.NewRegistry()}
+	r := &collectors{Registry: prometheus.NewRegistry()}
 	daemon, err := app.New(cfg, app.Options{Registry: r})
 	if err != nil {
 		return nil, err
@@ -66,18 +66,18 @@ func List() (_ []Metric, err error) {
 	return r.list()
 }
 
-// registry remembers its collectors.
-type registry struct {
+// collectors is a registry that remembers its collectors.
+type collectors struct {
 	*prometheus.Registry
 	collectors []prometheus.Collector
 }
 
-func (r *registry) Register(c prometheus.Collector) error {
+func (r *collectors) Register(c prometheus.Collector) error {
 	r.collectors = append(r.collectors, c)
 	return r.Registry.Register(c)
 }
 
-func (r *registry) MustRegister(all ...prometheus.Collector) {
+func (r *collectors) MustRegister(all ...prometheus.Collector) {
 	for _, c := range all {
 		if err := r.Register(c); err != nil {
 			panic(err)
@@ -85,7 +85,7 @@ func (r *registry) MustRegister(all ...prometheus.Collector) {
 	}
 }
 
-func (r *registry) list() ([]Metric, error) {
+func (r *collectors) list() ([]Metric, error) {
 	types := map[string]string{} // of metrics without labels, which have values from the start
 	families, err := r.Gather()
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/keda"
 	"github.com/tidefill/tidefill/internal/httpserver/tlstest"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/test/keda/scalers"
 )
 
@@ -88,8 +89,8 @@ func serve(
 	}
 	s, err := keda.New(cfg, keda.Deps{Snapshot: d.Snapshot, Changed: d.Changed,
 		Dispatching: d.dispatching,
-		Pools: func() []autoscale.PoolConfig {
-			return []autoscale.PoolConfig{{Name: "night"}}
+		Pools: func() []registry.Pool {
+			return []registry.Pool{{Name: "night"}}
 		},
 		Declare: func(string, autoscale.Declaration) {},
 		Logger:  slog.New(slog.NewTextHandler(t.Output(), nil)), Listener: listener})

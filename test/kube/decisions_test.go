@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tidefill/tidefill/autoscale/observed"
+	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -25,7 +25,7 @@ func (l *loop) checkDecisions() (series []int) {
 		l.t.Fatal(err)
 	}
 	steps, differ := 0, 0
-	err = observed.Read(file, func(s observed.Step) error {
+	err = autoscale.ReadRows(file, func(s autoscale.Row) error {
 		d, err := again.Step(s)
 		if err != nil {
 			return err

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/app"
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/kube"
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
+	"github.com/tidefill/tidefill/registry"
 )
 
 // loop is the closed loop: the daemon, KEDA and the HPA, the controllers of Deployments and
@@ -53,8 +53,8 @@ func startLoop(t *testing.T, d *day) *loop {
 	cfg.Shutdown = on.Shutdown
 	pool := d.Scenario.Pool
 	cfg.Pools = []config.Pool{{
-		PoolConfig: autoscale.PoolConfig{Name: "batch", Models: []string{model},
-			Role: autoscale.RoleBatch, Min: pool.Min, Max: pool.Max},
+		Pool: registry.Pool{Name: "batch", Models: []string{model},
+			Role: registry.RoleBatch, Min: pool.Min, Max: pool.Max},
 		Kubernetes: kube.PoolConfig{Selector: "app=" + target,
 			Port: strconv.Itoa(l.kubelet.port), Target: kube.Target{Name: target}},
 	}}

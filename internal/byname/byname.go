@@ -1,5 +1,5 @@
-// Package registry holds the implementations of an extension point by name.
-package registry
+// Package byname holds the implementations of an extension point by name.
+package byname
 
 import (
 	"fmt"
@@ -10,21 +10,21 @@ import (
 	"github.com/tidefill/tidefill/internal/suggest"
 )
 
-// Registry holds the implementations of one extension point. It is filled while packages
+// Table holds the implementations of one extension point. It is filled while packages
 // initialize and only read afterwards, so it needs no lock.
-type Registry[T any] struct {
+type Table[T any] struct {
 	noun   string
 	byName map[string]T
 }
 
-// New returns an empty registry. Messages call what it holds by the noun, such as "policy".
-func New[T any](noun string) *Registry[T] {
-	return &Registry[T]{noun: noun, byName: map[string]T{}}
+// New returns an empty table. Messages call what it holds by the noun, such as "policy".
+func New[T any](noun string) *Table[T] {
+	return &Table[T]{noun: noun, byName: map[string]T{}}
 }
 
 // Register adds an implementation. It panics if the name is empty or taken, since both are mistakes
 // of the program and show when it starts.
-func (r *Registry[T]) Register(name string, implementation T) {
+func (r *Table[T]) Register(name string, implementation T) {
 	if _, taken := r.byName[name]; taken || name == "" {
 		panic(fmt.Sprintf("register %s %q: the name is empty or registered twice", r.noun, name))
 	}
@@ -33,7 +33,7 @@ func (r *Registry[T]) Register(name string, implementation T) {
 
 // Get returns the implementation of that name. The error of an unknown name lists the known ones
 // and suggests the nearest.
-func (r *Registry[T]) Get(name string) (T, error) {
+func (r *Table[T]) Get(name string) (T, error) {
 	found, ok := r.byName[name]
 	if ok {
 		return found, nil
@@ -50,4 +50,4 @@ func (r *Registry[T]) Get(name string) (T, error) {
 }
 
 // Names returns the registered names, sorted.
-func (r *Registry[T]) Names() []string { return slices.Sorted(maps.Keys(r.byName)) }
+func (r *Table[T]) Names() []string { return slices.Sorted(maps.Keys(r.byName)) }

@@ -1,4 +1,4 @@
-package observed_test
+package autoscale_test
 
 import (
 	"math"
@@ -8,21 +8,21 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
-	"github.com/tidefill/tidefill/autoscale/observed"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/registry"
 )
 
-// step is a step with a rate of interactive requests.
-func step(rate float64) observed.Step {
+// row is a row with a rate of interactive requests.
+func row(rate float64) autoscale.Row {
 	at := time.Date(2026, 11, 23, 4, 0, 0, 123456789, time.UTC)
-	return observed.Step{
-		Begin: observed.Started,
-		Recalled: []observed.Recalled{{At: at, Age: time.Minute,
+	return autoscale.Row{
+		Begin: autoscale.FleetStarted,
+		Recalled: []autoscale.Recalled{{At: at, Age: time.Minute,
 			PoolLearned: autoscale.PoolLearned{Pool: "night", Starts: []float64{131.25}}}},
-		State: observed.State{At: at,
+		State: autoscale.State{At: at,
 			Jobs: []plan.Demand{{Key: plan.JobKey{Batch: "b", Model: "m"}, Work: 1.0 / 3,
 				Deadline: at.Add(time.Hour), Lines: 7}},
-			Pools: []observed.Pool{{PoolConfig: autoscale.PoolConfig{Name: "night", Max: 4},
+			Pools: []autoscale.Pool{{Pool: registry.Pool{Name: "night", Max: 4},
 				Interactive: autoscale.Interactive{Served: true, Rate: rate},
 				Replicas:    []autoscale.Replica{{ID: "a", Phase: autoscale.Ready, Since: at}}}}},
 		Decided:   []autoscale.Wanted{{Pool: "night", Replicas: 2}},
@@ -32,9 +32,9 @@ func step(rate float64) observed.Step {
 
 func TestRowsKeepSteps(t *testing.T) {
 	var text []byte
-	var want []observed.Step
+	var want []autoscale.Row
 	for _, rate := range []float64{0, 2.5, math.NaN()} {
-		s := step(rate)
+		s := row(rate)
 		var err error
 		if text, err = s.Append(text); err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestRowsKeepSteps(t *testing.T) {
 	}
 	text = append(text, `{"Version":1,"At":`...) // the daemon was killed
 	n := 0
-	err := observed.Read(strings.NewReader(string(text)), func(got observed.Step) error {
+	err := autoscale.ReadRows(strings.NewReader(string(text)), func(got autoscale.Row) error {
 		got.Version = 0
 		g, w := &got.Pools[0].Interactive.Rate, &want[n].Pools[0].Interactive.Rate
 		if math.IsNaN(*g) != math.IsNaN(*w) {
@@ -64,7 +64,7 @@ func TestRowsKeepSteps(t *testing.T) {
 }
 
 func TestReadNamesTheFaultyRow(t *testing.T) {
-	good, err := step(1).Append(nil)
+	good, err := row(1).Append(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +74,8 @@ func TestReadNamesTheFaultyRow(t *testing.T) {
 		`row 2: json: unknown field "Wanted"`:      `{"Version":1,"Wanted":1}`,
 		"row 2: invalid character 'x' looking for": `x`,
 	} {
-		err := observed.Read(strings.NewReader(string(good)+row+"\n"), func(observed.Step) error {
-			return nil
-		})
+		text := strings.NewReader(string(good) + row + "\n")
+		err := autoscale.ReadRows(text, func(autoscale.Row) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", row, err, want)
 		}

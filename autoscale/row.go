@@ -1,4 +1,4 @@
-package observed
+package autoscale
 
 import (
 	"bufio"
@@ -9,15 +9,14 @@ import (
 	"io"
 	"math"
 	"time"
-
-	"github.com/tidefill/tidefill/autoscale"
 )
 
-// Version is the version of the rows of a file.
-const Version = 1
+// RowVersion is the version of the rows of a file.
+const RowVersion = 1
 
-// Step is a decision with what it was based on. It is a row of a file in JSON.
-type Step struct {
+// Row is a decision with what it was based on, as JSON. The daemon writes its rows to the file
+// record, and the simulator decides on them again.
+type Row struct {
 	Version int
 	// Begin is set in the first step of a fleet, and in the first one of a file.
 	Begin Begin `json:",omitempty"`
@@ -25,34 +24,35 @@ type Step struct {
 	Recalled []Recalled `json:",omitempty"`
 	State
 	// Decided has the decision for each of the pools, Forecasts that for each job with a deadline.
-	Decided   []autoscale.Wanted
-	Forecasts []autoscale.Forecast
+	Decided   []Wanted
+	Forecasts []Forecast
 }
 
-// Begin is how a fleet began, or a file.
+// Begin says what came before a row.
 type Begin string
 
 const (
-	// Started: the fleet had observed nothing.
-	Started Begin = "started"
-	// Continued: the fleet had decided before, in another file. What it had learned is recalled.
-	// What it had observed otherwise is missing, so that the next minutes may be decided otherwise.
-	Continued Begin = "continued"
+	// FleetStarted: the fleet had observed nothing.
+	FleetStarted Begin = "started"
+	// FleetContinued: the fleet had decided before, in another file. What it had learned is
+	// recalled. What else it had observed is missing, so that the next minutes may be decided
+	// otherwise.
+	FleetContinued Begin = "continued"
 )
 
 // Recalled is what a fleet was given that was learned before.
 type Recalled struct {
 	At  time.Time
 	Age time.Duration
-	autoscale.PoolLearned
+	PoolLearned
 }
 
 // unknownRate stands for a rate that is not known, since JSON has no NaN. A rate is not negative.
 const unknownRate = -1
 
 // Append appends the step to a text as a row.
-func (s Step) Append(text []byte) ([]byte, error) {
-	s.Version = Version
+func (s Row) Append(text []byte) ([]byte, error) {
+	s.Version = RowVersion
 	pools := make([]Pool, len(s.Pools))
 	copy(pools, s.Pools)
 	for i := range pools {
@@ -68,9 +68,9 @@ func (s Step) Append(text []byte) ([]byte, error) {
 	return append(append(text, row...), '\n'), nil
 }
 
-// Read reads the rows of a file and calls each with each of them. A last row that is not complete
-// is left out, since the daemon may have been killed while it wrote.
-func Read(from io.Reader, each func(Step) error) error {
+// ReadRows reads the rows of a file and calls each with each of them. A last row that is not
+// complete is left out, since the daemon may have been killed while it wrote.
+func ReadRows(from io.Reader, each func(Row) error) error {
 	rows := bufio.NewReader(from)
 	for number := 1; ; number++ {
 		row, err := rows.ReadBytes('\n')
@@ -80,13 +80,13 @@ func Read(from io.Reader, each func(Step) error) error {
 		if err != nil {
 			return err
 		}
-		var s Step
+		var s Row
 		decoder := json.NewDecoder(bytes.NewReader(row))
 		decoder.DisallowUnknownFields()
 		err = decoder.Decode(&s)
 		switch {
-		case err == nil && s.Version != Version:
-			err = fmt.Errorf("it has the version %d, want %d", s.Version, Version)
+		case err == nil && s.Version != RowVersion:
+			err = fmt.Errorf("it has the version %d, want %d", s.Version, RowVersion)
 		case err == nil && len(s.Decided) != len(s.Pools):
 			err = fmt.Errorf("it has %d pools and %d decisions", len(s.Pools), len(s.Decided))
 		}

@@ -1,4 +1,4 @@
-package autoscale
+package registry
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// PoolConfig describes a pool of replicas whose number is decided here.
-type PoolConfig struct {
+// Pool is a logical group of runners that serve the same models.
+type Pool struct {
 	// Name identifies the pool in metrics, in the API and in ScaledObjects: at most 63 lower-case
 	// letters, digits and dashes.
 	Name string `yaml:"name"`
@@ -19,9 +19,9 @@ type PoolConfig struct {
 	// Role is shared if interactive requests come to the pool too, batch if it serves batch lines
 	// alone. Flow control lets lines fill the engines of a batch pool. Default: shared.
 	Role Role `yaml:"role"`
-	// Min is the least number of replicas. Default: 0.
+	// Min is the minimum number of replicas. Default: 0.
 	Min int `yaml:"min"`
-	// Max is the greatest number of replicas. Required.
+	// Max is the maximum number of replicas. Required.
 	Max int `yaml:"max"`
 	// Price of a replica per hour, in any currency: only ratios between pools matter. Default: 0,
 	// which is the same price for all.
@@ -45,37 +45,37 @@ const (
 var poolName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // Validate reports every fault with the path of its field.
-func (c PoolConfig) Validate() error {
+func (p Pool) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf(format, args...))
 	}
-	if !poolName.MatchString(c.Name) {
-		fault("name: is %q, must be 1 to 63 lower-case letters, digits and dashes", c.Name)
+	if !poolName.MatchString(p.Name) {
+		fault("name: is %q, must be 1 to 63 lower-case letters, digits and dashes", p.Name)
 	}
-	if len(c.Models) == 0 {
+	if len(p.Models) == 0 {
 		fault("models: is empty; list the models that the pool serves, since a pool without " +
 			"replicas can't be asked")
 	}
-	for i, m := range c.Models {
+	for i, m := range p.Models {
 		if strings.TrimSpace(m) == "" {
 			fault("models[%d]: is empty", i)
 		}
 	}
-	if c.Role != "" && c.Role != RoleShared && c.Role != RoleBatch {
-		fault("role: is %q, must be shared or batch", c.Role)
+	if p.Role != "" && p.Role != RoleShared && p.Role != RoleBatch {
+		fault("role: is %q, must be shared or batch", p.Role)
 	}
-	if c.Min < 0 || c.Max < 1 || c.Min > c.Max {
-		fault("max: is %d and min %d; max must be at least 1, and min from 0 to max", c.Max, c.Min)
+	if p.Min < 0 || p.Max < 1 || p.Min > p.Max {
+		fault("max: is %d and min %d; max must be at least 1, and min from 0 to max", p.Max, p.Min)
 	}
-	if !(c.Price >= 0) {
-		fault("price: is %v, must not be negative", c.Price)
+	if !(p.Price >= 0) {
+		fault("price: is %v, must not be negative", p.Price)
 	}
-	if !(c.Reclaim >= 0 && c.Reclaim <= 1) {
-		fault("reclaim: is %v, must be from 0 to 1", c.Reclaim)
+	if !(p.Reclaim >= 0 && p.Reclaim <= 1) {
+		fault("reclaim: is %v, must be from 0 to 1", p.Reclaim)
 	}
-	if c.ColdStart < 0 {
-		fault("cold_start: is %v, must not be negative", c.ColdStart)
+	if p.ColdStart < 0 {
+		fault("cold_start: is %v, must not be negative", p.ColdStart)
 	}
 	return errors.Join(faults...)
 }

@@ -1,14 +1,14 @@
-package registry_test
+package byname_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/tidefill/tidefill/internal/registry"
+	"github.com/tidefill/tidefill/internal/byname"
 )
 
 func TestRegistry(t *testing.T) {
-	r := registry.New[int]("policy")
+	r := byname.New[int]("policy")
 	r.Register("slack", 1)
 	r.Register("edf", 2)
 	if got, err := r.Get("slack"); got != 1 || err != nil {

@@ -1,0 +1,9 @@
+// Package registry holds what is in force: the pools of runners, what they are for, and what
+// configures them.
+//
+// A pool is a logical group of runners that serve the same models. Its name never changes. Runners
+// that are found at run time join a pool; they never create one.
+//
+// A [Snapshot] is immutable: whoever has one sees the same pools until it takes the next. The
+// package is pure. What reads files or watches an API server makes snapshots and hands them on.
+package registry
