@@ -86,8 +86,10 @@ var mayImport = map[string][]string{
 	"simulator/scenario": {"simulator/engine", "simulator/workload"},
 	"simulator": {"registry", "costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
 		"simulator", "internal/recording"},
-	"autoscale/driver": {"registry", "autoscale", "dispatch", "dispatch/plan", "flowcontrol", "store"},
-	"config": {"registry", "config", "api", "autoscale", "autoscale/keda", "autoscale/kube", "dispatch",
+	"autoscale/driver": {"registry", "autoscale", "dispatch", "dispatch/plan", "flowcontrol",
+		"store"},
+	"config": {"registry", "config", "api", "autoscale", "autoscale/keda", "autoscale/kube",
+		"dispatch",
 		"flowcontrol", "internal/httpserver", "internal/wallclock", "scheduler", "store",
 		"telemetry"},
 }
