@@ -49,7 +49,7 @@ func TestChaosKilledAtRandomTimes(t *testing.T) {
 			}
 		})
 	}
-	for range *kills {
+	for range inShort(15, *kills) {
 		k.killOnce()
 	}
 	stopWorking()

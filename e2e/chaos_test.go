@@ -51,6 +51,14 @@ func long(t testing.TB, why string) {
 	}
 }
 
+// inShort returns the first value in make test, and the second in make test-all and make chaos.
+func inShort[T any](short, all T) T {
+	if testing.Short() && !*chaos {
+		return short
+	}
+	return all
+}
+
 // begin starts the trial of a scenario on the embedded store. Only make chaos checks its peak of
 // memory.
 func begin(t *testing.T, scenario string) *Trial {

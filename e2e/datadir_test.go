@@ -37,6 +37,10 @@ func TestMissingDataDirectoryIsNoticed(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if test.name != "deleted" {
+				long(t, "another way to lose a directory")
+			}
 			dir := t.TempDir()
 			if test.name == "unmounted" {
 				dir = mounted(t, 64<<20)

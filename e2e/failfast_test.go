@@ -37,12 +37,16 @@ func TestFailFastRunnerBesideAGoodOne(t *testing.T) {
 		set          []string
 		lines, of500 int // of each batch, and of that beside a runner that answers 500
 	}{
-		{"aimd", nil, sized(1000, 5000), 5000},
+		{"aimd", nil, sized(1000, 5000), inShort(1500, 5000)},
 		// Objectives that the machine's own pauses do not touch: the emulators share two cores.
 		{"headroom", []string{"flowcontrol.slo.ttft=1m", "flowcontrol.slo.tpot=5s"},
 			sized(400, 5000), sized(400, 5000)},
 	} {
 		t.Run(policy.name, func(t *testing.T) {
+			t.Parallel()
+			if policy.name != "aimd" {
+				long(t, "a second policy")
+			}
 			var upstreams []string
 			emulate := func(model, faults string) (address string) {
 				address = freeAddress(t)

@@ -19,8 +19,13 @@ import (
 // answers go on all the time.
 func TestLargeAnswersWaitForSpace(t *testing.T) {
 	t.Parallel()
-	t.Run("embedded", func(t *testing.T) { testLargeAnswersWait(t, false) })
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		testLargeAnswersWait(t, false)
+	})
 	t.Run("bucket", func(t *testing.T) {
+		t.Parallel()
+		long(t, "the embedded store has the same")
 		testLargeAnswersWait(t, true, append(clusterStore(t, postgres.Start(t)),
 			bucket(t, s3.Start(t))...)...)
 	})

@@ -264,6 +264,7 @@ func (f *filler) Read(p []byte) (int, error) {
 }
 
 func TestUploadsOverTheLimitStoreNothing(t *testing.T) {
+	long(t, "it uploads 600 MB")
 	t.Parallel()
 	stub := NewStub(t, "m")
 	d := NewDaemon(t, Options{Upstreams: []string{stub.URL}})

@@ -34,6 +34,10 @@ func TestUsersSeeThatTheBucketIsAway(t *testing.T) {
 		{"stalls", answering(s3.Stall)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if test.name != "stopped" {
+				long(t, "another fault of a bucket")
+			}
 			server := s3.Start(t)
 			proxy := s3.StartProxy(t, server)
 			set := bucket(t, server)

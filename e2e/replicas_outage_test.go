@@ -37,6 +37,10 @@ func TestUsersSeeThatPostgreSQLIsAway(t *testing.T) {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if test.name != "killed" {
+				long(t, "another outage of a database")
+			}
 			server := postgres.Start(t)
 			set := clusterStore(t, server)
 			if test.live {
@@ -176,6 +180,7 @@ func (r *replicas) leaderSays(t *testing.T, reason string) bool {
 // Connections to PostgreSQL are cut again and again. Users who repeat refused requests with their
 // keys get one batch for each, and never an internal error.
 func TestUsersWhileConnectionsAreCut(t *testing.T) {
+	long(t, "connections are cut for half a minute")
 	t.Parallel()
 	tr := beginOnBucket(t, "users while connections to PostgreSQL are cut")
 	server := postgres.Start(t)

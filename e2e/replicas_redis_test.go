@@ -19,7 +19,7 @@ func TestRedisMayBeLost(t *testing.T) {
 	inputs := map[string]Lines{}
 	slowest := time.Duration(0)
 	feed := func(name string) {
-		lines := NewLines(name, "m", 1500)
+		lines := NewLines(name, "m", inShort(500, 1500))
 		file, err := r.any(len(inputs)).Client().Upload(lines.Content)
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +41,7 @@ func TestRedisMayBeLost(t *testing.T) {
 		return true
 	}
 	for round := range sized(1, 10) {
-		for i := range 4 {
+		for i := range inShort(2, 4) {
 			feed(fmt.Sprintf("flush-%d-%d", round, i))
 			server.Do("FLUSHALL")
 			time.Sleep(time.Second)

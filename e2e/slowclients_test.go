@@ -123,6 +123,7 @@ func TestHalfOpenRequests(t *testing.T) {
 // TestSlowClientsAreDisconnected sends uploads and reads answers byte by byte. The minimum rate is
 // 4 KiB/s.
 func TestSlowClientsAreDisconnected(t *testing.T) {
+	long(t, "it waits for the time-outs of slow clients")
 	t.Parallel()
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "m").URL},
 		Set: []string{"http.tuning.grace=2s", "http.tuning.body_timeout=3s",

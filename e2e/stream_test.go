@@ -43,8 +43,9 @@ func TestStreamedLinesHaveTheSameOutput(t *testing.T) {
 	for _, policy := range []string{"fixed", "headroom"} {
 		admin := freeAddress(t)
 		d := NewDaemon(t, Options{Upstreams: []string{runner},
-			Set: []string{"flowcontrol.policy=" + policy,
-				"flowcontrol.headroom.streams=all"}, Args: []string{"--admin-listen", admin}})
+			Set: []string{"flowcontrol.policy=" + policy, "flowcontrol.headroom.streams=all",
+				// The machine's own pauses break no objective.
+				"flowcontrol.slo.ttft=1m", "flowcontrol.slo.tpot=5s"}, Args: []string{"--admin-listen", admin}})
 		c := d.Client()
 		ids := map[string]string{}
 		for url, body := range bodies {
@@ -107,6 +108,7 @@ func stripped(t testing.TB, body []byte) any {
 // A daemon with a policy that uses readings gets them from its runners and from a real Prometheus,
 // and continues without either.
 func TestReadingsFromRunnersAndPrometheus(t *testing.T) {
+	long(t, "it watches a new pool for a minute")
 	t.Parallel()
 	runner := startRunner(t, freeAddress(t), "--profile", "llama-7b-h100", "--model", "m",
 		"--interactive-rps", "5")

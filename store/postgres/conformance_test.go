@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,13 @@ import (
 	"github.com/tidefill/tidefill/store/storetest"
 )
 
-func TestMain(m *testing.M) { testpostgres.Main(m) }
+// passwordEnv holds the password of the test servers in the environment.
+const passwordEnv = "TIDEFILL_TEST_POSTGRES_PASSWORD"
+
+func TestMain(m *testing.M) {
+	os.Setenv(passwordEnv, testpostgres.Password)
+	testpostgres.Main(m)
+}
 
 func TestMetadata(t *testing.T) {
 	storetest.TestMetadata(t, func(t *testing.T, now func() time.Time) storetest.Store {
@@ -23,7 +30,11 @@ func TestMetadata(t *testing.T) {
 // PgBouncer in transaction mode keeps no session for a client.
 func TestMetadataBehindPgBouncer(t *testing.T) {
 	bouncer := testpostgres.StartBouncer(t, testpostgres.Shared(t))
-	storetest.TestMetadata(t, func(t *testing.T, now func() time.Time) storetest.Store {
+	suite := storetest.TestMetadata
+	if testing.Short() {
+		suite = storetest.TestLocks
+	}
+	suite(t, func(t *testing.T, now func() time.Time) storetest.Store {
 		database := testpostgres.Shared(t).NewDatabase(t)
 		return storetest.StoreOf(open(t, bouncer.URL(database), postgres.Options{Now: now}))
 	})
@@ -69,13 +80,9 @@ func open(t testing.TB, address string, o postgres.Options) *postgres.DB {
 // config returns the configuration for an address of the test servers.
 func config(t testing.TB, address string) postgres.Config {
 	t.Helper()
-	const env = "TIDEFILL_TEST_POSTGRES_PASSWORD"
-	if t, ok := t.(interface{ Setenv(key, value string) }); ok {
-		t.Setenv(env, testpostgres.Password)
-	}
 	c := postgres.DefaultConfig()
 	scheme, rest, _ := strings.Cut(address, "://")
 	_, host, _ := strings.Cut(rest, "@")
-	c.URL, c.PasswordEnv = scheme+"://"+testpostgres.User+"@"+host, env
+	c.URL, c.PasswordEnv = scheme+"://"+testpostgres.User+"@"+host, passwordEnv
 	return c
 }

@@ -31,7 +31,10 @@ func TestBlobs(t *testing.T, open func(t *testing.T) store.Blobs) {
 		{"listings of blobs have the times of their commits", blobsCommittedAt},
 		{"blobs are written and deleted side by side", blobsRace},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t, open(t))
+		})
 	}
 }
 

@@ -44,6 +44,7 @@ func TestJournals(t *testing.T, open func(t *testing.T) (here, there store.Journ
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			here, there := open(t)
 			test.run(t, here, there)
 		})

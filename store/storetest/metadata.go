@@ -185,6 +185,7 @@ type test struct {
 func run(t *testing.T, open Open, tests []test) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			c := newClock()
 			test.run(t, open(t, c.Now), c)
 		})

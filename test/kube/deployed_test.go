@@ -74,6 +74,9 @@ func TestManifestsApplied(t *testing.T) {
 // The chart is installed with upstreams alone, upgraded to pools, and uninstalled, by helm. The key
 // that it creates stays the same.
 func TestChartInstalled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it builds helm")
+	}
 	installKEDA(t)
 	w := newWorld(t)
 	newWorldIn(t, metav1.ObjectMeta{Name: "chat"}) // of a pool

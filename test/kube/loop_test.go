@@ -259,6 +259,9 @@ func TestLoopFromZeroAndBack(t *testing.T) {
 // Replicas that are taken away while they work get no new lines, and count as wanted until theirs
 // were answered. Then it is they whose pods end, and nothing is sent again.
 func TestLoopDrainsBeforePodsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: a drain in real time")
+	}
 	l := startLoop(t, loadDay(t, "drain", 60))
 	l.keda.bound(3, 3)
 	awaitReady := func(want int) {
@@ -292,6 +295,9 @@ func TestLoopDrainsBeforePodsEnd(t *testing.T) {
 // Within a part of a day replicas come and go, every deadline is met and no line is lost, for
 // little more than the fewest replica-hours. TIDEFILL_TEST_DAY=day runs a whole day, in 24 minutes.
 func TestLoopOfADay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: five hours of a day in as many minutes")
+	}
 	l := startLoop(t, loadDay(t, cmp.Or(os.Getenv("TIDEFILL_TEST_DAY"), "part"), 60))
 	u := l.check(func() {})
 	least, simulated := l.day.optimum(t)

@@ -12,6 +12,9 @@ import (
 // The chart is upgraded from one replica with a volume to three on the cluster store, to another
 // release of these, and to separate roles. While the release changes, users have three replicas.
 func TestReplicasInstalled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it builds helm")
+	}
 	const example = deploy + "kubernetes/cluster/values.yaml"
 	w := newWorld(t)
 	helm := newHelm(t, w.namespace)
