@@ -1,6 +1,6 @@
-// Package search finds good parameters of a policy by simulation, with the Nelder-Mead method of
-// gonum. The method suits the problem: a trial is expensive and its value is noisy, there are few
-// parameters, and the value changes smoothly with each of them.
+// Package search finds good parameters of a policy by simulation, with the Nelder-Mead method. The
+// method suits the problem: a trial is expensive and its value is noisy, there are few parameters,
+// and the value changes smoothly with each of them.
 //
 // Every point is tried on all seeds, because a good value on a single seed is often chance. The
 // same arguments give the same trials.
@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/optimize"
 
 	"github.com/tidefill/tidefill/internal/portable"
 )
@@ -79,17 +77,17 @@ func Maximize(space []Dimension, start []float64, o Options, evaluate Evaluate) 
 	if err := check(space, start, o); err != nil {
 		return Result{}, err
 	}
-	s := &searcher{space: space, options: o, evaluate: evaluate, best: trial{value: math.Inf(-1)}}
-	simplex, err := s.firstSimplex(start)
+	s := &searcher{space: space, options: o, evaluate: evaluate, best: vertex{value: math.Inf(-1)}}
+	first, err := s.firstSimplex(start)
 	if err != nil {
 		return Result{}, err
 	}
-	if len(simplex) > len(space) && s.trialsLeft() > 0 {
-		if err := s.improve(simplex); err != nil {
+	if len(first) > len(space) {
+		if err := s.improve(first); err != nil {
 			return Result{}, err
 		}
 	}
-	return Result{Point: s.point(s.best.position), Value: s.best.value, Spent: s.spent}, nil
+	return Result{Point: s.point(s.best.at), Value: s.best.value, Spent: s.spent}, nil
 }
 
 func check(space []Dimension, start []float64, o Options) error {
@@ -120,13 +118,7 @@ type searcher struct {
 	options  Options
 	evaluate Evaluate
 	spent    int
-	best     trial
-}
-
-// trial is a point that was tried.
-type trial struct {
-	position []float64 // in each dimension, from 0 to 1
-	value    float64
+	best     vertex // its position in each dimension is from 0 to 1
 }
 
 // trialsLeft returns the number of points that the rest of the budget allows.
@@ -149,33 +141,33 @@ func fold(position float64) float64 {
 
 // try evaluates the points at the given positions, folded into their ranges. If the budget does not
 // allow all of them, it evaluates the first ones.
-func (s *searcher) try(positions ...[]float64) ([]trial, error) {
+func (s *searcher) try(positions ...[]float64) ([]float64, error) {
 	positions = positions[:min(len(positions), s.trialsLeft())]
-	trials := make([]trial, len(positions))
-	points := make([][]float64, len(positions))
+	if len(positions) == 0 {
+		return nil, nil
+	}
+	folded, points := make([][]float64, len(positions)), make([][]float64, len(positions))
 	for i, position := range positions {
-		trials[i].position = slices.Clone(position)
-		for k, x := range position {
-			trials[i].position[k] = fold(x)
+		for _, x := range position {
+			folded[i] = append(folded[i], fold(x))
 		}
-		points[i] = s.point(trials[i].position)
+		points[i] = s.point(folded[i])
 	}
 	s.spent += len(points) * s.options.Seeds
 	values, err := s.evaluate(points, s.options.Seeds)
 	if err != nil {
 		return nil, err
 	}
-	for i := range trials {
-		trials[i].value = values[i]
-		if trials[i].value > s.best.value {
-			s.best = trials[i]
+	for i, value := range values {
+		if value > s.best.value {
+			s.best = vertex{folded[i], value}
 		}
 	}
-	return trials, nil
+	return values, nil
 }
 
 // firstSimplex tries the start and, for each dimension, a point at the distance firstStep from it.
-func (s *searcher) firstSimplex(start []float64) ([]trial, error) {
+func (s *searcher) firstSimplex(start []float64) ([]vertex, error) {
 	origin := make([]float64, len(s.space))
 	for i, d := range s.space {
 		origin[i] = d.position(start[i])
@@ -188,38 +180,26 @@ func (s *searcher) firstSimplex(start []float64) ([]trial, error) {
 		}
 		positions = append(positions, p)
 	}
-	return s.try(positions...)
+	values, err := s.try(positions...)
+	vertices := make([]vertex, len(values))
+	for i, value := range values {
+		vertices[i] = vertex{positions[i], value}
+	}
+	return vertices, err
 }
 
-// improve runs the Nelder-Mead method from the first points. It ends when the budget is spent or
-// the value no longer improves. gonum minimizes, so values are negated.
-func (s *searcher) improve(simplex []trial) error {
-	method := &optimize.NelderMead{}
-	for _, t := range simplex {
-		method.InitialVertices = append(method.InitialVertices, t.position)
-		method.InitialValues = append(method.InitialValues, -t.value)
+// improve searches from the first points. It ends when the budget is spent or the value no longer
+// improves.
+func (s *searcher) improve(vertices []vertex) error {
+	method := simplex{vertices: vertices, evaluate: s.try}
+	reached := s.best.value
+	for stalled := 0; stalled < stalledSteps*len(s.space); stalled++ {
+		if more, err := method.step(); err != nil || !more {
+			return err
+		}
+		if s.best.value > reached+minImprovement {
+			reached, stalled = s.best.value, -1
+		}
 	}
-	var failure error
-	problem := optimize.Problem{
-		Func: func(position []float64) float64 {
-			trials, err := s.try(position)
-			if err != nil || len(trials) == 0 {
-				failure = err
-				return math.Inf(1)
-			}
-			return -trials[0].value
-		},
-		Status: func() (optimize.Status, error) {
-			if failure != nil {
-				return optimize.Failure, failure
-			}
-			return optimize.NotTerminated, nil
-		},
-	}
-	_, err := optimize.Minimize(problem, simplex[0].position, &optimize.Settings{
-		FuncEvaluations: s.trialsLeft(),
-		Converger: &optimize.FunctionConverge{Absolute: minImprovement,
-			Iterations: stalledSteps * len(s.space)},
-	}, method)
-	return err
+	return nil
 }
