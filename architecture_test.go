@@ -97,7 +97,7 @@ var mayImport = map[string][]string{
 // anywhere lists the packages of ours that any other may import. They know nothing of Tidefill.
 var anywhere = []string{
 	"internal/portable", "internal/humanize", "internal/byname", "internal/suggest",
-	"internal/yamlfault", "internal/hangup",
+	"internal/yamlfault", "internal/hangup", "internal/faults",
 }
 
 func TestCorePackagesArePure(t *testing.T) {

@@ -62,7 +62,7 @@ func (s *saying) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // reads its metrics for that.
 func TestCapabilitiesStopLinesUnderEveryPolicy(t *testing.T) {
 	healthy := `{"health":"healthy","models":{"loaded":[{"id":"m"}]}}`
-	policies := []string{"aimd", "fixed", "gradient", "unlimited"}
+	policies := []string{"aimd", "fixed", "unlimited"}
 	stops := map[string]struct {
 		status int
 		body   string

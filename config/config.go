@@ -71,7 +71,7 @@ type Config struct {
 	FlowControl flowcontrol.Config `yaml:"flowcontrol"`
 	// Telemetry sets how runners are read: what they say of themselves under every policy of flow
 	// control, their metrics and those of a gateway in front of them for the policies that use them
-	// (all but fixed, aimd, gradient, none and unlimited).
+	// (all but fixed, aimd, none and unlimited).
 	Telemetry telemetry.Config `yaml:"telemetry"`
 	// Dispatch sets how lines are sent and retried.
 	Dispatch dispatch.Config `yaml:"dispatch"`

@@ -121,9 +121,9 @@ func TestInheritedFaultsAreReportedOnce(t *testing.T) {
 		{"of a shadow", "flowcontrol:\n  shadow: {policy: headroom, headroom: {streams: x}}\n" +
 			"  pools: {m: {policy: fixed}}\n", nil, []string{
 			`f.yaml:3: flowcontrol.shadow.headroom.streams: is "x", want off, some or all`}},
-		{"of what an entry needs", "flowcontrol:\n  pools:\n    m: {}\n    v1.5: {policy: model}\n",
+		{"of what an entry needs", "flowcontrol:\n  pools:\n    m: {}\n    v1.5: {policy: blind}\n",
 			nil, []string{"f.yaml:5: flowcontrol.pools.v1.5.engine.cost_model: is unknown, and " +
-				"the policy model needs it; measure it with tidefill profile fit, or take " +
+				"the policy blind needs it; measure it with tidefill profile fit, or take " +
 				"another policy"}},
 	} {
 		_, err := config.Parse("f.yaml", []byte(upstreams+test.file), test.settings...)

@@ -59,13 +59,18 @@ func TestShadowHasItsOwnSettings(t *testing.T) {
 	}
 }
 
+// The policy blind needs a cost model, as policies of other modules may.
+func init() {
+	flowcontrol.Register("blind", flowcontrol.Factory{Needs: flowcontrol.Needs{CostModel: true}})
+}
+
 func TestFaultsOfShadowsAreNamed(t *testing.T) {
 	for file, want := range map[string]string{
 		"{shadow: {policy: headrom}}": "tidefill.yaml:1: flowcontrol.shadow.policy: unknown policy",
 		"{shadow: {policy: headroom, headroom: {start: 0}}}": "tidefill.yaml:1: " +
 			"flowcontrol.shadow.headroom.start: is 0",
 		"{shadow: {headroom: {strat: 1}}}": "did you mean flowcontrol.shadow.headroom.start?",
-		"{shadow: {policy: model}}":        "and the policy model needs it",
+		"{shadow: {policy: blind}}":        "and the policy blind needs it",
 		"{pools: {m: {shadow: {policy: x}}}}": "tidefill.yaml:1: " +
 			"flowcontrol.pools.m.shadow.policy: unknown policy",
 	} {

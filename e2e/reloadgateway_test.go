@@ -33,7 +33,7 @@ func TestReloadTurnsAnUpstreamIntoAGateway(t *testing.T) {
 	first, second := newEnginePage(t), newEnginePage(t)
 	version := func(keys string) string { // the shadow has the engines' metrics read
 		return "flowcontrol: {policy: fixed, fixed: {per_runner: 8}, " +
-			"shadow: {policy: saturation}}\ntelemetry: {every: 100ms}\n" +
+			"shadow: {policy: headroom}}\ntelemetry: {every: 100ms}\n" +
 			fmt.Sprintf("upstreams: [{url: %q, name: gw%s}]\n", stub.URL, keys)
 	}
 	gateway := func(engines ...string) string {

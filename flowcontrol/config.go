@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
+	"github.com/tidefill/tidefill/internal/faults"
 )
 
 // Config says which policy decides how much batch work the runners of a pool carry, what is known

@@ -17,7 +17,7 @@ func TestUnknownPolicyNamesTheNearest(t *testing.T) {
 	cfg.Policy = "fix"
 	_, err := flowcontrol.New(cfg)
 	if err == nil || !strings.Contains(err.Error(),
-		`did you mean "fixed"? there are aimd, budget, fixed`) {
+		`did you mean "fixed"? there are aimd, fixed`) {
 		t.Errorf("got %v, want the nearest and all names", err)
 	}
 }

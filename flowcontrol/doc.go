@@ -13,12 +13,10 @@
 //   - aimd finds each runner's number of lines by what the runner sheds.
 //   - fixed carries a set number of lines per runner. none and unlimited are its extremes.
 //   - schedule follows a timetable of targets or of lines.
-//   - budget and saturation start what the load shown by metrics leaves free, gradient follows the
-//     latency of answers, all three as published; model uses the engine's cost model without
-//     feedback. They are there to compare with.
 //
 // Package builtin links all of them. A policy of another module is linked by importing its package;
-// ExampleRegister shows one. Package flowcontroltest checks that a policy keeps the contract.
+// ExampleRegister shows one, and the module simulator/lab has policies to compare with. Package
+// flowcontroltest checks that a policy keeps the contract.
 //
 // Every policy respects Retry-After: the runner that sent it gets no new line until that time is
 // over, and a runner that sheds without it gets none for a moment.

@@ -5,16 +5,16 @@ import (
 	"testing"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/aimd"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
-	"github.com/tidefill/tidefill/flowcontrol/gradient"
-	"github.com/tidefill/tidefill/flowcontrol/saturation"
+	"github.com/tidefill/tidefill/flowcontrol/headroom"
 )
 
 func TestPoolsHaveTheirOwn(t *testing.T) {
-	cfg := flowcontrol.DefaultConfig().Select(gradient.Name, gradient.DefaultConfig())
+	cfg := flowcontrol.DefaultConfig().Select(aimd.Name, aimd.DefaultConfig())
 	batch := cfg.Select(fixed.Name, fixed.Config{PerRunner: 7})
 	cfg.Pools = map[string]flowcontrol.Config{"batch": batch}
-	if got := cfg.For("", []string{"chat"}); got.Policy != gradient.Name || got.Pools != nil {
+	if got := cfg.For("", []string{"chat"}); got.Policy != aimd.Name || got.Pools != nil {
 		t.Errorf("a pool without an entry: %q, pools %v", got.Policy, got.Pools)
 	}
 	if got := cfg.For("", []string{"chat", "batch"}); got.Policy != fixed.Name ||
@@ -22,21 +22,21 @@ func TestPoolsHaveTheirOwn(t *testing.T) {
 		t.Errorf("a pool with an entry for one of its models: %q, %+v", got.Policy, got.Settings)
 	}
 	if cfg.UsesReadings() {
-		t.Error("neither gradient nor fixed uses readings")
+		t.Error("neither aimd nor fixed uses readings")
 	}
 	watched := cfg
-	watched.Shadow.Policy = saturation.Name
+	watched.Shadow.Policy = headroom.Name
 	if !watched.UsesReadings() {
-		t.Error("a shadow of the policy saturation uses readings")
+		t.Error("a shadow of the policy headroom uses readings")
 	}
-	chat := cfg.With(gradient.Name, gradient.Config{})
-	chat.Policy, chat.Pools = saturation.Name, nil
+	chat := cfg.With(aimd.Name, aimd.Config{})
+	chat.Policy, chat.Pools = headroom.Name, nil
 	cfg.Pools["chat"] = chat
 	if got := cfg.For("", []string{"chat", "batch"}); got.Policy != fixed.Name {
 		t.Errorf("a pool with entries for two of its models: %q, want that of the first",
 			got.Policy)
 	}
-	if got := cfg.For("chat", []string{"batch"}); got.Policy != saturation.Name {
+	if got := cfg.For("chat", []string{"batch"}); got.Policy != headroom.Name {
 		t.Errorf("a pool with entries for its name and its model: %q, want that of its name",
 			got.Policy)
 	}
@@ -44,7 +44,7 @@ func TestPoolsHaveTheirOwn(t *testing.T) {
 		t.Error("the policy of one pool uses readings")
 	}
 	if err := cfg.Validate(); err == nil || !strings.HasPrefix(err.Error(),
-		"pools.chat.gradient.min: ") {
+		"pools.chat.aimd.per_runner: ") {
 		t.Errorf("a fault in a pool's entry: %v", err)
 	}
 }

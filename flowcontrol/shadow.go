@@ -1,6 +1,6 @@
 package flowcontrol
 
-import "github.com/tidefill/tidefill/flowcontrol/internal/faults"
+import "github.com/tidefill/tidefill/internal/faults"
 
 // Shadow configures a second policy that observes a pool and changes nothing. What it would allow
 // is published beside what the pool's policy allows, so that a policy or its settings can be tried

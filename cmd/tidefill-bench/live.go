@@ -31,7 +31,7 @@ The table compares with what nine simulations predict. A scenario takes its hori
 `
 
 // defaultLivePolicies are compared if none are named.
-const defaultLivePolicies = "fixed,per_runner=8 aimd budget headroom headroom,streams=all"
+const defaultLivePolicies = "fixed,per_runner=8 aimd headroom headroom,streams=all"
 
 // liveRun is the result of a policy.
 type liveRun struct {

@@ -6,11 +6,7 @@ package builtin
 
 import (
 	_ "github.com/tidefill/tidefill/flowcontrol/aimd"
-	_ "github.com/tidefill/tidefill/flowcontrol/budget"
 	_ "github.com/tidefill/tidefill/flowcontrol/fixed"
-	_ "github.com/tidefill/tidefill/flowcontrol/gradient"
 	_ "github.com/tidefill/tidefill/flowcontrol/headroom"
-	_ "github.com/tidefill/tidefill/flowcontrol/model"
-	_ "github.com/tidefill/tidefill/flowcontrol/saturation"
 	_ "github.com/tidefill/tidefill/flowcontrol/schedule"
 )

@@ -8,14 +8,10 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/aimd"
-	"github.com/tidefill/tidefill/flowcontrol/budget"
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
-	"github.com/tidefill/tidefill/flowcontrol/gradient"
 	"github.com/tidefill/tidefill/flowcontrol/headroom"
-	"github.com/tidefill/tidefill/flowcontrol/model"
-	"github.com/tidefill/tidefill/flowcontrol/saturation"
 	"github.com/tidefill/tidefill/flowcontrol/schedule"
 )
 
@@ -33,21 +29,9 @@ func limited(policy string, limits flowcontroltest.Limits) (flowcontrol.PolicyCo
 	case headroom.Config:
 		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
 		return own, true
-	case budget.Config:
-		own.MaxConcurrency, own.PerPool, own.Fallback = limits.PerRunner, limits.PerPool, 1
-		return own, true
-	case saturation.Config:
-		own.PerRunner, own.PerPool = limits.PerRunner, limits.PerPool
-		return own, true
-	case gradient.Config:
-		own.Min, own.Initial, own.Max = 1, min(4, limits.PerRunner), limits.PerRunner
-		own.PerPool = limits.PerPool
-		return own, true
 	case schedule.Config:
 		own.Rows = []schedule.Row{{Lines: limits.PerRunner},
 			{At: 12*time.Hour + time.Minute, Lines: (limits.PerRunner + 1) / 2}}
-		return own, true
-	case model.Config: // its limits are those of headroom
 		return own, true
 	default:
 		return own, false
@@ -73,7 +57,7 @@ func TestPoliciesKeepTheContract(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %+v", policy, limits), func(t *testing.T) {
 				cfg := flowcontrol.DefaultConfig()
 				cfg.Engine.CostModel = costmodel.Model{C0: 30, C1: 0.1, KV: 1e-4, P1: 0.1}
-				// model and schedule go by the limits of headroom too.
+				// schedule goes by the limits of headroom too.
 				if limits.PerRunner > 0 {
 					own, _ := limited(headroom.Name, limits)
 					cfg = cfg.With(headroom.Name, own)

@@ -1,6 +1,6 @@
 package fixed
 
-import "github.com/tidefill/tidefill/flowcontrol/internal/faults"
+import "github.com/tidefill/tidefill/internal/faults"
 
 // Config is the configuration of the policy fixed.
 type Config struct {

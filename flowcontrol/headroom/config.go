@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
+	"github.com/tidefill/tidefill/internal/faults"
 )
 
 // Config is the configuration of the policy headroom. docs/headroom-details.md says what each part

@@ -3,7 +3,7 @@ package headroom
 import (
 	"time"
 
-	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
+	"github.com/tidefill/tidefill/internal/faults"
 )
 
 // Tuning holds the constants of the policy. docs/designs/headroom.md says why it has them, and

@@ -1,9 +1,6 @@
 package experiment
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // publishedPolicies lists the flow-control policies to compare with, each with its published
 // settings first. docs/flow-control.md describes them and names their sources. The policy unlimited
@@ -16,17 +13,6 @@ var publishedPolicies = []struct {
 	{"none", [][]string{{}}},
 	{"fixed", eachValue("per_runner", 1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 128)},
 	{"aimd", withSettings(eachValue("decrease", 0.5, 0.7, 0.9), "start=5", "min=5")},
-	// The settings after the published one leave out its 64 workers, which would bound the pool
-	// before the policy does.
-	{"budget", slices.Concat([][]string{{}},
-		withSettings(eachValue("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1",
-			"per_pool=0"),
-		withSettings(eachValue("max_concurrency", 15, 20, 25, 50, 100), "baseline=0.1",
-			"per_pool=0", "load=running"))},
-	{"saturation", append(eachValue("threshold", 0.8, 0.5),
-		withSettings(eachValue("threshold", 0.8, 0.5), "per_pool=0")...)},
-	{"gradient", eachValue("tolerance", 1.5, 2)},
-	{"model", append([][]string{{}}, eachValue("target_share", 0.5, 0.6, 0.7, 0.9, 1.0)...)},
 }
 
 // publishedScaling lists the scaling policies that slack is compared with.

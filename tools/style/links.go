@@ -59,10 +59,19 @@ func links(r *repository) (findings []string) {
 	return findings
 }
 
-// packageMap is the page that lists all packages of the module.
-const packageMap = "docs/architecture.md"
+// laboratory is the directory of a module with pages of its own.
+const laboratory = "simulator/lab"
 
-// unmapped finds packages of the module that packageMap does not list. Packages below the internal
+// packageMap returns the page that lists a package of the module or of the laboratory, and the name
+// of the package there.
+func packageMap(dir string) (page, name string) {
+	if name, in := strings.CutPrefix(dir, laboratory+"/"); in {
+		return laboratory + "/README.md", name
+	}
+	return "docs/architecture.md", dir
+}
+
+// unmapped finds packages that their packageMap does not list. Packages below the internal
 // directory of another package are details of that package.
 func (r *repository) unmapped() (findings []string) {
 	seen := map[string]bool{}
@@ -75,8 +84,9 @@ func (r *repository) unmapped() (findings []string) {
 		}
 		seen[dir] = true
 		top, _, _ := strings.Cut(dir, "/")
-		if top != "e2e" && top != "tools" && !strings.Contains(r.text[packageMap], "`"+dir+"`") {
-			findings = append(findings, fmt.Sprintf("%s: no row for package %s", packageMap, dir))
+		page, name := packageMap(dir)
+		if top != "e2e" && top != "tools" && !strings.Contains(r.text[page], "`"+name+"`") {
+			findings = append(findings, fmt.Sprintf("%s: no row for package %s", page, name))
 		}
 	}
 	return findings

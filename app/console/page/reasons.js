@@ -3,7 +3,7 @@
 const kinds = {
   flowing: 'flow', none: 'flow', nothing_ready: 'idle', loading: 'idle', paused: 'idle', draining: 'idle',
   token_time: 'users', queue: 'users', queue_full: 'users', kv_full: 'users', first_token: 'users', late_lines: 'users', prompt_limit: 'users', kv: 'users', slots: 'users', packed: 'users',
-  pool_load: 'users', brake: 'harm', late: 'harm',
+  brake: 'harm', late: 'harm',
   learning: 'careful', starting: 'careful', aging: 'careful', stale: 'careful', shed: 'careful', retry_after: 'careful',
   waiting_to_retry: 'careful',
   at_limit: 'limit', runner_limit: 'limit', pool_limit: 'limit', max_concurrency: 'limit',

@@ -3,8 +3,8 @@ package budget
 import (
 	"time"
 
-	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
-	"github.com/tidefill/tidefill/flowcontrol/internal/gate"
+	"github.com/tidefill/tidefill/internal/faults"
+	"github.com/tidefill/tidefill/simulator/lab/policies/internal/gate"
 )
 
 // Config is the configuration of the policy budget, with llm-d-async's names and defaults.

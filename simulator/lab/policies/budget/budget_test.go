@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/flowcontrol/budget"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
-	"github.com/tidefill/tidefill/flowcontrol/internal/gate"
+	"github.com/tidefill/tidefill/simulator/lab/policies/budget"
+	"github.com/tidefill/tidefill/simulator/lab/policies/internal/gate"
 )
 
 // pool returns a pool under the policy, with its defaults changed.

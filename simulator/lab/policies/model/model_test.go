@@ -9,7 +9,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
-	"github.com/tidefill/tidefill/flowcontrol/model"
+	"github.com/tidefill/tidefill/simulator/lab/policies/model"
 )
 
 // metrics sets a reading to an engine with an interactive load.

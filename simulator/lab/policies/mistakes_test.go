@@ -1,4 +1,4 @@
-package report_test
+package policies_test
 
 import (
 	"os"
@@ -11,9 +11,9 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
 	"github.com/tidefill/tidefill/flowcontrol/headroom"
-	"github.com/tidefill/tidefill/flowcontrol/model"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/lab/policies/model"
 	"github.com/tidefill/tidefill/simulator/report"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -21,7 +21,7 @@ import (
 // bundled is one of the project's scenarios, under the daemon's defaults.
 func bundled(t *testing.T, name string) simulator.Setup {
 	t.Helper()
-	sc, err := scenario.Read("../scenarios/"+name, scenario.Files{
+	sc, err := scenario.Read("../../scenarios/"+name, scenario.Files{
 		Read: os.ReadFile,
 		Merge: func(file string, content []byte, s *scenario.Scenario) error {
 			return config.Read(file, content, s)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
-	"github.com/tidefill/tidefill/flowcontrol/internal/gate"
-	"github.com/tidefill/tidefill/flowcontrol/saturation"
+	"github.com/tidefill/tidefill/simulator/lab/policies/internal/gate"
+	"github.com/tidefill/tidefill/simulator/lab/policies/saturation"
 )
 
 // pool returns a pool under the policy, with its defaults changed.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
-	"github.com/tidefill/tidefill/flowcontrol/internal/gate"
+	"github.com/tidefill/tidefill/internal/faults"
+	"github.com/tidefill/tidefill/simulator/lab/policies/internal/gate"
 )
 
 // Config is the configuration of the policy saturation, with llm-d's names and defaults.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/flowcontroltest"
-	"github.com/tidefill/tidefill/flowcontrol/gradient"
+	"github.com/tidefill/tidefill/simulator/lab/policies/gradient"
 )
 
 // pool returns a pool under the policy, with its defaults changed.

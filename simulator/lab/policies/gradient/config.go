@@ -3,7 +3,7 @@ package gradient
 import (
 	"time"
 
-	"github.com/tidefill/tidefill/flowcontrol/internal/faults"
+	"github.com/tidefill/tidefill/internal/faults"
 )
 
 // Config is the configuration of the policy gradient, with Netflix's names and defaults.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/flowcontrol"
-	"github.com/tidefill/tidefill/flowcontrol/internal/gate"
+	"github.com/tidefill/tidefill/simulator/lab/policies/internal/gate"
 )
 
 // Name is the policy's name in configurations.

@@ -1,6 +1,6 @@
 package model
 
-import "github.com/tidefill/tidefill/flowcontrol/internal/faults"
+import "github.com/tidefill/tidefill/internal/faults"
 
 // Config is the configuration of the policy model. The start, the limits and the reserves are those
 // of the policy headroom.
