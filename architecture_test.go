@@ -24,13 +24,13 @@ var corePackages = []string{
 
 // drivers lists packages below a core package that are not core, with the reason.
 var drivers = map[string]string{
-	"autoscale/driver": "it decides in a running daemon",
-	"autoscale/keda":   "it serves KEDA",
-	"autoscale/kube":   "it watches an API server and acts on it",
-	"simulator/experiment": "it spreads runs over processors, reads files and reports " +
-		"progress",
-	"simulator/experiment/randompools": "it spreads runs over processors and keeps results",
-	"simulator/experiment/results":     "it keeps results in files",
+	"autoscale/driver":              "it decides in a running daemon",
+	"autoscale/keda":                "it serves KEDA",
+	"autoscale/kube":                "it watches an API server and acts on it",
+	"simulator/compare":             "it spreads runs over processors and reads files",
+	"simulator/tune":                "it spreads runs over processors",
+	"simulator/compare/randompools": "it spreads runs over processors and keeps results",
+	"simulator/compare/results":     "it keeps results in files",
 }
 
 // mayImport lists the packages of ours that a package may import, as docs/architecture.md has it.
@@ -78,8 +78,9 @@ var mayImport = map[string][]string{
 	"client":           {"internal/batchfile"},
 	"runner":           {"runner", "simulator/engine", "internal/httpserver"},
 	"simulator/engine": {"costmodel"},
-	"simulator/experiment": {"config", "costmodel", "dispatch/plan", "simulator",
+	"simulator/compare": {"config", "costmodel", "dispatch/plan", "simulator",
 		"internal/recording"},
+	"simulator/tune": {"config", "simulator"},
 	"simulator/fit": {"costmodel", "simulator/engine", "simulator/fit",
 		"internal/recording"},
 	"simulator/workload": {},
@@ -98,6 +99,7 @@ var mayImport = map[string][]string{
 var anywhere = []string{
 	"internal/portable", "internal/humanize", "internal/byname", "internal/suggest",
 	"internal/yamlfault", "internal/hangup", "internal/faults",
+	"internal/shellword",
 }
 
 func TestCorePackagesArePure(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
 	"github.com/tidefill/tidefill/costmodel"
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/compare"
 	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
@@ -46,7 +46,7 @@ type liveRun struct {
 // liveBench is the subcommand live.
 type liveBench struct {
 	environment *environment
-	scenario    experiment.Scenario
+	scenario    compare.Scenario
 	config      live.Config
 	policies    []string
 	simulate    bool
@@ -129,7 +129,7 @@ func parseTimes(text string) (all []time.Duration, err error) {
 func (b *liveBench) open(
 	file, trace, format string, horizon time.Duration, seed uint64,
 ) error {
-	all, err := experiment.OpenScenarios([]string{file}, experiment.Trace{File: trace,
+	all, err := compare.OpenScenarios([]string{file}, compare.Trace{File: trace,
 		Format: workload.Format(format)})
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (b *liveBench) run(ctx context.Context) ([]liveRun, error) {
 
 func (b *liveBench) policy(ctx context.Context, text string) (liveRun, error) {
 	result := liveRun{Policy: text}
-	candidate, err := experiment.Configuration{}.Candidate(text)
+	candidate, err := compare.Configuration{}.Candidate(text)
 	if err != nil {
 		return result, err
 	}
@@ -219,7 +219,7 @@ func (b *liveBench) trial(
 }
 
 // daemonSettings are those that give the daemon's policy what the simulated one knows.
-func (b *liveBench) daemonSettings(candidate experiment.Candidate) []string {
+func (b *liveBench) daemonSettings(candidate compare.Candidate) []string {
 	policy := candidate.Family
 	all := []string{"flowcontrol.policy=" + policy}
 	for _, s := range candidate.Settings {

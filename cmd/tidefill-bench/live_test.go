@@ -12,7 +12,7 @@ import (
 	"github.com/tidefill/tidefill/cmd/tidefill-bench/live"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/compare"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -79,7 +79,7 @@ func TestPrediction(t *testing.T) {
 	if err := b.open("live/scenarios/refused.yaml", "", "", 3*time.Minute, 1); err != nil {
 		t.Fatal(err)
 	}
-	candidate, err := experiment.Configuration{}.Candidate("headroom")
+	candidate, err := compare.Configuration{}.Candidate("headroom")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/tidefill/tidefill/config"
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/compare"
 )
 
 // The exit statuses. The help of rootCommand documents them.
@@ -52,7 +52,7 @@ func report(ctx context.Context, stderr io.Writer, err error) int {
 		}
 	} else if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted
-	} else if r := (*experiment.RequestError)(nil); errors.As(err, &r) {
+	} else if r := (*compare.RequestError)(nil); errors.As(err, &r) {
 		status = exitUsage
 	}
 	if errs := config.Faults(err); len(errs) > 1 {

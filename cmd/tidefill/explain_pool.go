@@ -6,11 +6,11 @@ import (
 
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/humanize"
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/internal/shellword"
 )
 
 // poolArgument returns the name of a pool so that it can be copied from a terminal into a command.
-func poolArgument(name string) string { return experiment.ShellWord(humanize.Printable(name)) }
+func poolArgument(name string) string { return shellword.Of(humanize.Printable(name)) }
 
 // findPool returns the index of the pool that an argument names: as the daemon does, as
 // poolArgument prints it, or as the console lists its models; -1: there is none.

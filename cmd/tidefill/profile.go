@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/internal/humanize"
+	"github.com/tidefill/tidefill/simulator/compare"
 	"github.com/tidefill/tidefill/simulator/engine"
-	"github.com/tidefill/tidefill/simulator/experiment"
 	"github.com/tidefill/tidefill/simulator/fit/profile"
 )
 
@@ -72,7 +72,7 @@ func profileShowCommand() *cobra.Command {
 			"simulation reads.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := experiment.OpenProfile(args[0])
+			f, err := compare.OpenProfile(args[0])
 			if err != nil {
 				return err
 			}

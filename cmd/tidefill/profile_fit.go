@@ -11,15 +11,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/compare"
+	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/fit"
 )
 
 // profileFit is one run of the command.
 type profileFit struct {
-	fit                           experiment.ProfileFit
-	name, prior, ahead, out, plot string
-	json                          bool
+	name, priorName, aheadText, out, plot string
+	json                                  bool
+
+	// prior gives the coefficients that the measurements do not show. Zero: none.
+	prior engine.Profile
+	ahead fit.Ahead
+	// meanContext is the mean number of context tokens of a decoding request, for files without
+	// the column context_tokens. 0: unknown.
+	meanContext float64
+	seed        uint64 // of the resampling behind the errors
 }
 
 func profileFitCommand() *cobra.Command {
@@ -44,38 +52,37 @@ they are taken from --prior, or are 0.`,
 	flags.StringVar(&p.plot, "plot", "", "draw cost model and measurements into this SVG `FILE`")
 	flags.StringVar(&p.name, "name", "",
 		"`name` of the profile (default: that of --out, or of the first file)")
-	flags.StringVar(&p.prior, "prior", "",
+	flags.StringVar(&p.priorName, "prior", "",
 		"bundled profile or `FILE` for coefficients that the measurements do not show")
-	flags.Float64Var(&p.fit.MeanContext, "mean-context", 0,
+	flags.Float64Var(&p.meanContext, "mean-context", 0,
 		"mean context `tokens` of a decoding request, for files without context_tokens")
-	flags.StringVar(&p.ahead, "ahead", "auto",
+	flags.StringVar(&p.aheadText, "ahead", "auto",
 		"steps the scheduler runs ahead of the GPU: 0, 1 or auto")
-	flags.Uint64Var(&p.fit.Seed, "seed", 1, "seed of the resampling behind the errors")
+	flags.Uint64Var(&p.seed, "seed", 1, "seed of the resampling behind the errors")
 	flags.BoolVar(&p.json, "json", false, "print the profile as JSON")
 	return cmd
 }
 
 func (p *profileFit) run(files []string, out io.Writer) error {
 	var ok bool
-	p.fit.Ahead, ok = map[string]fit.Ahead{"auto": fit.AheadUnknown, "0": fit.AheadNone,
-		"1": fit.AheadOne}[p.ahead]
+	p.ahead, ok = map[string]fit.Ahead{"auto": fit.AheadUnknown, "0": fit.AheadNone,
+		"1": fit.AheadOne}[p.aheadText]
 	switch {
 	case !ok:
-		return usageErrorf("--ahead is %q, want 0, 1 or auto", p.ahead)
-	case p.fit.MeanContext < 0:
-		return usageErrorf("--mean-context is %g, want 0 (not known) or more", p.fit.MeanContext)
+		return usageErrorf("--ahead is %q, want 0, 1 or auto", p.aheadText)
+	case p.meanContext < 0:
+		return usageErrorf("--mean-context is %g, want 0 (not known) or more", p.meanContext)
 	}
-	if p.prior != "" {
-		f, err := experiment.OpenProfile(p.prior)
+	if p.priorName != "" {
+		f, err := compare.OpenProfile(p.priorName)
 		if err != nil {
 			return fmt.Errorf("--prior: %w", err)
 		}
-		if p.fit.Prior, err = f.Profile(); err != nil {
-			return fmt.Errorf("--prior %s: %w", p.prior, err)
+		if p.prior, err = f.Profile(); err != nil {
+			return fmt.Errorf("--prior %s: %w", p.priorName, err)
 		}
 	}
-	p.fit.Files, p.fit.Name = files, p.profileName(files[0])
-	fitted, err := p.fit.Run()
+	fitted, err := p.fit(files)
 	if err != nil {
 		return err
 	}
@@ -83,9 +90,9 @@ func (p *profileFit) run(files []string, out io.Writer) error {
 		return err
 	}
 	if p.json {
-		return printJSON(out, fitted.File)
+		return printJSON(out, fitted.file)
 	}
-	return fitted.Text(out)
+	return fitted.text(out)
 }
 
 func (p *profileFit) profileName(first string) string {
@@ -96,9 +103,9 @@ func (p *profileFit) profileName(first string) string {
 	return cmp.Or(p.name, base)
 }
 
-func (p *profileFit) write(fitted experiment.FittedProfile) error {
+func (p *profileFit) write(fitted fittedProfile) error {
 	if p.out != "" {
-		text, err := fitted.File.YAML()
+		text, err := fitted.file.YAML()
 		if err != nil {
 			return err
 		}
@@ -108,7 +115,7 @@ func (p *profileFit) write(fitted experiment.FittedProfile) error {
 	}
 	if p.plot != "" {
 		var drawing bytes.Buffer
-		if err := fitted.Plot(&drawing); err != nil {
+		if err := fitted.draw(&drawing); err != nil {
 			return err
 		}
 		return os.WriteFile(p.plot, drawing.Bytes(), 0o644)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/config"
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/compare"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -167,7 +167,7 @@ func (s *simulation) run(ctx context.Context, files []string, out, stderr io.Wri
 		return err
 	}
 	if s.out != "" {
-		if err := errors.Join(experiment.WriteReport(s.out, &result),
+		if err := errors.Join(compare.WriteReport(s.out, &result),
 			c.WriteReplays(filepath.Join(s.out, "replay"), result)); err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (s *simulation) explainMoment() (time.Duration, error) {
 }
 
 // comparison checks the flags, reads the scenarios and returns the comparison to run.
-func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.Comparison, error) {
+func (s *simulation) comparison(files []string, stderr io.Writer) (*compare.Comparison, error) {
 	switch {
 	case s.seeds < 1 || s.seeds > 1000:
 		return nil, usageErrorf("--seeds is %d, want 1 to 1000", s.seeds)
@@ -209,27 +209,27 @@ func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.C
 	if err != nil {
 		return nil, err
 	}
-	scenarios, err := experiment.OpenScenarios(files, experiment.Trace{File: s.trace,
+	scenarios, err := compare.OpenScenarios(files, compare.Trace{File: s.trace,
 		Format: workload.Format(s.format)})
 	if err != nil {
 		return nil, err
 	}
-	c := &experiment.Comparison{Scenarios: scenarios, Candidates: candidates, Oracles: s.oracles,
+	c := &compare.Comparison{Scenarios: scenarios, Candidates: candidates, Oracles: s.oracles,
 		OracleRuns: s.oracleRuns, OracleSeeds: s.oracleSeeds, Spread: true,
 		Timelines: s.out != "", Log: stderr}
 	if s.events {
 		c.Events = s.out
 	}
 	if s.out != "" {
-		if c.Runs, err = experiment.OpenRuns(filepath.Join(s.out, "runs")); err != nil {
+		if c.Runs, err = compare.OpenRuns(filepath.Join(s.out, "runs")); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case s.cache != "":
-		c.Cache = &experiment.Cache{Dir: s.cache, Log: stderr}
+		c.Cache = &compare.Cache{Dir: s.cache, Log: stderr}
 	case s.out != "":
-		c.Cache = &experiment.Cache{Dir: filepath.Join(s.out, "oracles"), Log: stderr}
+		c.Cache = &compare.Cache{Dir: filepath.Join(s.out, "oracles"), Log: stderr}
 	}
 	for i := range s.seeds {
 		c.Seeds = append(c.Seeds, s.seed+uint64(i))
@@ -237,13 +237,13 @@ func (s *simulation) comparison(files []string, stderr io.Writer) (*experiment.C
 	return c, nil
 }
 
-func (s *simulation) configuration() (experiment.Configuration, error) {
+func (s *simulation) configuration() (compare.Configuration, error) {
 	given, err := s.settings.parse()
-	return experiment.Configuration{File: s.config, Settings: given}, err
+	return compare.Configuration{File: s.config, Settings: given}, err
 }
 
 // candidates returns the policies to compare: those of --policy, then the baselines.
-func (s *simulation) candidates() ([]experiment.Candidate, error) {
+func (s *simulation) candidates() ([]compare.Candidate, error) {
 	cfg, err := s.configuration()
 	if err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (s *simulation) candidates() ([]experiment.Candidate, error) {
 	if len(policies) == 0 {
 		policies = []string{""}
 	}
-	var all []experiment.Candidate
+	var all []compare.Candidate
 	for _, text := range policies {
 		candidate, err := cfg.Candidate(text)
 		if err != nil && text != "" {
@@ -261,7 +261,7 @@ func (s *simulation) candidates() ([]experiment.Candidate, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(all, func(c experiment.Candidate) bool {
+		if slices.ContainsFunc(all, func(c compare.Candidate) bool {
 			return c.Name == candidate.Name
 		}) {
 			return nil, usageErrorf("--policy %s is given twice", candidate.Name)
@@ -289,7 +289,7 @@ func (s *simulation) compareRecording(
 	if len(s.policies) > 1 {
 		return usageErrorf("--compare takes one --policy; there are %d", len(s.policies))
 	}
-	c := experiment.RecordingComparison{Files: s.recordings, Profile: s.profile,
+	c := compare.RecordingComparison{Files: s.recordings, Profile: s.profile,
 		Configuration: cfg, Seed: s.seed, Log: stderr}
 	if len(s.policies) > 0 {
 		c.Policy = s.policies[0]

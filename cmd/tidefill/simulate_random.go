@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidefill/tidefill/config"
-	"github.com/tidefill/tidefill/simulator/experiment"
-	"github.com/tidefill/tidefill/simulator/experiment/randompools"
+	"github.com/tidefill/tidefill/internal/shellword"
+	"github.com/tidefill/tidefill/simulator/compare/randompools"
 	"github.com/tidefill/tidefill/simulator/random"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -174,28 +174,28 @@ func (s *simulation) repeat() string {
 		command += " --family " + r.family
 	}
 	if r.horizon != defaultHorizon {
-		command += " --horizon " + experiment.ShellWord(r.horizon)
+		command += " --horizon " + shellword.Of(r.horizon)
 	}
 	if r.metrics != "" {
-		command += " --metrics " + experiment.ShellWord(r.metrics)
+		command += " --metrics " + shellword.Of(r.metrics)
 	}
 	command += s.policyFlags()
 	// The variable may have another value where the command is repeated.
 	traces := cmp.Or(r.tracesDir(), noTraces)
-	return command + " --traces " + experiment.ShellWord(traces) + " --only"
+	return command + " --traces " + shellword.Of(traces) + " --only"
 }
 
 // policyFlags returns the flags that choose the policy, each after a space.
 func (s *simulation) policyFlags() string {
 	var flags strings.Builder
 	for _, p := range s.policies {
-		fmt.Fprintf(&flags, " --policy %s", experiment.ShellWord(p))
+		fmt.Fprintf(&flags, " --policy %s", shellword.Of(p))
 	}
 	if s.config != "" {
-		fmt.Fprintf(&flags, " --config %s", experiment.ShellWord(s.config))
+		fmt.Fprintf(&flags, " --config %s", shellword.Of(s.config))
 	}
 	for _, set := range s.settings.given {
-		fmt.Fprintf(&flags, " --set %s", experiment.ShellQuoted(set))
+		fmt.Fprintf(&flags, " --set %s", shellword.Quoted(set))
 	}
 	return flags.String()
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidefill/tidefill/simulator/experiment/randompools"
+	"github.com/tidefill/tidefill/simulator/compare/randompools"
 )
 
 // The command that the report prints must give the same pool the same result.

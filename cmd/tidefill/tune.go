@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/compare"
+	"github.com/tidefill/tidefill/simulator/tune"
 )
 
 // tuning is one run of the command.
@@ -85,7 +86,7 @@ func (t *tuning) run(ctx context.Context, files []string, out, stderr io.Writer)
 }
 
 // prepare checks the flags and reads all files.
-func (t *tuning) prepare(files []string, stderr io.Writer) (*experiment.Tuning, error) {
+func (t *tuning) prepare(files []string, stderr io.Writer) (*tune.Tuning, error) {
 	switch {
 	case len(t.params) == 0:
 		return nil, usageErrorf("nothing to search: give --param KEY=LOW:HIGH")
@@ -100,8 +101,8 @@ func (t *tuning) prepare(files []string, stderr io.Writer) (*experiment.Tuning, 
 	if err != nil {
 		return nil, err
 	}
-	search := &experiment.Tuning{
-		Configuration: experiment.Configuration{File: t.config, Settings: given},
+	search := &tune.Tuning{
+		Configuration: compare.Configuration{File: t.config, Settings: given},
 		Budget:        t.budget, Log: stderr,
 	}
 	for i := range uint64(t.seeds) {
@@ -110,7 +111,7 @@ func (t *tuning) prepare(files []string, stderr io.Writer) (*experiment.Tuning, 
 	}
 	var errs []error
 	for _, text := range t.params {
-		p, err := experiment.ParseParameter(text)
+		p, err := tune.ParseParameter(text)
 		if err != nil {
 			errs = append(errs, usageErrorf("--param %s: %w", text, err))
 			continue
@@ -120,6 +121,6 @@ func (t *tuning) prepare(files []string, stderr io.Writer) (*experiment.Tuning, 
 	if err := search.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("--param: %w", err))
 	}
-	search.Scenarios, err = experiment.OpenScenarios(files, experiment.Trace{})
+	search.Scenarios, err = compare.OpenScenarios(files, compare.Trace{})
 	return search, errors.Join(append(errs, err)...)
 }

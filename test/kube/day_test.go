@@ -15,7 +15,7 @@ import (
 	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/compare"
 	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
@@ -49,12 +49,12 @@ const model = "emulated-model"
 func loadDay(t *testing.T, scenario string, speed float64) *day {
 	t.Helper()
 	dir := filepath.Join("testdata", "loop")
-	all, err := experiment.OpenScenarios([]string{filepath.Join(dir, scenario+".yaml")},
-		experiment.Trace{})
+	all, err := compare.OpenScenarios([]string{filepath.Join(dir, scenario+".yaml")},
+		compare.Trace{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := experiment.Configuration{File: filepath.Join(dir, "tidefill.yaml")}
+	own := compare.Configuration{File: filepath.Join(dir, "tidefill.yaml")}
 	candidate, err := own.Candidate("")
 	if err != nil {
 		t.Fatal(err)

@@ -5,19 +5,19 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/experiment"
+	"github.com/tidefill/tidefill/simulator/compare"
 	"github.com/tidefill/tidefill/simulator/lab/policies/model"
 )
 
 // Without objectives a gateway knows of no late request, and every policy still runs.
 func TestPoliciesRunWithoutObjectives(t *testing.T) {
-	scenarios, err := experiment.OpenScenarios([]string{"../../scenarios/s1-steady.yaml"},
-		experiment.Trace{})
+	scenarios, err := compare.OpenScenarios([]string{"../../scenarios/s1-steady.yaml"},
+		compare.Trace{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, policy := range names {
-		candidate, err := experiment.Configuration{}.Candidate(policy)
+		candidate, err := compare.Configuration{}.Candidate(policy)
 		if err != nil {
 			t.Fatal(err)
 		}
