@@ -99,8 +99,8 @@ bin/style:
 # Packages that start no goroutine, as architecture_test.go checks. The race detector finds nothing
 # in them, and makes simulations ten times as slow.
 PURE = ./registry ./costmodel ./scheduler/... ./flowcontrol/... ./dispatch/plan ./autoscale \
-  ./simulator ./simulator/engine ./simulator/workload ./simulator/scenario ./simulator/random ./simulator/replay \
-  ./simulator/oracle/... ./simulator/report ./simulator/search ./simulator/fit/...
+  ./simulator ./simulator/engine ./simulator/workload ./simulator/scenario ./simulator/replay \
+  ./simulator/report ./simulator/search ./simulator/fit/...
 
 .PHONY: unit
 unit: bin/tally ## Run unit, property and conformance tests, those of packages with goroutines under the race detector.
@@ -152,13 +152,19 @@ SIMOUT   ?= bin/sim
 SCENARIOS = $(sort $(wildcard simulator/scenarios/*.yaml))
 LONG      = %/s3-diurnal.yaml %/s4-surprise.yaml %/s9-deadlines.yaml %/s10-two-pools.yaml %/s11-from-zero.yaml
 
+LAB   := bin/tidefill-lab
+
+.PHONY: lab
+lab: ## Build the binary of the laboratory into bin/.
+	CGO_ENABLED=0 $(GO) build -C simulator/lab -o ../../$(LAB) ./cmd/tidefill-lab
+
 .PHONY: sim
-sim: build ## Simulate all scenarios with baselines, 5 seeds, and oracles: hours. Continues after a stop.
+sim: $(if $(filter quick,$(SIM)),build,lab) ## Simulate all scenarios with baselines, 5 seeds, and oracles: hours. Continues after a stop.
 ## SIM=quick simulates those of one hour with one seed: minutes. POLICY=headroom; SIMOUT=bin/sim is the report
 ifeq ($(SIM),quick)
 	./$(BIN) simulate $(filter-out $(LONG),$(SCENARIOS)) --policy $(POLICY) --out $(SIMOUT)
 else
-	./$(BIN) simulate $(SCENARIOS) --policy $(POLICY) --seeds 5 --baselines --oracles --oracle-seeds 1 --out $(SIMOUT)
+	./$(LAB) simulate $(SCENARIOS) --policy $(POLICY) --seeds 5 --baselines --oracles --oracle-seeds 1 --out $(SIMOUT)
 endif
 
 .PHONY: fuzz

@@ -20,17 +20,17 @@ const module = "github.com/tidefill/tidefill/"
 // corePackages must stay pure: given the time, the state and an event, they return what to do.
 var corePackages = []string{
 	"registry", "costmodel", "scheduler", "flowcontrol", "autoscale", "dispatch/plan", "simulator",
+	"simulator/lab/oracle", "simulator/lab/policies", "simulator/lab/random",
 }
 
 // drivers lists packages below a core package that are not core, with the reason.
 var drivers = map[string]string{
-	"autoscale/driver":              "it decides in a running daemon",
-	"autoscale/keda":                "it serves KEDA",
-	"autoscale/kube":                "it watches an API server and acts on it",
-	"simulator/compare":             "it spreads runs over processors and reads files",
-	"simulator/tune":                "it spreads runs over processors",
-	"simulator/compare/randompools": "it spreads runs over processors and keeps results",
-	"simulator/compare/results":     "it keeps results in files",
+	"autoscale/driver":          "it decides in a running daemon",
+	"autoscale/keda":            "it serves KEDA",
+	"autoscale/kube":            "it watches an API server and acts on it",
+	"simulator/compare":         "it spreads runs over processors and reads files",
+	"simulator/tune":            "it spreads runs over processors",
+	"simulator/compare/results": "it keeps results in files",
 }
 
 // mayImport lists the packages of ours that a package may import, as docs/architecture.md has it.
@@ -80,11 +80,15 @@ var mayImport = map[string][]string{
 	"simulator/engine": {"costmodel"},
 	"simulator/compare": {"config", "costmodel", "dispatch/plan", "simulator",
 		"internal/recording"},
-	"simulator/tune": {"config", "simulator"},
+	"internal/simflags": {"config", "simulator"},
+	"simulator/tune":    {"config", "simulator"},
 	"simulator/fit": {"costmodel", "simulator/engine", "simulator/fit",
 		"internal/recording"},
-	"simulator/workload": {},
-	"simulator/scenario": {"simulator/engine", "simulator/workload"},
+	"simulator/lab/oracle":   {"costmodel", "flowcontrol", "simulator"},
+	"simulator/lab/policies": {"costmodel", "flowcontrol", "simulator/compare", "simulator/lab"},
+	"simulator/lab/random":   {"costmodel", "simulator"},
+	"simulator/workload":     {},
+	"simulator/scenario":     {"simulator/engine", "simulator/workload"},
 	"simulator": {"registry", "costmodel", "autoscale", "dispatch/plan", "scheduler", "flowcontrol",
 		"simulator", "internal/recording"},
 	"autoscale/driver": {"registry", "autoscale", "dispatch", "dispatch/plan", "flowcontrol",
@@ -181,13 +185,16 @@ func owner(path string) string {
 	return best
 }
 
-// sources parses the Go files below a directory, tests and conformance suites left out, by their
-// path from the module's root.
+// sources parses the Go files below a directory by their path from the module's root. It leaves out
+// tests, conformance suites and modules below the directory.
 func sources(t *testing.T, dir string) map[string]*ast.File {
 	t.Helper()
 	root := os.DirFS(".")
 	files := map[string]*ast.File{}
 	err := fs.WalkDir(root, dir, func(path string, d fs.DirEntry, err error) error {
+		if _, none := fs.Stat(root, path+"/go.mod"); none == nil && path != dir {
+			return fs.SkipDir
+		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path,
 			"_test.go") ||
 			strings.HasSuffix(filepath.Dir(path), "test") { // conformance suites are tests

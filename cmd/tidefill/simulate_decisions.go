@@ -14,7 +14,7 @@ import (
 // decideAgain decides on the recorded states of --decisions with the configuration, and prints
 // where the number of replicas changes, in the recording or now.
 func (s *simulation) decideAgain(out io.Writer) error {
-	cfg, err := s.configuration()
+	cfg, err := s.Configuration()
 	if err != nil {
 		return err
 	}

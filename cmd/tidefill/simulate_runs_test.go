@@ -4,13 +4,34 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"testing"
 )
+
+var simulatedHours = regexp.MustCompile(`([0-9.]+) simulated hours in`)
+
+// runsOf returns the number of runs of a scenario of three minutes.
+func runsOf(t *testing.T, got outcome) int {
+	t.Helper()
+	hours, err := strconv.ParseFloat(simulatedHours.FindStringSubmatch(got.errors)[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(hours*20 + 0.5)
+}
 
 // A command that was stopped continues: runs that --out keeps are not repeated, and the report is
 // the same.
 func TestSimulateContinues(t *testing.T) {
-	file, write := searchableScenario(t)
+	file := filepath.Join(t.TempDir(), "small.yaml")
+	write := func(rate string) {
+		content := "name: small\nhorizon: 3m\npool: {profile: llama-8b-a100, replicas: 1}\n" +
+			"interactive: {generator: conversation, rate: " + rate + "}\n" + backlog
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	write("0.3")
 	dir := filepath.Join(t.TempDir(), "report")
 	simulate := func(more ...string) outcome {

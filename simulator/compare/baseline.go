@@ -2,14 +2,17 @@ package compare
 
 import "fmt"
 
-// publishedPolicies lists the flow-control policies to compare with, each with its published
-// settings first. docs/flow-control.md describes them and names their sources. The policy unlimited
-// is not among them: against a pool that sheds load it retries thousands of times a second, and
-// fixed with 128 lines shows the effect on users.
-var publishedPolicies = []struct {
-	policy   string
-	settings [][]string
-}{
+// Published is a flow-control policy to compare with. The first of its settings are those that were
+// published.
+type Published struct {
+	Policy   string
+	Settings [][]string
+}
+
+// publishedPolicies lists the policies of the daemon to compare with. docs/flow-control.md
+// describes them. The policy unlimited is not among them: against a pool that sheds load it retries
+// thousands of times a second, and fixed with 128 lines shows the effect on users.
+var publishedPolicies = []Published{
 	{"none", [][]string{{}}},
 	{"fixed", eachValue("per_runner", 1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64, 128)},
 	{"aimd", withSettings(eachValue("decrease", 0.5, 0.7, 0.9), "start=5", "min=5")},

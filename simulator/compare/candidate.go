@@ -85,15 +85,17 @@ func (c Configuration) scalingCandidate(first, scaling string) (Candidate, error
 	return made, err
 }
 
-// Baselines appends the published policies that are not yet among the candidates: flow-control
-// policies with several settings each, and the policy first, as for Candidate, with other scaling
-// policies.
-func (c Configuration) Baselines(candidates []Candidate, first string) ([]Candidate, error) {
-	for _, b := range publishedPolicies {
-		for i, settings := range b.settings {
-			made, err := c.candidate(b.policy, settings)
+// Baselines appends the published policies that are not yet among the candidates: those of the
+// daemon and more, with several settings each, and the policy first, as for Candidate, with other
+// scaling policies.
+func (c Configuration) Baselines(
+	candidates []Candidate, first string, more ...Published,
+) ([]Candidate, error) {
+	for _, b := range slices.Concat(publishedPolicies, more) {
+		for i, settings := range b.Settings {
+			made, err := c.candidate(b.Policy, settings)
 			if err != nil {
-				return nil, fmt.Errorf("baseline %s: %w", b.policy, err)
+				return nil, fmt.Errorf("baseline %s: %w", b.Policy, err)
 			}
 			made.Baseline, made.Variant = true, i > 0
 			if !containsName(candidates, made.Name) {

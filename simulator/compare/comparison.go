@@ -17,20 +17,8 @@ type Comparison struct {
 	Scenarios  []Scenario
 	Seeds      []uint64
 	Candidates []Candidate
-	// Oracles searches for the best result that any policy could have reached.
-	Oracles bool
-	// OracleSeeds is how many seeds, from the first, are searched. 0: all.
-	OracleSeeds int
-	// OracleRuns is how many runs an oracle may spend on a scenario of one hour. Longer scenarios
-	// get fewer.
-	OracleRuns int
-	// Cache keeps the results of oracles. Nil: they are not kept.
-	Cache *Cache
-	// Runs keeps the other runs. Nil: they are not kept.
+	// Runs keeps finished runs. Nil: they are not kept.
 	Runs *Runs
-	// Spread also runs the candidates that are not baselines with the engines at the edges of the
-	// profile's confidence intervals.
-	Spread bool
 	// Timelines records the timelines of the candidates that are not baselines, with the first
 	// seed, for the charts of the report.
 	Timelines bool
@@ -43,11 +31,27 @@ type Comparison struct {
 
 // Run returns the judged report.
 func (c *Comparison) Run(ctx context.Context) (report.Report, error) {
-	logs, err := c.openEventLogs()
+	s, err := c.Simulate(ctx)
 	if err != nil {
 		return report.Report{}, err
 	}
-	result, err := c.compare(ctx, func(s *Scenario, k Candidate, seed uint64) simulator.Outputs {
+	s.Report.Judge()
+	return s.Report, nil
+}
+
+// Simulated holds the runs of a comparison.
+type Simulated struct {
+	Report  report.Report         // not judged
+	NoBatch [][]simulator.NoBatch // by scenario and seed
+}
+
+// Simulate runs the candidates. The caller may add to the report before it is judged.
+func (c *Comparison) Simulate(ctx context.Context) (Simulated, error) {
+	logs, err := c.openEventLogs()
+	if err != nil {
+		return Simulated{}, err
+	}
+	result, err := c.simulate(ctx, func(s *Scenario, k Candidate, seed uint64) simulator.Outputs {
 		first := seed == c.Seeds[0]
 		out := simulator.Outputs{Timeline: c.Timelines && !k.Baseline && first}
 		if log := logs[s.File]; log != nil && k.Name == c.Candidates[0].Name && first {
@@ -55,23 +59,13 @@ func (c *Comparison) Run(ctx context.Context) (report.Report, error) {
 		}
 		return out
 	})
-	if err = errors.Join(err, logs.close()); err != nil {
-		return report.Report{}, err
-	}
-	if c.Spread {
-		if err := c.runSpread(ctx, result.Scenarios); err != nil {
-			return report.Report{}, err
-		}
-	}
-	result.Judge()
-	return result, nil
+	return result, errors.Join(err, logs.close())
 }
 
 // outputs returns what to record of a run in addition to its figures.
 type outputs func(s *Scenario, c Candidate, seed uint64) simulator.Outputs
 
-// compare runs everything but the spread. The report is not judged.
-func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Report, error) {
+func (c *Comparison) simulate(ctx context.Context, outputs outputs) (Simulated, error) {
 	began := time.Now()
 	progress := NewProgress(c.Log, c.duration())
 	defer progress.Stop()
@@ -82,7 +76,7 @@ func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Repor
 		*into = s.newReport(c.Seeds)
 		var err error
 		if into.Traffic, err = s.traffic(c.Seeds[0]); err != nil {
-			return report.Report{}, err
+			return Simulated{}, err
 		}
 		for _, candidate := range c.Candidates {
 			if candidate.appliesTo(s) {
@@ -96,10 +90,10 @@ func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Repor
 		}
 	}
 	if err := Parallel(ctx, jobs); err != nil {
-		return report.Report{}, err
+		return Simulated{}, err
 	}
 	if err := quiet.err(); err != nil {
-		return report.Report{}, err
+		return Simulated{}, err
 	}
 	for i := range result.Scenarios {
 		for n := range c.Seeds {
@@ -108,12 +102,9 @@ func (c *Comparison) compare(ctx context.Context, outputs outputs) (report.Repor
 	}
 	quiet.compare(&result)
 	if err := c.race(ctx, quiet, &result, progress, outputs); err != nil {
-		return report.Report{}, err
+		return Simulated{}, err
 	}
-	if err := c.runOracles(ctx, quiet.runs, result.Scenarios, progress); err != nil {
-		return report.Report{}, err
-	}
-	return result, progress.summarize(time.Since(began))
+	return Simulated{result, quiet.runs}, progress.Summarize(time.Since(began))
 }
 
 // candidateJobs returns one job for each run in into, which has one for each seed, from seed from
@@ -138,8 +129,7 @@ func (c *Comparison) candidateJobs(
 	return jobs
 }
 
-// duration returns the simulated time of all runs if every oracle spends all its runs, but for
-// those that a race adds.
+// duration returns the simulated time of all runs but for those that a race adds.
 func (c *Comparison) duration() time.Duration {
 	var total time.Duration
 	for _, s := range c.Scenarios {
@@ -149,19 +139,7 @@ func (c *Comparison) duration() time.Duration {
 				runs += c.firstSeeds(candidate)
 			}
 		}
-		if c.Oracles {
-			runs += c.oracleSeeds() * len(searchingOracles) * c.searchRuns(&s)
-		}
 		total += s.Scenario.Horizon * time.Duration(runs)
 	}
 	return total
-}
-
-// minSearchRuns is the number of runs below which the search of an oracle finds nothing useful.
-const minSearchRuns = 12
-
-// searchRuns returns how many runs an oracle may spend on a scenario: fewer for a longer one.
-func (c *Comparison) searchRuns(s *Scenario) int {
-	return min(c.OracleRuns, max(minSearchRuns,
-		int(float64(c.OracleRuns)/s.Scenario.Horizon.Hours())))
 }

@@ -9,6 +9,7 @@ func (e *RequestError) Error() string { return e.Err.Error() }
 
 func (e *RequestError) Unwrap() error { return e.Err }
 
-func requestErrorf(format string, args ...any) error {
+// RequestErrorf returns a RequestError.
+func RequestErrorf(format string, args ...any) error {
 	return &RequestError{fmt.Errorf(format, args...)}
 }

@@ -23,7 +23,7 @@ func (c *Comparison) openEventLogs() (eventLogs, error) {
 	for _, s := range c.Scenarios {
 		name := "events.log"
 		if len(c.Scenarios) > 1 {
-			name = s.name + ".events.log"
+			name = s.Name + ".events.log"
 		}
 		f, err := newEventLog(filepath.Join(c.Events, name))
 		if err != nil {

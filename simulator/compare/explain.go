@@ -26,7 +26,7 @@ func (c *Comparison) Explain(ctx context.Context, moment time.Duration, out io.W
 	}
 	one := *c
 	one.Candidates, one.Seeds = c.Candidates[:1], c.Seeds[:1]
-	if _, err := one.compare(ctx, func(s *Scenario, _ Candidate, _ uint64) simulator.Outputs {
+	if _, err := one.simulate(ctx, func(s *Scenario, _ Candidate, _ uint64) simulator.Outputs {
 		return simulator.Outputs{Explain: explanations[s.File], Moment: moment}
 	}); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c *Comparison) Explain(ctx context.Context, moment time.Duration, out io.W
 // CheckMoment refuses to explain a time at which a run is over.
 func CheckMoment(name string, moment, horizon time.Duration) error {
 	if moment >= horizon {
-		return requestErrorf("explain %s around %s: the run ends before, at %s; "+
+		return RequestErrorf("explain %s around %s: the run ends before, at %s; "+
 			"give an earlier time", name, humanize.Duration(moment), humanize.Duration(horizon))
 	}
 	return nil

@@ -22,7 +22,7 @@ func OpenProfile(nameOrFile string) (profile.File, error) {
 		for _, p := range engine.Profiles() {
 			names = append(names, p.Name)
 		}
-		return profile.File{}, requestErrorf("%q is neither a file nor a bundled profile; "+
+		return profile.File{}, RequestErrorf("%q is neither a file nor a bundled profile; "+
 			"those are %s", nameOrFile, strings.Join(names, ", "))
 	}
 	if err != nil {

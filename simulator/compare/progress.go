@@ -17,7 +17,7 @@ type Progress struct {
 	out   io.Writer
 	total hours        // of all runs that are known
 	done  hours        // simulated
-	saved hours        // hours of kept runs, and those that oracles could have spent and did not
+	saved hours        // hours of runs that are not needed
 	name  atomic.Value // string: the run that began last
 	// Stop ends the reports. It may be called twice.
 	Stop func()
@@ -56,8 +56,8 @@ func (p *Progress) text(elapsed time.Duration) string {
 	return fmt.Sprintf("%.0f%%%s (%s)", 100*share, left, p.name.Load())
 }
 
-// summarize ends the reports with the speed of the simulation.
-func (p *Progress) summarize(elapsed time.Duration) error {
+// Summarize ends the reports with the speed of the simulation.
+func (p *Progress) Summarize(elapsed time.Duration) error {
 	p.Stop()
 	_, err := fmt.Fprintf(p.out, "%.3g simulated hours in %s, %.2g hours a second\n", p.done.sum(),
 		elapsed.Round(10*time.Millisecond), p.done.sum()/elapsed.Seconds())
@@ -81,21 +81,7 @@ func (p *Progress) expect(s *Scenario, runs int) {
 	p.total.add(float64(runs) * s.Scenario.Horizon.Hours())
 }
 
-// kept counts a run that need not be repeated.
-func (p *Progress) kept(s *Scenario) { p.saved.add(s.Scenario.Horizon.Hours()) }
-
-// search follows an oracle, which calls run once for each of at most maxRuns runs. finish counts
-// the runs that it did not need as saved.
-func (p *Progress) search(
-	ctx context.Context, s *Scenario, name string, maxRuns int,
-) (run simulator.Progress, finish func()) {
-	horizon := s.Scenario.Horizon.Hours()
-	p.name.Store(s.Scenario.Name + ", " + name)
-	left := maxRuns
-	run = func(float64) error {
-		left--
-		p.done.add(horizon)
-		return ctx.Err()
-	}
-	return run, func() { p.saved.add(float64(left) * horizon) }
+// Skip counts runs that are not needed.
+func (p *Progress) Skip(s *Scenario, runs int) {
+	p.saved.add(float64(runs) * s.Scenario.Horizon.Hours())
 }

@@ -131,22 +131,22 @@ func (c *RecordingComparison) chooseProfile(
 ) (err error) {
 	switch {
 	case c.Profile != "":
-		if s.profile, err = OpenProfile(c.Profile); err != nil {
+		if s.Fitted, err = OpenProfile(c.Profile); err != nil {
 			return fmt.Errorf("profile: %w", err)
 		}
 		s.Scenario.Pool.Profile = c.Profile
 	case c.Scenario == "":
-		if s.profile, err = fitRecording(measured); err != nil {
+		if s.Fitted, err = fitRecording(measured); err != nil {
 			return fmt.Errorf("no profile is given, and none can be fitted to the recording: %w",
 				err)
 		}
-		s.Scenario.Pool.Profile = s.profile.Name
+		s.Scenario.Pool.Profile = s.Fitted.Name
 		r.Notes = append(r.Notes, fmt.Sprintf("the cost model is fitted to the recording itself; "+
 			"%d sequences and %d tokens an iteration are vLLM's defaults: give a profile if the "+
 			"engines' differ", vllmSeqs, vllmBatch))
 	}
-	s.Profile, err = s.profile.Profile()
-	r.Profile, r.Calibrated = s.profile.Name, s.profile.Measured
+	s.Profile, err = s.Fitted.Profile()
+	r.Profile, r.Calibrated = s.Fitted.Name, s.Fitted.Measured
 	return err
 }
 

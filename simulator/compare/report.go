@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,8 +15,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// WriteReport writes report.html and result.json into a directory, which is created if need be.
-func WriteReport(dir string, result *report.Report) error {
+// WriteReport writes a report as report.html and result.json into a directory, which is created if
+// need be.
+func WriteReport(dir string, result interface{ HTML(io.Writer) error }) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -38,11 +40,11 @@ func (s *Scenario) newReport(seeds []uint64) report.Scenario {
 	r := report.Scenario{
 		Name: s.Scenario.Name, About: s.Scenario.About, File: s.File,
 		Hours: s.Scenario.Horizon.Hours(), Replicas: s.Scenario.Pool.Replicas,
-		Profile: report.Profile{Name: s.profile.Name, Calibrated: s.profile.Measured},
+		Profile: report.Profile{Name: s.Fitted.Name, Calibrated: s.Fitted.Measured},
 		SLO: report.SLO{TTFT: milliseconds(slo.TTFT), TPOT: milliseconds(slo.TPOT),
 			Attainment: slo.Attainment},
 	}
-	if fit := s.profile.Fit; fit != nil {
+	if fit := s.Fitted.Fit; fit != nil {
 		percent := 100 * fit.Error.Mean
 		r.Profile.MeanError = &percent
 	}

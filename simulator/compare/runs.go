@@ -13,10 +13,11 @@ import (
 // was. A nil Runs keeps nothing.
 //
 // A run is used again if nothing that it depends on has changed: the scenario, its profiles and
-// files, the seed, the policy's settings, and the code. For runs without batch work, and of a
-// policy that is tried, the code is the program; for a baseline it is what the policy does to a few
-// short pools, so that a change of one policy does not cost hours for the others.
+// files, the seed, the policy's settings, and the code.
 type Runs struct {
+	// Version identifies the code that a run of a candidate depends on. Nil: the program.
+	Version func(Candidate) (string, error)
+
 	noBatch *results.Store[simulator.NoBatch]
 	batch   *results.Store[simulator.KeptRun]
 }
@@ -28,7 +29,7 @@ func OpenRuns(dir string) (*Runs, error) {
 		return nil, err
 	}
 	batch, err := results.Open[simulator.KeptRun](dir, "batch.jsonl")
-	return &Runs{noBatch, batch}, err
+	return &Runs{noBatch: noBatch, batch: batch}, err
 }
 
 // runNoBatch returns the kept run, or runs the scenario and keeps the run.
@@ -48,7 +49,7 @@ func (r *Runs) runNoBatch(
 		return simulator.NoBatch{}, err
 	}
 	if kept, ok := r.noBatch.Get(key); ok {
-		progress.kept(s)
+		progress.Skip(s, 1)
 		return kept, nil
 	}
 	run, err := simulator.RunNoBatch(setup, progress.Run(ctx, s, name))
@@ -67,7 +68,7 @@ func (r *Runs) runBatch(
 	if r == nil || setup.Outputs.Timeline || setup.Outputs.Events != nil {
 		return simulator.RunBatch(setup, progress.Run(ctx, s, candidate.Name))
 	}
-	version, err := candidate.version()
+	version, err := r.version(candidate)
 	if err != nil {
 		return simulator.Result{}, err
 	}
@@ -76,7 +77,7 @@ func (r *Runs) runBatch(
 		return simulator.Result{}, err
 	}
 	if kept, ok := r.batch.Get(key); ok {
-		progress.kept(s)
+		progress.Skip(s, 1)
 		return kept.Result, nil
 	}
 	run, err := simulator.RunBatch(setup, progress.Run(ctx, s, candidate.Name))
@@ -86,10 +87,10 @@ func (r *Runs) runBatch(
 	return run, r.batch.Put(key, simulator.KeptRun{Result: run})
 }
 
-// version identifies the code of a candidate.
-func (c Candidate) version() (string, error) {
-	if c.Baseline && !c.Scaling {
-		return results.Behaviour(c.Policy)
+// version identifies the code that a run of a candidate depends on.
+func (r *Runs) version(c Candidate) (string, error) {
+	if r.Version != nil {
+		return r.Version(c)
 	}
 	return results.Program()
 }
@@ -109,5 +110,5 @@ func runKeyOf(version string, s *Scenario, setup simulator.Setup) (string, error
 // inputsOf returns what a run depends on besides the seed, the policy and the code.
 func inputsOf(s *Scenario, setup simulator.Setup) (json.RawMessage, error) {
 	setup.Scenario.Goals = scenario.Goals{} // they judge runs and do not change them
-	return json.Marshal([]any{setup.Scenario, setup.Profile, setup.Profiles, s.hashes})
+	return json.Marshal([]any{setup.Scenario, setup.Profile, setup.Profiles, s.Hashes})
 }

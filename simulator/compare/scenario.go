@@ -24,10 +24,12 @@ import (
 type Scenario struct {
 	simulator.Setup
 	File string
-
-	name    string // for the names of files; unique among those that are opened together
-	profile profile.File
-	hashes  []string // of the traffic's files
+	// Name is for names of files, unique among the scenarios that are opened together.
+	Name string
+	// Fitted is the profile of the first pool, with its errors.
+	Fitted profile.File
+	// Hashes are those of the traffic's files.
+	Hashes []string
 }
 
 // Trace is a file of interactive traffic that replaces the traffic of every scenario. Its zero
@@ -55,10 +57,10 @@ func OpenScenarios(files []string, traffic Trace) ([]Scenario, error) {
 			errs = append(errs, err)
 			continue
 		}
-		for n, base := 2, s.name; names[s.name]; n++ {
-			s.name = fmt.Sprintf("%s-%d", base, n)
+		for n, base := 2, s.Name; names[s.Name]; n++ {
+			s.Name = fmt.Sprintf("%s-%d", base, n)
 		}
-		names[s.name] = true
+		names[s.Name] = true
 		all = append(all, s)
 		if other := s.Scenario.Goals.ComparedWith.Scenario; other != "" {
 			files = append(files, scenario.ResolvePath(file, other))
@@ -68,7 +70,7 @@ func OpenScenarios(files []string, traffic Trace) ([]Scenario, error) {
 }
 
 func openScenario(file string, traffic Trace) (Scenario, error) {
-	s := Scenario{File: file, name: strings.TrimSuffix(filepath.Base(file), ".yaml")}
+	s := Scenario{File: file, Name: strings.TrimSuffix(filepath.Base(file), ".yaml")}
 	var err error
 	s.Scenario, err = scenario.Read(file, scenario.Files{
 		Read: os.ReadFile,
@@ -132,10 +134,10 @@ func (s *Scenario) locate(problem error) error {
 }
 
 func (s *Scenario) readProfile() (err error) {
-	if s.profile, err = s.openProfile(s.Scenario.Pool.Profile); err != nil {
+	if s.Fitted, err = s.openProfile(s.Scenario.Pool.Profile); err != nil {
 		return err
 	}
-	s.Profile, err = s.profile.Profile()
+	s.Profile, err = s.Fitted.Profile()
 	return err
 }
 
@@ -203,7 +205,7 @@ func readResolved[T any](s *Scenario, name string, read func(io.Reader) (T, erro
 	if err == nil {
 		_, err = io.Copy(hash, in) // what the reader did not need
 	}
-	s.hashes = append(s.hashes, hex.EncodeToString(hash.Sum(nil)))
+	s.Hashes = append(s.Hashes, hex.EncodeToString(hash.Sum(nil)))
 	return content, err
 }
 
@@ -212,9 +214,4 @@ func (s *Scenario) With(seed uint64, policy simulator.Policy) simulator.Setup {
 	setup := s.Setup
 	setup.Seed, setup.Policy = seed, policy
 	return setup
-}
-
-// runName names the scenario with a seed, for the names of files.
-func (s *Scenario) runName(seed uint64) string {
-	return fmt.Sprintf("%s-seed%d", s.name, seed)
 }

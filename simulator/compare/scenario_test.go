@@ -55,8 +55,8 @@ func TestScenariosOfOneFileNameHaveNamesOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"x-seed1", "x-2-seed1", "x-2-2-seed1"} {
-		if got := scenarios[i].runName(1); got != want {
+	for i, want := range []string{"x", "x-2", "x-2-2"} {
+		if got := scenarios[i].Name; got != want {
 			t.Errorf("%s: results are named %s, want %s", files[i], got, want)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -42,9 +41,10 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 	atMost("loss in the worst 5 minutes, points", g.Worst5Minutes, float64(p.WorstLoss.Worst),
 		worst)
 	p.judgeTTFT(g, worst)
-	share, note := p.shareOf("G")
+	known := &s.Additions
+	share, note := known.figure(p.Name, "harvest_of_gateway")
 	harvest("harvest, share of oracle G", g.HarvestOfGateway, share, note)
-	share, note = p.shareOf("E")
+	share, note = known.figure(p.Name, "harvest_of_engine")
 	harvest("harvest, share of oracle E", g.HarvestOfEngine, share, note)
 	share, note = s.ofCap(p)
 	harvest("harvest, times the best fixed cap", g.HarvestOfCap, share, note)
@@ -57,18 +57,14 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 			share, note = float64(p.Met)/float64(p.Feasible), fmt.Sprintf("%d of %d, all seeds",
 				p.Met, p.Feasible)
 		}
-		atLeast("feasible deadlines met, share", g.Deadlines, share, note)
+		atLeast(known.deadlines()+" met, share", g.Deadlines, share, note)
 	}
-	if g.FlaggedWithin > 0 {
-		late, note := p.flagged(s.Seeds)
-		atMost("infeasible jobs flagged after, seconds", g.FlaggedWithin.Seconds(), late, note)
-	}
+	share, note = known.figure(p.Name, "flagged_within")
+	atMost("infeasible jobs flagged after, seconds", g.FlaggedWithin.Seconds(), share, note)
 	atMost("wasted, share of batch tokens", g.Wasted, float64(p.Wasted.Worst), worst)
-	share, note = p.ofLP(s.Seeds, func(b oracle.Bound) float64 { return b.GPUHours }, gpuHours)
+	share, note = known.figure(p.Name, "gpu_hours")
 	atMost("GPU hours, times the LP's", g.GPUHours, share, note)
-	share, note = p.ofLP(s.Seeds, func(b oracle.Bound) float64 {
-		return b.BatchGPUHours
-	}, batchGPUHours)
+	share, note = known.figure(p.Name, "batch_gpu_hours")
 	atMost("GPU hours for batch work, times the LP's", g.BatchGPUHours, share, note)
 }
 
@@ -108,19 +104,6 @@ func (p *Policy) goal(g Goal) {
 	p.Goals = append(p.Goals, g)
 }
 
-func (p *Policy) shareOf(name string) (float64, string) {
-	for _, share := range p.Shares {
-		if share.Oracle == name {
-			note := "mean"
-			if len(p.Runs) > 1 {
-				note = fmt.Sprintf("mean; worst seed %s", fixed(float64(share.Worst), 3))
-			}
-			return float64(share.Mean), note
-		}
-	}
-	return math.NaN(), fmt.Sprintf("oracle %s was not run; use --oracles", name)
-}
-
 func (s *Scenario) ofCap(p *Policy) (float64, string) {
 	best := s.bestOf(fixedCap)
 	switch {
@@ -144,48 +127,4 @@ func (r *Report) comparedHarvest(s *Scenario, p *Policy) (float64, string) {
 		}
 	}
 	return math.NaN(), "that scenario was not run, or not with this policy"
-}
-
-// flagged returns the longest time until an infeasible job was reported as such.
-func (p *Policy) flagged(seeds []Seed) (seconds float64, note string) {
-	seconds, n := math.NaN(), 0
-	for i, run := range p.Runs {
-		for _, j := range run.Jobs {
-			if !due(j, run) || !impossible(seeds[i], j.Name) {
-				continue
-			}
-			n++
-			if j.Flagged == 0 {
-				return math.NaN(), fmt.Sprintf("job %s was never flagged on seed %d", j.Name,
-					run.Seed)
-			}
-			if late := j.Flagged - j.Submitted; !(late <= seconds) {
-				seconds = late
-			}
-		}
-	}
-	asked := !slices.ContainsFunc(seeds, func(s Seed) bool {
-		_, known := bound(s.Oracles, "LP")
-		return !known
-	})
-	switch {
-	case n == 0 && asked:
-		return 0, "every job could be done in time"
-	case n == 0:
-		return math.NaN(), "no oracle reported an infeasible job; use --oracles"
-	}
-	return seconds, fmt.Sprintf("worst of %d", n)
-}
-
-func (p *Policy) ofLP(
-	seeds []Seed, least func(oracle.Bound) float64, used func(*simulator.Result) float64,
-) (float64, string) {
-	figure := p.over(math.Max, func(i int) float64 {
-		b, _ := bound(seeds[i].Oracles, "LP")
-		return ratio(used(&p.Runs[i]), least(b))
-	})
-	if !figure.Worst.Known() {
-		return math.NaN(), "oracle LP was not run, or has no figure; use --oracles"
-	}
-	return float64(figure.Mean), fmt.Sprintf("mean; worst seed %s", fixed(float64(figure.Worst), 3))
 }

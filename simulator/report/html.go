@@ -50,9 +50,8 @@ type scenarioView struct {
 	Figures     table
 	Goals       table
 	Baselines   table
-	Oracles     table
 	Jobs        table
-	Spread      table
+	Tables      []table
 	PolicyChart *figure
 	Runs        []runView
 }
@@ -92,12 +91,13 @@ func (s *Scenario) view(id string) scenarioView {
 	asked := s.asked()
 	v := scenarioView{
 		Scenario: s, ID: id, Figures: s.summaryTable(asked), Goals: s.goalsTable(asked),
-		Baselines: s.baselinesTable(), Oracles: s.oraclesTable(),
-		Spread:  spreadTable(asked),
-		Traffic: s.Traffic.sentences(),
+		Baselines: s.baselinesTable(), Traffic: s.Traffic.sentences(),
 		Summary: fmt.Sprintf("%s hours, %s of %s, cost model %s; %s.",
 			strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
 			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),
+	}
+	for _, t := range s.Additions.Tables {
+		v.Tables = append(v.Tables, t.html())
 	}
 	if f, ok := s.policyChart(id); ok {
 		v.PolicyChart = &f
@@ -171,17 +171,6 @@ func (s *Scenario) baselinesTable() table {
 	return t
 }
 
-func (s *Scenario) oraclesTable() table {
-	t := table{Caption: "Oracles", Head: []string{"oracle", "seed", "harvest, M an hour",
-		"loss, points", "GPU hours", ""}}
-	for _, seed := range s.Seeds {
-		for _, b := range seed.Oracles {
-			t.add(s.oracleRow(seed.Seed, b)...)
-		}
-	}
-	return t
-}
-
 func jobsTable(p *Policy) table {
 	if len(p.Runs) == 0 || len(p.Runs[0].Jobs) == 0 {
 		return table{}
@@ -195,36 +184,6 @@ func jobsTable(p *Policy) table {
 		t.add(jobRow(j)...)
 	}
 	return t
-}
-
-func spreadTable(asked []*Policy) table {
-	t := table{
-		Caption: "With the engine's cost model at the edges of what was measured: all " +
-			"coefficients at their 5 % or 95 % bounds",
-		Head: []string{"policy", "cost model", "loss, points",
-			"harvest relative to the profile"},
-	}
-	for _, p := range asked {
-		for _, e := range p.Spread {
-			t.add(p.Name, e.CostModel, e.lossText(), e.harvestText(p))
-		}
-	}
-	return t
-}
-
-// lossText is the loss, or why there is none.
-func (e SpreadRun) lossText() string {
-	if e.Fault != "" {
-		return "no result: " + e.Fault
-	}
-	return fixed(e.Loss, 2)
-}
-
-func (e SpreadRun) harvestText(p *Policy) string {
-	if e.Fault != "" {
-		return "–"
-	}
-	return percent(ratio(float64(e.Useful), float64(p.Runs[0].Batch.Useful)))
 }
 
 // jobRow describes a job in the cells of a table.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -73,8 +72,7 @@ func (s *Scenario) figures() {
 		}
 		p.Score = p.over(math.Min, func(i int) float64 { return scores[i] })
 		p.Score.Mean = Number(simulator.MeanScore(scores))
-		p.shares(s.Seeds)
-		p.deadlines(s.Seeds)
+		p.deadlines(&s.Additions)
 	}
 }
 
@@ -101,29 +99,18 @@ func ratio(a, b float64) float64 {
 
 func gpuHours(r *simulator.Result) float64 { return r.GPUHours }
 
-func batchGPUHours(r *simulator.Result) float64 { return r.GPUHours - r.NoBatchGPUHours }
-
-// best returns the harvest that scores are shares of, by seed: that of the strictest oracle that is
-// known on all seeds, or else of the best run that cost at most one point.
+// best returns by seed the harvest that scores are shares of: what the caller knows to be the best,
+// or else that of the best run that cost at most one point.
 func (s *Scenario) best() []float64 {
-	best := make([]float64, len(s.Seeds))
-	for _, name := range []string{"E", "G", "F"} {
-		known := len(s.Seeds) > 0
-		for i, seed := range s.Seeds {
-			b, ok := bound(seed.Oracles, name)
-			best[i] = b.Useful
-			known = known && ok && b.Useful > 0
-		}
-		if known {
-			s.Best = "oracle " + name
-			return best
-		}
+	if known := s.Additions.Best; len(known) > 0 && len(known) == len(s.Seeds) {
+		s.Best = s.Additions.BestName
+		return known
 	}
-	clear(best)
+	best := make([]float64, len(s.Seeds))
 	s.Best = "the best run seen"
 	for _, p := range s.Policies {
 		for i, run := range p.Runs {
-			if run.Loss <= oracle.MaxLoss {
+			if run.Loss <= simulator.MaxLoss {
 				best[i] = max(best[i], float64(run.Batch.Useful))
 			}
 		}
@@ -131,46 +118,14 @@ func (s *Scenario) best() []float64 {
 	return best
 }
 
-func bound(all []oracle.Bound, name string) (oracle.Bound, bool) {
-	i := slices.IndexFunc(all, func(b oracle.Bound) bool { return b.Name == name })
-	if i < 0 {
-		return oracle.Bound{}, false
-	}
-	return all[i], true
-}
-
-func (p *Policy) shares(seeds []Seed) {
-	p.Shares = nil
-	if len(seeds) == 0 || len(p.Runs) != len(seeds) {
-		return
-	}
-	for _, first := range seeds[0].Oracles {
-		if first.Useful == 0 {
-			continue
-		}
-		searched := slices.IndexFunc(seeds, func(s Seed) bool {
-			_, known := bound(s.Oracles, first.Name)
-			return !known
-		})
-		if searched < 0 {
-			searched = len(seeds)
-		}
-		of := Policy{Runs: p.Runs[:searched]}
-		p.Shares = append(p.Shares, Share{first.Name, of.over(math.Min, func(i int) float64 {
-			b, _ := bound(seeds[i].Oracles, first.Name)
-			return ratio(float64(p.Runs[i].Batch.Useful), b.Useful)
-		})})
-	}
-}
-
-func (p *Policy) deadlines(seeds []Seed) {
+func (p *Policy) deadlines(known *Additions) {
 	p.Feasible, p.Met, p.Infeasible = 0, 0, 0
 	for i, run := range p.Runs {
 		for _, j := range run.Jobs {
-			if !due(j, run) {
+			if !Due(j, run) {
 				continue
 			}
-			if impossible(seeds[i], j.Name) {
+			if known.infeasible(i, j.Name) {
 				p.Infeasible++
 				continue
 			}
@@ -182,16 +137,9 @@ func (p *Policy) deadlines(seeds []Seed) {
 	}
 }
 
-// due reports whether a job's deadline is within the run.
-func due(j simulator.Job, run simulator.Result) bool {
+// Due reports whether a job's deadline is within the run.
+func Due(j simulator.Job, run simulator.Result) bool {
 	return j.Deadline > 0 && j.Deadline <= run.Hours*3600
-}
-
-// impossible reports whether an oracle found that no policy could meet a job's deadline.
-func impossible(s Seed, job string) bool {
-	return slices.ContainsFunc(s.Oracles, func(b oracle.Bound) bool {
-		return slices.Contains(b.Infeasible, job)
-	})
 }
 
 // baselineFlows lists the flow-control policies of the baselines, in order.

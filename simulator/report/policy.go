@@ -14,8 +14,6 @@ type Policy struct {
 	Baseline bool `json:"baseline"`
 	// Runs by seed, in the order of Scenario.Seeds.
 	Runs []simulator.Result `json:"runs"`
-	// Spread is its result if the engine's cost model is at an edge of what the measurements allow.
-	Spread []SpreadRun `json:"spread,omitempty"`
 
 	// What follows is judged.
 
@@ -31,30 +29,14 @@ type Policy struct {
 	Work        Figure `json:"work_s"`
 	Wasted      Figure `json:"wasted_share"` // of all batch tokens computed
 	GPUHours    Figure `json:"gpu_hours"`
-	// Feasible counts the feasible deadlines within the run over all seeds, Met those of them that
-	// were met, and Infeasible the others.
+	// Feasible counts the deadlines within the run over all seeds, without those that are known to
+	// be infeasible. Met counts those of them that were met, and Infeasible the others.
 	Feasible   int `json:"feasible_deadlines"`
 	Met        int `json:"feasible_deadlines_met"`
 	Infeasible int `json:"infeasible_deadlines"`
 	// Score is defined by simulator.Score.
-	Score  Figure  `json:"score"`
-	Shares []Share `json:"shares_of_oracles,omitempty"`
-	Goals  []Goal  `json:"goals"`
-}
-
-// SpreadRun is a result with another cost model of the engine.
-type SpreadRun struct {
-	CostModel string `json:"cost_model"` // low or high: all coefficients at their 5 or 95 % bounds
-	// Fault is why there is no result.
-	Fault  string  `json:"fault,omitempty"`
-	Loss   float64 `json:"loss_points"`
-	Useful int64   `json:"useful_tokens"`
-}
-
-// Share is the harvest as a share of an oracle's.
-type Share struct {
-	Oracle string `json:"oracle"`
-	Figure
+	Score Figure `json:"score"`
+	Goals []Goal `json:"goals"`
 }
 
 // Goal is the verdict on one of the scenario's goals.

@@ -62,12 +62,10 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 	}
 	d.label(chartLeft, 16, "legend", "start", "million useful tokens an hour")
 	d.label(chartWidth-chartRight, height-8, "legend", "end", "points of interactive loss")
-	for _, seed := range s.Seeds[:min(1, len(s.Seeds))] {
-		for _, b := range seed.Oracles {
-			if v := b.Useful / 1e6 / s.Hours; v > 0 && v <= ys[len(ys)-1] {
-				d.line(chartLeft, y(v), chartWidth-chartRight, y(v), "limit")
-				d.label(chartWidth-chartRight-4, y(v)-4, "legend", "end", "oracle "+b.Name)
-			}
+	for _, limit := range s.Additions.Limits {
+		if v := limit.Useful / 1e6 / s.Hours; v > 0 && v <= ys[len(ys)-1] {
+			d.line(chartLeft, y(v), chartWidth-chartRight, y(v), "limit")
+			d.label(chartWidth-chartRight-4, y(v)-4, "legend", "end", limit.Name)
 		}
 	}
 	for _, p := range s.Policies {

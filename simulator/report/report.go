@@ -2,7 +2,6 @@ package report
 
 import (
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
@@ -33,13 +32,15 @@ type Scenario struct {
 	Seeds   []Seed   `json:"seeds"`
 	// Policies lists those that were asked for first, then the baselines.
 	Policies []Policy `json:"policies"`
-	// Best names what scores are shares of: an oracle, or the best run. Filled in by Judge.
+	// Best names what scores are shares of. Filled in by Judge.
 	Best string `json:"best,omitempty"`
 	// Warnings lists what a reader must not miss. Filled in by Judge.
 	Warnings []string `json:"warnings,omitempty"`
 
 	// ComparedWith is the file of another scenario that a goal compares with.
 	ComparedWith string `json:"-"`
+	// Additions are what the caller knows beyond the runs.
+	Additions Additions `json:"-"`
 
 	goals scenario.Goals
 }
@@ -70,12 +71,10 @@ type SLO struct {
 	Attainment float64 `json:"attainment"` // of the run without batch work, at least
 }
 
-// Seed holds what all policies share on one seed: the run without batch work, and the oracles'
-// bounds.
+// Seed holds what all policies share on one seed: the run without batch work.
 type Seed struct {
 	Seed    uint64                `json:"seed"`
 	NoBatch simulator.Interactive `json:"no_batch"`
-	Oracles []oracle.Bound        `json:"oracles,omitempty"`
 }
 
 // Overall is how a policy fared over all scenarios.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/oracle"
 	"github.com/tidefill/tidefill/simulator/report"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -37,11 +36,11 @@ func policy(name string, runs ...simulator.Result) report.Policy {
 }
 
 func scenarioWith(
-	name string, goals scenario.Goals, bounds []oracle.Bound, policies ...report.Policy,
+	name string, goals scenario.Goals, policies ...report.Policy,
 ) report.Scenario {
 	s := report.Scenario{Name: name, File: name + ".yaml", Hours: 1, Policies: policies}
 	for _, r := range policies[0].Runs {
-		s.Seeds = append(s.Seeds, report.Seed{Seed: r.Seed, NoBatch: r.NoBatch, Oracles: bounds})
+		s.Seeds = append(s.Seeds, report.Seed{Seed: r.Seed, NoBatch: r.NoBatch})
 	}
 	s.SetGoals(goals)
 	return s
@@ -66,8 +65,10 @@ func TestGoals(t *testing.T) {
 			r.NoBatch.TTFT.P99, r.Interactive.TTFT.P99 = alone, with
 		}
 	}
-	bounds := []oracle.Bound{{Name: "G", Useful: 40e6},
-		{Name: "LP", GPUHours: 9.5, BatchGPUHours: 1.6, Infeasible: []string{"dream"}}}
+	known := report.Additions{Infeasible: [][]string{{"dream"}, {"dream"}},
+		Figures: map[string]report.GoalFigures{"headroom": {
+			"harvest_of_gateway": {Figure: 0.9625, Note: "mean"}, "gpu_hours": {Figure: 1.05},
+			"batch_gpu_hours": {Figure: 1.25}, "flagged_within": {Figure: 50}}}}
 	for _, test := range []struct {
 		name   string
 		goals  scenario.Goals
@@ -85,11 +86,11 @@ func TestGoals(t *testing.T) {
 		{"TTFT, late one way or the other", scenario.Goals{TTFT: 1.25, TTFTAbove: 50e6},
 			[]simulator.Result{run(1, 30, 0, ttft(1000, 1240)), run(2, 30, 0, ttft(40, 90))}, 2.25,
 			true},
-		{"mean share of an oracle", scenario.Goals{HarvestOfGateway: 0.95},
-			[]simulator.Result{run(1, 40, 0), run(2, 37, 0)}, 0.9625, true},
+		{"a figure that the caller knows", scenario.Goals{HarvestOfGateway: 0.95},
+			[]simulator.Result{run(1, 40, 0)}, 0.9625, true},
 		{"the harvest of an unsafe run", scenario.Goals{HarvestOfGateway: 0.5},
 			[]simulator.Result{run(1, 40, 0), run(2, 40, 1.1)}, math.NaN(), false},
-		{"an oracle not asked", scenario.Goals{HarvestOfEngine: 0.5},
+		{"a figure that nobody knows", scenario.Goals{HarvestOfEngine: 0.5},
 			[]simulator.Result{run(1, 40, 0)}, math.NaN(), false},
 		{"no cap run", scenario.Goals{HarvestOfCap: 1.25}, []simulator.Result{run(1, 40, 0)},
 			math.NaN(), false},
@@ -99,22 +100,18 @@ func TestGoals(t *testing.T) {
 		}, 0.5, false},
 		{"flagged in time", scenario.Goals{FlaggedWithin: 60e9},
 			[]simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 150))}, 50, true},
-		{"none to flag", scenario.Goals{FlaggedWithin: 60e9},
-			[]simulator.Result{run(1, 30, 0, due("a", simulator.Finished, 0))}, 0, true},
-		{"never flagged", scenario.Goals{FlaggedWithin: 60e9},
-			[]simulator.Result{run(1, 30, 0, due("dream", simulator.Expired, 0))}, math.NaN(),
-			false},
 		{"waste", scenario.Goals{Wasted: 0.02},
 			[]simulator.Result{run(1, 30, 0, func(r *simulator.Result) {
 				r.Batch.Wasted = 10e6
 			})}, 0.25, false},
-		{"GPU hours", scenario.Goals{GPUHours: 1.1}, []simulator.Result{run(1, 30, 0)}, 10 / 9.5,
+		{"GPU hours", scenario.Goals{GPUHours: 1.1}, []simulator.Result{run(1, 30, 0)}, 1.05,
 			true},
 		{"GPU hours for batch work", scenario.Goals{BatchGPUHours: 1.05},
 			[]simulator.Result{run(1, 30, 0)}, 1.25, false},
 	} {
-		goals := judge(scenarioWith("s", test.goals, bounds,
-			policy("headroom", test.runs...))).Scenarios[0].Policies[0].Goals
+		s := scenarioWith("s", test.goals, policy("headroom", test.runs...))
+		s.Additions = known
+		goals := judge(s).Scenarios[0].Policies[0].Goals
 		if len(goals) != 1 {
 			t.Errorf("%s: %d goals judged", test.name, len(goals))
 			continue
@@ -128,65 +125,31 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-func TestBeatenOraclesAreWarnedOf(t *testing.T) {
-	bounds := []oracle.Bound{{Name: "E", Useful: 40e6}, {Name: "F", Useful: 40e6, Margin: 0.05},
-		{Name: "LP", GPUHours: 9}}
-	for _, test := range []struct {
-		name string
-		run  simulator.Result
-		want []string
-	}{
-		{"within all", run(1, 39, 0), nil},
-		{"above one, within the margin of the other", run(1, 41, 0), []string{"ORACLE E"}},
-		{"above both", run(1, 43, 0), []string{"ORACLE E", "ORACLE F"}},
-		{"above both, at the cost of users", run(1, 43, 1.2), nil},
-		{"cheaper than possible", run(1, 39, 0, func(r *simulator.Result) {
-			r.GPUHours = 8.5
-		}), []string{"ORACLE LP"}},
-	} {
-		aloud := judge(scenarioWith("s", scenario.Goals{}, bounds,
-			policy("headroom", test.run))).Scenarios[0].Warnings
-		if len(aloud) != len(test.want) {
-			t.Errorf("%s: said %q, want %q", test.name, aloud, test.want)
-			continue
-		}
-		for i, want := range test.want {
-			if !strings.HasPrefix(aloud[i], want+" IS WRONG: headroom ") {
-				t.Errorf("%s: said %q, want %s", test.name, aloud[i], want)
-			}
-		}
+// Without the caller's help every deadline counts, and goals that need oracles are missed.
+func TestGoalsWithoutAdditions(t *testing.T) {
+	due := func(r *simulator.Result) {
+		r.Jobs = []simulator.Job{{Name: "dream", Deadline: 3000, Outcome: simulator.Expired},
+			{Name: "a", Deadline: 3000, Outcome: simulator.Finished}}
 	}
-}
-
-// A bound of an oracle with fewer means is attained, so it proves another oracle wrong if that
-// is more.
-func TestOraclesThatBeatOneAnotherAreWarnedOf(t *testing.T) {
-	for _, test := range []struct {
-		g, e, f float64
-		want    string
-	}{
-		{38e6, 39e6, 40e6, ""},
-		{39.5e6, 39e6, 40e6, "ORACLE E IS WRONG: oracle G harvested 101"},
-		{38e6, 41e6, 40e6, ""}, // within the margin of F
-		{38e6, 43e6, 40e6, "ORACLE F IS WRONG: oracle E "},
-	} {
-		bounds := []oracle.Bound{{Name: "E", Useful: test.e}, {Name: "G", Useful: test.g},
-			{Name: "F", Useful: test.f, Margin: 0.05}}
-		aloud := judge(scenarioWith("s", scenario.Goals{}, bounds,
-			policy("headroom", run(1, 30, 0)))).Scenarios[0].Warnings
-		if got := strings.Join(aloud, "\n"); !strings.HasPrefix(got, test.want) ||
-			(got == "") != (test.want == "") || len(aloud) > 1 {
-			t.Errorf("G %v, E %v, F %v: said %q, want %q", test.g, test.e, test.f, aloud, test.want)
+	r := judge(scenarioWith("s", scenario.Goals{Deadlines: 1, FlaggedWithin: 60e9, GPUHours: 1.1,
+		HarvestOfEngine: 0.5}, policy("headroom", run(1, 30, 0, due))))
+	for _, g := range r.Scenarios[0].Policies[0].Goals {
+		if g.Name == "deadlines met, share" {
+			if g.Figure != 0.5 || g.Met {
+				t.Errorf("deadlines: %+v, want half of them", g)
+			}
+		} else if g.Met || g.Figure.Known() || !strings.Contains(g.Note, "tidefill-lab") {
+			t.Errorf("%+v, want no figure and who has it", g)
 		}
 	}
 }
 
 func TestBestSettings(t *testing.T) {
 	stories := []report.Scenario{
-		scenarioWith("light", scenario.Goals{}, nil, policy("headroom", run(1, 40, 0)),
+		scenarioWith("light", scenario.Goals{}, policy("headroom", run(1, 40, 0)),
 			policy("fixed n=8", run(1, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)),
 			policy("fixed n=32", run(1, 50, 9))),
-		scenarioWith("heavy", scenario.Goals{}, nil, policy("headroom", run(1, 30, 0)),
+		scenarioWith("heavy", scenario.Goals{}, policy("headroom", run(1, 30, 0)),
 			policy("fixed n=8", run(1, 12, 0.9)), policy("fixed n=16", run(1, 15, 4)),
 			policy("fixed n=32", run(1, 15, 40))),
 	}
@@ -218,10 +181,9 @@ func TestBestSettings(t *testing.T) {
 // Settings that ran with the first seed only may be the best to try next, but are not the best of a
 // report.
 func TestSettingsThatRanWithFewerSeeds(t *testing.T) {
-	known := scenarioWith("light", scenario.Goals{}, nil,
+	known := scenarioWith("light", scenario.Goals{},
 		policy("headroom", run(1, 40, 0), run(2, 30, 0)),
 		policy("fixed n=8", run(1, 10, 0), run(2, 10, 0)), policy("fixed n=16", run(1, 20, 0.5)))
-	known.Seeds[0].Oracles = []oracle.Bound{{Name: "G", Useful: 50e6}}
 	r := report.Report{Scenarios: []report.Scenario{known}}
 	best := func() (here, overall string) {
 		for _, p := range r.Scenarios[0].Policies {
@@ -242,9 +204,6 @@ func TestSettingsThatRanWithFewerSeeds(t *testing.T) {
 	if here, overall := best(); here != "fixed n=8" || overall != "fixed n=8" {
 		t.Errorf("%q is the best here and %q over all, want fixed n=8", here, overall)
 	}
-	if got := r.Scenarios[0].Policies[0].Shares; len(got) != 1 || got[0].Mean != 0.8 {
-		t.Errorf("shares of oracles %+v, want 0.8 of G on the seed that was searched", got)
-	}
 	var text bytes.Buffer
 	if err := r.Text(&text); err != nil {
 		t.Fatal(err)
@@ -262,8 +221,7 @@ func TestPoliciesWarnInTheReport(t *testing.T) {
 		r.Warnings = []simulator.PolicyWarning{{Pool: "chat", Code: "slow", Text: "too slow",
 			From: 180, Minutes: 4}}
 	}
-	said := judge(scenarioWith("s", scenario.Goals{}, nil,
-		policy("headroom", run(3, 10, 0, warned)),
+	said := judge(scenarioWith("s", scenario.Goals{}, policy("headroom", run(3, 10, 0, warned)),
 		policy("fixed n=1", run(3, 10, 0, warned)))).Scenarios[0].Warnings
 	if want := "POLICY WARNING, headroom, seed 3, slow: in pool chat, from 3.0 min: too slow"; len(
 		said) != 1 || said[0] != want {
@@ -274,12 +232,12 @@ func TestPoliciesWarnInTheReport(t *testing.T) {
 // One seed in which a policy is unsafe, or one scenario, ranks it below all that are safe.
 func TestUnsafePoliciesRankBelowSafeOnes(t *testing.T) {
 	r := judge(
-		scenarioWith("a", scenario.Goals{HarvestOfCap: 1}, nil,
+		scenarioWith("a", scenario.Goals{HarvestOfCap: 1},
 			policy("headroom", run(1, 40, 0), run(2, 40, 0)),
 			policy("fixed n=1", run(1, 1, 0), run(2, 1, 0.2)),
 			policy("fixed n=8", run(1, 30, 0.9), run(2, 30, 1.05)),
 			policy("fixed n=9", run(1, 35, 0.9), run(2, 35, 1.04))),
-		scenarioWith("b", scenario.Goals{HarvestOfCap: 1}, nil, policy("headroom", run(1, 40, 3)),
+		scenarioWith("b", scenario.Goals{HarvestOfCap: 1}, policy("headroom", run(1, 40, 3)),
 			policy("fixed n=8", run(1, 30, 1.6)), policy("fixed n=9", run(1, 31, 1.7))))
 	for _, p := range r.Scenarios[0].Policies {
 		if p.Baseline && p.BestHere != (p.Name == "fixed n=1") {
@@ -336,11 +294,14 @@ func drawn() report.Report {
 			Outcome: simulator.Expired}, {Name: "endless", Kind: "gen"}}
 	})
 	one := scenarioWith(evil, scenario.Goals{Loss: 1, Deadlines: 1},
-		[]oracle.Bound{{Name: "E", Useful: 20e6, Note: evil}},
-		policy("headroom", first, run(2, 28, 0.7)), policy("fixed n=8", run(1, 10, 0),
-			run(2, 12, 0)))
+		policy("headroom", first, run(2, 28, 0.7)),
+		policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	one.About = evil
-	other := scenarioWith("other", scenario.Goals{}, nil, policy("headroom", run(1, 30, 50),
+	one.Additions = report.Additions{Best: []float64{20e6, 20e6}, BestName: evil,
+		Infeasible: [][]string{{}, {}}, Limits: []report.Limit{{Name: evil, Useful: 25e6}},
+		Tables: []report.Table{{Caption: evil, Head: []string{"bound", evil},
+			Rows: [][]string{{evil, "a bound of the caller"}}}, {Caption: "nothing"}}}
+	other := scenarioWith("other", scenario.Goals{}, policy("headroom", run(1, 30, 50),
 		run(2, 28, 0.7)),
 		policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
 	return judge(one, other)
@@ -368,7 +329,7 @@ func TestPageNeedsNoNetwork(t *testing.T) {
 		`<html lang="en">`, `name="color-scheme" content="light dark"`,
 		"prefers-color-scheme: dark", `class="skip" href="#main"`, `<main id="main">`,
 		"default-src 'none'",
-		"&lt;script&gt;", "ORACLE E IS WRONG", "0.700 met", "NOT met",
+		"&lt;script&gt;", "<td>a bound of the caller</td>", "0.700 met", "NOT met",
 		"Interactive time to first token, ms", "Batch lines in flight and allowed",
 		"What limits batch work", "Jobs with a deadline", "harvest against loss",
 		"Over all scenarios",
@@ -458,7 +419,7 @@ func TestTextIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"not calibrated", "interactive loss, points", "0.700 met",
-		"feasible deadlines met, share", "0.000 NOT met", "ORACLE E IS WRONG", "OVER ALL SCENARIOS",
+		"feasible deadlines met, share", "0.000 NOT met", "\nBOUND  ", "OVER ALL SCENARIOS",
 		"best here"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())

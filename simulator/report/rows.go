@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/oracle"
 )
 
 // rows returns the figures of a scenario as text: a name, the value without batch work, and each
@@ -126,12 +124,6 @@ func (s *Scenario) batchRows(asked []*Policy) [][]string {
 	})
 	row("work, engine seconds", func(p *Policy) string { return p.Work.text(0, n) })
 	row("score", func(p *Policy) string { return p.Score.text(3, n) })
-	for _, b := range s.bounds() {
-		row("  harvest of oracle "+b, func(p *Policy) string {
-			i := slices.IndexFunc(p.Shares, func(share Share) bool { return share.Oracle == b })
-			return p.Shares[i].text(3, n)
-		})
-	}
 	row("wasted batch tokens, at most %", func(p *Policy) string {
 		return p.Wasted.times(100).text(2, n)
 	})
@@ -142,40 +134,16 @@ func (s *Scenario) batchRows(asked []*Policy) [][]string {
 		return float64(r.Batch.Preemptions)
 	})
 	if slices.ContainsFunc(asked, func(p *Policy) bool { return p.Feasible+p.Infeasible > 0 }) {
-		row("feasible deadlines met", (*Policy).deadlinesText)
+		row(s.Additions.deadlines()+" met", (*Policy).deadlinesText)
 	}
 	row("GPU hours", func(p *Policy) string { return p.GPUHours.text(1, n) })
 	return rows
-}
-
-// bounds names the oracles that bound the harvest.
-func (s *Scenario) bounds() []string {
-	var names []string
-	if len(s.Seeds) > 0 {
-		for _, b := range s.Seeds[0].Oracles {
-			if b.Useful > 0 {
-				names = append(names, b.Name)
-			}
-		}
-	}
-	return names
 }
 
 func (s *Scenario) baselineRow(p Policy) []string {
 	n := len(p.Runs)
 	return []string{p.Name, p.Useful.times(1/(1e6*s.Hours)).text(2, n), p.Loss.text(2, n),
 		p.Score.text(3, n), p.deadlinesText(), p.GPUHours.text(1, n), p.note(len(s.Seeds))}
-}
-
-func (s *Scenario) oracleRow(seed uint64, b oracle.Bound) []string {
-	harvest, hours := "–", "–"
-	if b.Useful > 0 {
-		harvest = fixed(b.Useful/1e6/s.Hours, 2)
-	}
-	if b.GPUHours > 0 {
-		hours = fixed(b.GPUHours, 1)
-	}
-	return []string{b.Name, strconv.FormatUint(seed, 10), harvest, fixed(b.Loss, 2), hours, b.Note}
 }
 
 // note is what to know of a baseline: whether its settings are the best, or ran with some of the

@@ -39,12 +39,11 @@ func (s *Scenario) text(w io.Writer) {
 	s.figuresText(w, asked)
 	s.goalsText(w, asked)
 	s.baselinesText(w)
-	s.oraclesText(w)
+	for _, t := range s.Additions.Tables {
+		t.text(w)
+	}
 	if len(asked) > 0 {
 		jobsText(w, asked[0])
-	}
-	for _, p := range asked {
-		p.spreadText(w)
 	}
 	for _, line := range s.Warnings {
 		fmt.Fprintln(w, "\n"+line)
@@ -150,18 +149,6 @@ func (s *Scenario) baselinesText(w io.Writer) {
 	}
 }
 
-func (s *Scenario) oraclesText(w io.Writer) {
-	if len(s.Seeds) == 0 || len(s.Seeds[0].Oracles) == 0 {
-		return
-	}
-	fmt.Fprintln(w, "\nORACLE\tSEED\tHARVEST, M AN HOUR\tLOSS, POINTS\tGPU HOURS\t")
-	for _, seed := range s.Seeds {
-		for _, b := range seed.Oracles {
-			fmt.Fprintln(w, strings.Join(s.oracleRow(seed.Seed, b), "\t"))
-		}
-	}
-}
-
 // maxJobs is how many jobs are printed.
 const maxJobs = 30
 
@@ -179,17 +166,6 @@ func jobsText(w io.Writer, p *Policy) {
 			break
 		}
 		fmt.Fprintln(w, strings.Join(jobRow(j), "\t"))
-	}
-}
-
-func (p *Policy) spreadText(w io.Writer) {
-	for i, e := range p.Spread {
-		if i == 0 {
-			fmt.Fprintf(
-				w, "\nWITH THE PROFILE'S SPREAD (%s, seed %d)\tLOSS, POINTS\tHARVEST RELATIVE TO "+
-					"THE PROFILE\n", p.Name, p.Runs[0].Seed)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", e.CostModel, e.lossText(), e.harvestText(p))
 	}
 }
 

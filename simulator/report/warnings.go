@@ -15,10 +15,9 @@ func (s *Scenario) collectWarnings() {
 	}
 	for _, seed := range s.Seeds {
 		s.overloaded(fmt.Sprintf("without batch work, seed %d", seed.Seed), seed.NoBatch)
-		s.compareOracles(seed)
 	}
 	for _, p := range s.Policies {
-		for i, run := range p.Runs {
+		for _, run := range p.Runs {
 			if !p.Baseline {
 				s.overloaded(fmt.Sprintf("%s, seed %d", p.Name, run.Seed), run.Interactive)
 				for _, w := range run.Warnings {
@@ -33,37 +32,6 @@ func (s *Scenario) collectWarnings() {
 					}
 				}
 			}
-			for _, b := range s.Seeds[i].Oracles {
-				if b.BeatenBy(float64(run.Batch.Useful), run.Loss) {
-					say(
-						"ORACLE %s IS WRONG: %s harvested %s of its %s tokens at %s points of "+
-							"loss on seed %d; a bound that is beaten is a bug of the oracle",
-						b.Name, p.Name, percent(float64(run.Batch.Useful)/b.Useful), millions(
-							b.Useful), fixed(run.Loss, 2), run.Seed)
-				}
-				if p.Feasible == p.Met && b.UndercutBy(gpuHours(&run)) {
-					say("ORACLE %s IS WRONG: %s met every deadline with %s GPU hours, and the "+
-						"bound is %s, on seed %d; a bound that is beaten is a bug of the oracle",
-						b.Name, p.Name, fixed(gpuHours(&run), 1), fixed(b.GPUHours, 1), run.Seed)
-				}
-			}
-		}
-	}
-}
-
-// compareOracles warns of oracles that are beaten by one with fewer means: G controls the engines
-// from outside, E from inside, and F bounds both.
-func (s *Scenario) compareOracles(seed Seed) {
-	for _, pair := range [][2]string{{"G", "E"}, {"G", "F"}, {"E", "F"}} {
-		lesser, _ := bound(seed.Oracles, pair[0])
-		if greater, known := bound(seed.Oracles, pair[1]); known && greater.BeatenBy(lesser.Useful,
-			lesser.Loss) {
-			s.Warnings = append(s.Warnings,
-				fmt.Sprintf(
-					"ORACLE %s IS WRONG: oracle %s harvested %s of its %s tokens at %s points of "+
-						"loss on seed %d; a bound that is beaten is a bug of the oracle",
-					greater.Name, lesser.Name, percent(lesser.Useful/greater.Useful), millions(
-						greater.Useful), fixed(lesser.Loss, 2), seed.Seed))
 		}
 	}
 }

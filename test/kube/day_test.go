@@ -16,7 +16,7 @@ import (
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/compare"
-	"github.com/tidefill/tidefill/simulator/oracle"
+	"github.com/tidefill/tidefill/simulator/lab/oracle"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 

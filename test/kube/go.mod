@@ -7,6 +7,7 @@ godebug default=go1.26
 require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/tidefill/tidefill v0.0.0
+	github.com/tidefill/tidefill/simulator/lab v0.0.0
 	k8s.io/client-go v0.36.4
 	k8s.io/kubernetes v1.36.3
 	k8s.io/metrics v0.36.4 // indirect
@@ -217,3 +218,5 @@ replace (
 )
 
 replace github.com/tidefill/tidefill => ../..
+
+replace github.com/tidefill/tidefill/simulator/lab => ../../simulator/lab
