@@ -2,6 +2,7 @@
 
 GO     ?= go
 BIN    := bin/tidefill
+LAB    := bin/tidefill-lab
 FUZZ   ?= 20s
 
 # One variant of everything: static, as it is shipped. Only the race detector needs another.
@@ -73,6 +74,7 @@ check: bin/tally bin/style ## Check format, line length, links and vet.
 	@$(STAGE) check ./bin/style links
 	@$(STAGE) check $(GO) vet ./...
 	@$(STAGE) check $(GO) vet -C e2e ./...
+	@$(STAGE) check $(GO) vet -C simulator/lab ./...
 
 .PHONY: lint
 lint: bin/tally test/keda/scalers ## Check with staticcheck, and vet the other modules.
@@ -82,7 +84,7 @@ lint: bin/tally test/keda/scalers ## Check with staticcheck, and vet the other m
 	$(STAGE) lint $(GO) vet -C test/kube ./...
 	$(STAGE) lint $(GO) vet -C test/keda ./...
 	$(STAGE) lint $(GO) vet -C test/s3 ./...
-	$(STAGE) lint $(GO) vet -C tools ./style ./clusterscale ./tally
+	$(STAGE) lint $(GO) vet -C tools ./style ./tally
 
 .PHONY: columns
 columns: bin/style ## Check that lines of Go files have at most 100 columns.
@@ -109,6 +111,7 @@ unit: bin/tally ## Run unit, property and conformance tests, those of packages w
 	@CGO_ENABLED=$(if $(RACE),1,0) $(STAGE) unit $(GO) test $(RACE) $(SHORT) -vet=off -timeout 20m -p 4 \
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
 	@$(STAGE) unit $(GO) test -C tools -vet=off ./style ./tally
+	@$(STAGE) lab $(GO) test -C simulator/lab $(SHORT) -vet=off -timeout 20m ./...
 
 .PHONY: e2e
 e2e: bin/tally ## Run the real binary with the official SDKs, with kill -9 and faults.
@@ -143,8 +146,8 @@ chaos: ## Run the fault suite in full and print its table.
 	cd e2e && $(GO) test -count=$(ROUNDS) -parallel 1 -timeout 0 -run '^TestChaos$(ONLY)' -args -chaos -kills=$(KILLS) -events=$(EVENTS) -seed=$(SEED)
 
 .PHONY: bench
-bench: ## Measure speed and memory (docs/benchmarks.md).
-	$(GO) run ./cmd/tidefill-bench
+bench: lab ## Measure speed and memory (simulator/lab/docs/benchmarks.md).
+	./$(LAB) bench
 
 SIM      ?= full
 POLICY   ?= headroom
@@ -152,11 +155,9 @@ SIMOUT   ?= bin/sim
 SCENARIOS = $(sort $(wildcard simulator/scenarios/*.yaml))
 LONG      = %/s3-diurnal.yaml %/s4-surprise.yaml %/s9-deadlines.yaml %/s10-two-pools.yaml %/s11-from-zero.yaml
 
-LAB   := bin/tidefill-lab
-
 .PHONY: lab
 lab: ## Build the binary of the laboratory into bin/.
-	CGO_ENABLED=0 $(GO) build -C simulator/lab -o ../../$(LAB) ./cmd/tidefill-lab
+	$(GO) build -C simulator/lab -o ../../$(LAB) ./cmd/tidefill-lab
 
 .PHONY: sim
 sim: $(if $(filter quick,$(SIM)),build,lab) ## Simulate all scenarios with baselines, 5 seeds, and oracles: hours. Continues after a stop.

@@ -17,7 +17,7 @@ import (
 // searches each 4 KiB up to three times, once byte by byte. It also accepts part headers of 10 MB,
 // where formReader accepts 16 KiB. To measure, replace it and compare:
 //
-//	go run ./cmd/tidefill-bench -only upload -runs 3
+//	tidefill-lab bench --only upload --runs 3
 //	go test ./api -run '^$' -bench 'BenchmarkUpload$' -benchtime 5x
 type formReader struct {
 	src       io.Reader

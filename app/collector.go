@@ -11,7 +11,7 @@ const (
 	// collectorPercent lets the heap grow to three times its live size before a collection, instead
 	// of twice. Sending lines makes much garbage and retains little: with 100 lines in flight this
 	// saves a twentieth of the CPU time per line and costs 10 MiB on top of 45. 400 would save
-	// little more, for 30 MiB. Measured with tidefill-bench.
+	// little more, for 30 MiB. Measured with tidefill-lab bench.
 	collectorPercent = 200
 	// collectorLimit is the heap size, apart from dispatch.memory and what the store keeps in
 	// memory, above which the collector runs as often as it takes to stay there. The program itself

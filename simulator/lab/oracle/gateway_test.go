@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
 	"github.com/tidefill/tidefill/flowcontrol/fixed"
 	"github.com/tidefill/tidefill/simulator"
+	_ "github.com/tidefill/tidefill/simulator/lab/policies"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 

@@ -17,10 +17,18 @@ import (
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/simulator/compare"
+	"github.com/tidefill/tidefill/simulator/lab/bench"
 	_ "github.com/tidefill/tidefill/simulator/lab/policies"
 )
 
 func main() {
+	if isChild, err := bench.RunRole(); isChild {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "tidefill-lab:", err)
+			os.Exit(exitError)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
@@ -42,7 +50,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (status i
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(simulateCommand(), randomCommand())
+	root.AddCommand(simulateCommand(), randomCommand(), liveCommand(), benchCommand(),
+		clusterscaleCommand())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

@@ -6,7 +6,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tidefill/tidefill/simulator/lab/bench"
 )
+
+// TestMain also runs the roles of children, which are started from the test binary.
+func TestMain(m *testing.M) {
+	if os.Getenv(bench.RoleVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // outcome is what a command left behind.
 type outcome struct {
