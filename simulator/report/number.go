@@ -41,8 +41,6 @@ func (f Figure) times(factor float64) Figure {
 
 func percent(share float64) string { return fixed(100*share, 1) + " %" }
 
-func millions(tokens float64) string { return fixed(tokens/1e6, 2) + " M" }
-
 // minutes formats seconds as minutes; a dash for 0.
 func minutes(seconds float64) string {
 	if seconds == 0 {

@@ -25,7 +25,6 @@ type Class struct {
 	PerSecond float64 // over all processes
 	Cost      time.Duration
 	Write     bool
-	perUnit   float64 // of a process's cycle; for the simulation
 }
 
 // poolsEach returns the pools of a process.
