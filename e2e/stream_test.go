@@ -45,7 +45,8 @@ func TestStreamedLinesHaveTheSameOutput(t *testing.T) {
 		d := NewDaemon(t, Options{Upstreams: []string{runner},
 			Set: []string{"flowcontrol.policy=" + policy, "flowcontrol.headroom.streams=all",
 				// The machine's own pauses break no objective.
-				"flowcontrol.slo.ttft=1m", "flowcontrol.slo.tpot=5s"}, Args: []string{"--admin-listen", admin}})
+				"flowcontrol.slo.ttft=1m", "flowcontrol.slo.tpot=5s"},
+			Args: []string{"--admin-listen", admin}})
 		c := d.Client()
 		ids := map[string]string{}
 		for url, body := range bodies {
