@@ -14,7 +14,6 @@ import (
 // that an operator looks at says so. When the runner is well, the batch completes.
 func TestFailFastOnlyRunner(t *testing.T) {
 	t.Parallel()
-	t.Parallel()
 	type only struct {
 		name, faults string
 		after        int // lines that complete before the runner turns bad
@@ -136,7 +135,6 @@ func setFaults(t *testing.T, address, faults string) {
 // A key that is changed at the upstream within a batch costs no line: the batch waits until
 // the daemon has the new one.
 func TestFailFastRotatedKey(t *testing.T) {
-	t.Parallel()
 	t.Parallel()
 	var accepted atomic.Value
 	accepted.Store("old")

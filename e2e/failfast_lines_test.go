@@ -11,7 +11,6 @@ import (
 // A batch whose lines are all refused ends at once: that is certainly not the runner's fault.
 func TestFailFastRefusedLines(t *testing.T) {
 	t.Parallel()
-	t.Parallel()
 	stub := newBadStub(t, "m", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
@@ -35,7 +34,6 @@ func TestFailFastRefusedLines(t *testing.T) {
 // Of a batch of which one line in twenty is answered with 500 each time, these lines fail with the
 // answer, and the others complete.
 func TestFailFastLinesAtFault(t *testing.T) {
-	t.Parallel()
 	t.Parallel()
 	for _, good := range []int{0, 1} {
 		t.Run(fmt.Sprintf("%d runners", 1+good), func(t *testing.T) {
