@@ -86,6 +86,11 @@ lint: bin/tally test/keda/scalers ## Check with staticcheck, and vet the other m
 	$(STAGE) lint $(GO) vet -C test/s3 ./...
 	$(STAGE) lint $(GO) vet -C tools ./style ./tally
 
+.PHONY: vulnerabilities
+vulnerabilities: ## Check for known vulnerabilities in what is called of the dependencies. It asks vuln.go.dev.
+	$(GO) build -C tools -o ../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	./bin/govulncheck ./...
+
 .PHONY: columns
 columns: bin/style ## Check that lines of Go files have at most 100 columns.
 	./bin/style columns

@@ -2,7 +2,6 @@ package fit
 
 import (
 	"bytes"
-	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,12 +14,14 @@ import (
 // of the project.
 func measured(t *testing.T) []Step {
 	t.Helper()
-	traces := cmp.Or(os.Getenv("TIDEFILL_TRACES"), "../../../shared/traces")
+	traces := os.Getenv("TIDEFILL_TRACES")
+	if traces == "" {
+		t.Skip("no recording of a real engine; TIDEFILL_TRACES names the folder of traces")
+	}
 	name := filepath.Join(traces, "engine", "vllm_steps_llama2-70b_h100_tp4.csv.gz")
 	content, err := os.ReadFile(name)
 	if err != nil {
-		t.Skipf("no recording of a real engine: %v; TIDEFILL_TRACES names the folder of traces",
-			err)
+		t.Fatal(err)
 	}
 	steps, err := ReadSteps(filepath.Base(name), bytes.NewReader(content))
 	if err != nil {
