@@ -52,12 +52,12 @@ func (s *Server) uploadFile(w http.ResponseWriter, r *http.Request) error {
 		}
 	}()
 	for {
-		part, err := body.next()
+		name, err := body.next()
 		if err == io.EOF {
 			break
 		}
 		if err == nil {
-			err = s.readPart(&upload, body, part)
+			err = s.readPart(&upload, body, name)
 		}
 		if err != nil {
 			return err
@@ -70,30 +70,30 @@ func (s *Server) uploadFile(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, showFile(file))
 }
 
-func (s *Server) readPart(upload *fileForm, body *form, part partHeader) error {
+func (s *Server) readPart(upload *fileForm, body *form, name string) error {
 	var err error
-	switch part.name {
+	switch name {
 	case "file":
-		return s.readFile(upload, body, part)
+		return s.readFile(upload, body)
 	case "purpose":
-		if upload.purpose, err = body.field(part); err == nil {
+		if upload.purpose, err = body.field(); err == nil {
 			err = checkPurpose(upload.purpose)
 		}
 	case "expires_after", "expires_after[anchor]", "expires_after[seconds]":
-		upload.expiry[part.name], err = body.field(part)
+		upload.expiry[name], err = body.field()
 	}
 	return err
 }
 
 // readFile receives the file. The field purpose may follow it; until then the file is scanned as if
 // its purpose were batch, and the larger limit applies.
-func (s *Server) readFile(upload *fileForm, body *form, part partHeader) error {
+func (s *Server) readFile(upload *fileForm, body *form) error {
 	if upload.file != nil {
 		return invalid("file", "invalid_value",
 			"The form has more than one file; upload them one by one.")
 	}
 	var err error
-	if upload.filename, err = filenameOf(part); err != nil {
+	if upload.filename, err = body.filename(); err != nil {
 		return err
 	}
 	if upload.filename == "" {
@@ -109,7 +109,7 @@ func (s *Server) readFile(upload *fileForm, body *form, part partHeader) error {
 		return err
 	}
 	limit := s.fileLimit(upload.purpose)
-	err = upload.file.copyFrom(body.r.Context(), body.parts, limit)
+	err = upload.file.copyFrom(body.r.Context(), body.part, limit)
 	s.metrics.uploaded.Add(float64(upload.file.size))
 	var source readError
 	switch {

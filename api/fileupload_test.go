@@ -240,6 +240,55 @@ func TestUploadOfBrokenForm(t *testing.T) {
 	}
 }
 
+// TestUploadForms sends forms as clients other than the SDKs write them.
+func TestUploadForms(t *testing.T) {
+	const purpose = "Content-Disposition: form-data; name=purpose\r\n\r\nuser_data"
+	const file = "Content-Disposition: form-data; name=file; filename=a\r\n"
+	const end = "\r\n--b\r\n" + purpose + "\r\n--b--"
+	s := newService(t)
+	for name, c := range map[string]struct{ body, want string }{
+		"plain":       {"--b\r\n" + file + "\r\nx" + end + "\r\n", "x"},
+		"no line end": {"--b\r\n" + file + "\r\nx" + end, "x"},
+		"text around it": {"before\r\n\r\n--b\r\n" + file + "\r\nx" + end +
+			"\r\nafter", "x"},
+		"padding":                         {"--b \t\r\n" + file + "\r\nx" + end + "  ", "x"},
+		"longer boundary":                 {"--b\r\n" + file + "\r\nx\r\n--bc" + end, "x\r\n--bc"},
+		"empty file":                      {"--b\r\n" + file + "\r\n" + end, ""},
+		"empty file without its line end": {"--b\r\n" + file + end, ""},
+		"parts that are no fields": {"--b\r\nContent-Disposition: attachment; name=file\r\n\r\n" +
+			"y\r\n--b\r\n\r\nz\r\n--b\r\n" + file + "\r\nx" + end, "x"},
+		"long header": {"--b\r\nX: " + strings.Repeat("x", maxPartHeader-200) + "\r\n" + file +
+			"\r\nx" + end, "x"},
+	} {
+		send := func(body string) answer {
+			return s.do("POST", "/v1/files", io.MultiReader(strings.NewReader(body)),
+				"Content-Type", "multipart/form-data; boundary=b")
+		}
+		id := send(c.body).ok()["id"].(string)
+		if got := s.get("/v1/files/" + id + "/content").body; got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+		s.do("DELETE", "/v1/files/"+id, nil).ok()
+		// A form that ends before its closing boundary is refused, wherever it ends.
+		closing := strings.LastIndex(c.body, "--b--") + len("--b--")
+		for cut := closing - 1; cut >= 0; cut -= 1 + cut/300 {
+			send(c.body[:cut]).refused(400, "", "", "closing boundary")
+		}
+		s.nothingStored()
+	}
+}
+
+func TestUploadOfLongPartHeader(t *testing.T) {
+	s := newService(t)
+	body := "--b\r\nX: " + strings.Repeat("x", 2*maxPartHeader) + "\r\n"
+	for range 2 { // the first part and a later one
+		s.do("POST", "/v1/files", strings.NewReader(body), "Content-Type",
+			"multipart/form-data; boundary=b").refused(400, "", "", "16384 bytes")
+		body = "--b\r\nContent-Disposition: form-data; name=purpose\r\n\r\nbatch\r\n" + body
+	}
+	s.nothingStored()
+}
+
 // raw sends the bytes of a request and returns the connection.
 func (s *service) raw(head string, body []byte) net.Conn {
 	s.t.Helper()

@@ -1,14 +1,17 @@
 package api
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 )
@@ -16,6 +19,7 @@ import (
 const (
 	maxFields     = 100      // parts of a form
 	maxFieldBytes = 16 << 10 // of the value of a form's field
+	maxPartHeader = 16 << 10 // of the header of a part; up to 8 KiB more may be accepted
 	// formOverhead limits what a form has besides its file: boundaries, headers, fields.
 	formOverhead = 1 << 20
 	maxFilename  = 1024
@@ -23,10 +27,11 @@ const (
 
 // form reads the parts of a multipart form in their order.
 type form struct {
-	r      *http.Request
-	parts  *formReader
-	buffer *[bufferSize]byte
-	count  int
+	r     *http.Request
+	body  *formBody
+	parts *multipart.Reader
+	part  *multipart.Part // the current one; nil: before the first
+	count int
 }
 
 // readForm begins to read the body of r, of which a file takes up to limit bytes. The form must be
@@ -45,10 +50,8 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request, limit int64) (
 			limit)
 	}
 	allowLongBody(w)
-	body := http.MaxBytesReader(w, r.Body, limit+formOverhead)
-	buffer := buffers.Get().(*[bufferSize]byte)
-	return &form{r: r, parts: newFormReader(body, params["boundary"], buffer[:]), buffer: buffer},
-		nil
+	body := newFormBody(http.MaxBytesReader(w, r.Body, limit+formOverhead))
+	return &form{r: r, body: body, parts: multipart.NewReader(body, params["boundary"])}, nil
 }
 
 // allowLongBody removes the limit of package httpserver on the time of a body; its minimal rate
@@ -57,34 +60,41 @@ func allowLongBody(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }
 
-func (f *form) close() { buffers.Put(f.buffer) }
+func (f *form) close() { f.body.close() }
 
-// next returns the next part, and io.EOF after the last. It skips what was not read of the part
-// before.
-func (f *form) next() (partHeader, error) {
-	part, err := f.parts.next()
+// next returns the name of the next part, and io.EOF after the last. It skips what was not read of
+// the part before. The name is empty if the part is not a field.
+func (f *form) next() (name string, err error) {
+	if f.part != nil {
+		if _, err := io.Copy(io.Discard, f.part); err != nil {
+			return "", f.failure(err)
+		}
+	}
+	f.body.limitHeader(true)
+	f.part, err = f.parts.NextRawPart()
+	f.body.limitHeader(false)
 	if err == io.EOF {
-		return part, io.EOF
+		return "", io.EOF
 	}
 	if err != nil {
-		return part, f.failure(err)
+		return "", f.failure(err)
 	}
 	if f.count++; f.count > maxFields {
-		return part, invalid("", "", "The form has more than %d fields.", maxFields)
+		return "", invalid("", "", "The form has more than %d fields.", maxFields)
 	}
-	return part, nil
+	return f.part.FormName(), nil
 }
 
-// field reads the value of a part that is not a file.
-func (f *form) field(part partHeader) (string, error) {
-	value, err := io.ReadAll(io.LimitReader(f.parts, maxFieldBytes+1))
+// field reads the value of the current part, which is not a file.
+func (f *form) field() (string, error) {
+	value, err := io.ReadAll(io.LimitReader(f.part, maxFieldBytes+1))
 	if err != nil {
 		return "", f.failure(err)
 	}
 	if len(value) > maxFieldBytes {
-		return "", invalid(part.name, "invalid_value",
-			"The field '%s' is over the limit of %d bytes.",
-			part.name, maxFieldBytes)
+		name := f.part.FormName()
+		return "", invalid(name, "invalid_value", "The field '%s' is over the limit of %d bytes.",
+			name, maxFieldBytes)
 	}
 	return string(value), nil
 }
@@ -103,17 +113,17 @@ func (f *form) failure(err error) error {
 		}
 	case f.r.Context().Err() != nil:
 		return fmt.Errorf("read form: %w", f.r.Context().Err())
-	case errors.Is(err, io.ErrUnexpectedEOF):
+	case f.body.ended || errors.Is(err, io.ErrUnexpectedEOF):
 		return invalid("", "", "The form ends before its closing boundary; send it again.")
 	}
 	return invalid("", "", "The form could not be read: %s.", shortened(err.Error()))
 }
 
-// filenameOf returns the base name of a part's file, from a path of any operating system; empty:
-// the part has no filename.
-func filenameOf(part partHeader) (string, error) {
+// filename returns the base name of the current part's file, from a path of any operating system;
+// empty: the part has no filename.
+func (f *form) filename() (string, error) {
 	// Browsers and the SDKs escape quotes in this way. Nothing else can be unescaped reliably.
-	return cleanFilename(strings.ReplaceAll(part.filename, "%22", `"`))
+	return cleanFilename(strings.ReplaceAll(f.part.FileName(), "%22", `"`))
 }
 
 // cleanFilename removes directories and control characters.
@@ -133,4 +143,60 @@ func cleanFilename(name string) (string, error) {
 			"The file's name has %d bytes, the limit is %d.", len(name), maxFilename)
 	}
 	return name, nil
+}
+
+// formBody is the body of a form for multipart.Reader, which would read 4 KiB at a time, accept
+// headers of 10 MB, and take the end of the body in a header for the end of the form.
+type formBody struct {
+	src *bufio.Reader
+	// left is the number of bytes that may be read before a part's header ends; negative: any.
+	left  int
+	ended bool   // src has ended
+	end   string // what still follows it
+}
+
+var (
+	formReaders   = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
+	errPartHeader = fmt.Errorf("the header of a part is longer than %d bytes", maxPartHeader)
+)
+
+func newFormBody(body io.Reader) *formBody {
+	src := formReaders.Get().(*bufio.Reader)
+	src.Reset(body)
+	return &formBody{src: src, left: -1, end: "\r\n"}
+}
+
+func (b *formBody) close() {
+	b.src.Reset(nil)
+	formReaders.Put(b.src)
+}
+
+// limitHeader begins or ends the reading of a part's header. The boundary before the header and
+// what multipart.Reader reads ahead also count.
+func (b *formBody) limitHeader(on bool) {
+	b.left = -1
+	if on {
+		b.left = maxPartHeader + 4<<10
+	}
+}
+
+// Read implements io.Reader. A line end follows the body, because a closing boundary needs none.
+func (b *formBody) Read(p []byte) (n int, err error) {
+	switch {
+	case b.left == 0:
+		return 0, errPartHeader
+	case b.left > 0:
+		p = p[:min(len(p), b.left)]
+	}
+	if n, err = b.src.Read(p); err == io.EOF {
+		b.ended = true
+		if n, err = copy(p, b.end), nil; n == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		b.end = b.end[n:]
+	}
+	if b.left > 0 {
+		b.left -= n
+	}
+	return n, err
 }

@@ -72,7 +72,7 @@ func (s *Server) takePart(
 	ctx context.Context, body *form, key string, limit int64, limits ...reserver,
 ) (in *intake, err error) {
 	for {
-		part, err := body.next()
+		name, err := body.next()
 		switch {
 		case err == io.EOF && in == nil:
 			return nil, missing("data")
@@ -80,7 +80,7 @@ func (s *Server) takePart(
 			return in, nil
 		case err != nil:
 			return in, err
-		case part.name != "data":
+		case name != "data":
 			continue
 		case in != nil:
 			return in, invalid("data", "invalid_value",
@@ -89,7 +89,7 @@ func (s *Server) takePart(
 		if in, err = s.newIntake(ctx, key, false, nil, limits...); err != nil {
 			return nil, err
 		}
-		err = in.copyFrom(ctx, body.parts, limit)
+		err = in.copyFrom(ctx, body.part, limit)
 		s.metrics.uploaded.Add(float64(in.size))
 		var source readError
 		switch {
