@@ -47,7 +47,7 @@ func readObject(body []byte) (*jsonObject, error) {
 	}
 	if members == nil {
 		return nil, invalid("", "invalid_type",
-			"The body of the request must be a JSON object, it is %s.", kindOf(body))
+			"The body of the request must be a JSON object, it is %s.", batchfile.Kind(body))
 	}
 	return &jsonObject{members: members, fault: new(error)}, nil
 }
@@ -107,7 +107,7 @@ func (o *jsonObject) missing(key string) {
 
 func (o *jsonObject) wrongType(key, want string, raw json.RawMessage) {
 	o.fail(key, "invalid_type", "Invalid type for '%s': expected %s, got %s.", o.at(key), want,
-		kindOf(raw))
+		batchfile.Kind(raw))
 }
 
 func (o *jsonObject) wrongValue(key, format string, args ...any) {
@@ -292,27 +292,6 @@ func (o *jsonObject) keys() []string {
 
 func isNumber(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9')
-}
-
-// kindOf returns the type of a JSON value in words.
-func kindOf(raw []byte) string {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
-		return "nothing"
-	}
-	switch raw[0] {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
 }
 
 // shortened returns a value of the user for a message, cut after 64 bytes.

@@ -61,105 +61,68 @@ func (c *Cursor) Err() error { return c.err }
 
 // Object enters the next value, which must be an object.
 func (c *Cursor) Object() ObjectCursor {
-	if c.enter('{', errNoObject) {
-		return ObjectCursor{c: c, members: membersAt(c.text, c.at)}
-	}
-	return ObjectCursor{c: c}
+	c.enter('{', errNoObject)
+	return ObjectCursor{containerCursor{c: c, state: wantFirstKey}}
 }
 
 // Array enters the next value, which must be an array.
 func (c *Cursor) Array() ArrayCursor {
-	if c.enter('[', errValue) {
-		return ArrayCursor{c: c, at: -1}
-	}
-	return ArrayCursor{c: c}
+	c.enter('[', errValue)
+	return ArrayCursor{containerCursor{c: c, state: wantFirstElement, kind: 1}}
 }
 
-func (c *Cursor) enter(first byte, otherwise error) bool {
+func (c *Cursor) enter(bracket byte, otherwise syntaxError) {
 	switch {
 	case c.err != nil:
-	case c.Kind() != first:
+	case c.Kind() != bracket:
 		c.err = otherwise
 	case c.depth == 0:
 		c.err = errTooNested
 	default:
+		c.at++
 		c.depth--
-		return true
 	}
-	return false
 }
 
 // ObjectCursor moves a cursor from member to member of an object.
-type ObjectCursor struct {
-	c       *Cursor
-	members members
-	key     []byte
-}
-
-// Next moves the cursor to the value of the next member. It skips the value of the member before,
-// unless the caller has read it. After the last member the cursor is past the object.
-func (o *ObjectCursor) Next() bool {
-	c := o.c
-	if c.err != nil {
-		return false
-	}
-	if o.members.begun {
-		if c.at == o.members.at && c.Skip() == nil {
-			return false
-		}
-		o.members.at = c.at
-	}
-	key, more, err := o.members.next()
-	c.at, c.err = o.members.at, err
-	if err != nil {
-		return false
-	}
-	if !more {
-		c.depth++
-		return false
-	}
-	o.key = key.of(c.text)
-	return true
-}
+type ObjectCursor struct{ containerCursor }
 
 // Key returns the key of the member that Next has found, decoded.
 func (o *ObjectCursor) Key() []byte { return textOf(o.key, nil) }
 
 // ArrayCursor moves a cursor from element to element of an array.
-type ArrayCursor struct {
-	c  *Cursor
-	at int // of the last element; -1: before the first
+type ArrayCursor struct{ containerCursor }
+
+// containerCursor moves a cursor from value to value of an object or array.
+type containerCursor struct {
+	c     *Cursor
+	at    int    // of the last value
+	key   []byte // of the last value, in an object
+	state state  // of the syntax between the values
+	kind  uint64 // as in the syntax
 }
 
-// Next moves the cursor to the next element. It skips the element before, unless the caller has
-// read it. After the last element the cursor is past the array.
-func (a *ArrayCursor) Next() bool {
-	c := a.c
+// Next moves the cursor to the next value. It skips the value before, unless the caller has read
+// it. After the last value the cursor is past the container.
+func (o *containerCursor) Next() bool {
+	c := o.c
 	if c.err != nil {
 		return false
 	}
-	first := a.at < 0
-	if first {
-		c.at++
-	} else if c.at == a.at && c.Skip() == nil {
+	if o.state == wantNext && c.at == o.at && c.Skip() == nil {
 		return false
 	}
-	c.at = skipSpace(c.text, c.at)
-	switch {
-	case c.at >= len(c.text):
-		c.err = errCut
-		return false
-	case c.text[c.at] == ']':
-		c.at++
+	s := syntax{limit: 1, depth: 1, state: o.state, kinds: o.kind}
+	i, ev := s.between(c.text, c.at)
+	switch ev {
+	case begins:
+		o.state, o.at, o.key = wantNext, i, c.text[s.keyAt:s.keyEnd]
+		c.at = i
+	case ends:
+		c.at = i
 		c.depth++
-		return false
-	case first:
-	case c.text[c.at] != ',':
-		c.err = errElement
-		return false
 	default:
-		c.at = skipSpace(c.text, c.at+1)
+		c.at, c.err = s.finish(i)
 	}
-	a.at = c.at
-	return true
+	return ev == begins
 }

@@ -8,9 +8,10 @@
 // custom_id in the output are slices of the user's bytes.
 //
 // JSON is accepted as encoding/json.Valid accepts it, with two more rules: lines must be UTF-8, and
-// values may nest at most 512 deep, so that hostile input can't exhaust the stack. json.go says why
-// the scanner is written by hand.
+// values may nest at most 512 deep. json.go says why this is written by hand. One grammar, in
+// syntax.go, serves values in memory and values that arrive in pieces.
 //
-// Memory is bounded by the limits on lines, not by the size of the file or of a line. A Scanner
-// belongs to one goroutine; an [Index] may be read by many at once.
+// A Scanner holds the line that it reads, up to the limit of lines. Answers, results and bodies to
+// edit may be larger than memory. A Scanner belongs to one goroutine; an [Index] may be read by
+// many at once.
 package batchfile

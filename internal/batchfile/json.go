@@ -1,19 +1,18 @@
 package batchfile
 
-// This file validates JSON by hand, because users wait for it: an upload is validated while it
+// The package validates JSON by hand, because users wait for it: an upload is validated while it
 // arrives, and the answer to the upload waits for both. encoding/json needs five to ten times as
-// long as the scanner: more than two seconds for a file of 200 MB that a disk takes in less than
-// one. It also needs each line in memory (lines may have 16 MiB), and accepts repeated keys.
+// long: more than two seconds for a file of 200 MB that a disk takes in less than one. It also
+// accepts repeated keys, and needs each value in memory, where answers of engines have no place.
 // encoding/json/jsontext, an experiment of Go 1.26, needs two to three times as long. Measure with
 //
 //	go test -run '^$' -bench 'Scan|StandardLibrary' ./internal/batchfile
 //	GOEXPERIMENT=jsonv2 go test -run '^$' -bench 'Scan|JSONText' ./internal/batchfile
 //
-// The input is hostile. FuzzValid compares the functions here with encoding/json.Valid on any
-// bytes. FuzzLine compares the scanner with encoding/json on lines. FuzzChunks, FuzzPieces and
-// FuzzObjectScanner compare the variants for input in pieces with those for input in memory.
-// FuzzCursor compares Cursor with the functions here, FuzzMembers compares Members with
-// encoding/json.
+// The input is hostile. FuzzValid compares syntax with encoding/json.Valid on any bytes. FuzzLine
+// compares the scanner with encoding/json on lines. FuzzChunks, FuzzPieces and FuzzObjectScanner
+// compare input in pieces with input in memory. FuzzCursor compares Cursor with valid, FuzzMembers
+// compares Members with encoding/json.
 
 import (
 	"encoding/binary"
@@ -29,27 +28,42 @@ const maxDepth = 512
 const answerDepth = 10_000
 
 // syntaxError is the reason why bytes are not JSON. It is returned with the position of the wrong
-// byte.
-type syntaxError string
+// byte. 0: none.
+type syntaxError uint8
 
-func (e syntaxError) Error() string { return string(e) }
+func (e syntaxError) Error() string { return syntaxErrors[e] }
 
 const (
-	errCut = syntaxError(
-		"the line ends before the value does; write each object on one line")
-	errNoObject  = syntaxError("not a JSON object")
-	errValue     = syntaxError("expected a value")
-	errKey       = syntaxError("expected a key in double quotes")
-	errColon     = syntaxError("expected ':' after the key")
-	errMember    = syntaxError("expected ',' or '}' after the member")
-	errElement   = syntaxError("expected ',' or ']' after the element")
-	errNumber    = syntaxError("malformed number")
-	errLiteral   = syntaxError("expected true, false or null")
-	errEscape    = syntaxError("unknown escape in a string; escape the backslash itself as \\\\")
-	errControl   = syntaxError("control character in a string; escape it, a tab as \\t")
-	errTrailing  = syntaxError("more follows the value; give each object a line of its own")
-	errTooNested = syntaxError("nested too deep")
+	errCut syntaxError = 1 + iota
+	errNoObject
+	errValue
+	errKey
+	errColon
+	errMember
+	errElement
+	errNumber
+	errLiteral
+	errEscape
+	errControl
+	errTrailing
+	errTooNested
 )
+
+var syntaxErrors = [...]string{
+	errCut:       "the line ends before the value does; write each object on one line",
+	errNoObject:  "not a JSON object",
+	errValue:     "expected a value",
+	errKey:       "expected a key in double quotes",
+	errColon:     "expected ':' after the key",
+	errMember:    "expected ',' or '}' after the member",
+	errElement:   "expected ',' or ']' after the element",
+	errNumber:    "malformed number",
+	errLiteral:   "expected true, false or null",
+	errEscape:    `unknown escape in a string; escape the backslash itself as \\`,
+	errControl:   `control character in a string; escape it, a tab as \t`,
+	errTrailing:  "more follows the value; give each object a line of its own",
+	errTooNested: "nested too deep",
+}
 
 // span is a part of a line, b[start:end]. The zero value means that the part is absent.
 type span struct{ start, end int }
@@ -58,127 +72,31 @@ func (s span) of(b []byte) []byte { return b[s.start:s.end] }
 func (s span) len() int           { return s.end - s.start }
 func (s span) present() bool      { return s.end > 0 }
 
-// The skip functions return the position after the value that begins at b[i], or the position of
-// the first wrong byte and the reason.
+// valid reports whether b is exactly one JSON value.
+func valid(b []byte, depth int) bool {
+	s := syntax{level: unreported, limit: int16(depth)}
+	if _, ev := s.run(b, 0); ev == faulty {
+		return false
+	}
+	_, err := s.finish(len(b))
+	return err == nil
+}
 
+// skipValue returns the position after the value that begins at b[i], or the position of the first
+// wrong byte and the reason.
 func skipValue(b []byte, i, depth int) (int, error) {
-	if i >= len(b) {
-		return i, errCut
+	s := syntax{state: atValue, limit: int16(depth)}
+	ev := cut
+	if i < len(b) {
+		i, ev = s.inside(b, i)
 	}
-	switch c := b[i]; {
-	case c == '"':
-		return skipString(b, i)
-	case c == '-' || isDigit(c):
-		return skipNumber(b, i)
-	case c == '{':
-		return skipObject(b, i, depth)
-	case c == '[':
-		return skipArray(b, i, depth)
-	case c == 't':
-		return skipLiteral(b, i, "true")
-	case c == 'f':
-		return skipLiteral(b, i, "false")
-	case c == 'n':
-		return skipLiteral(b, i, "null")
+	if ev == cut {
+		i, ev = s.run(b, i)
 	}
-	return i, errValue
-}
-
-func skipObject(b []byte, i, depth int) (int, error) {
-	if depth == 0 {
-		return i, errTooNested
+	if ev == ends {
+		return i, nil
 	}
-	m := membersAt(b, i)
-	for {
-		_, more, err := m.next()
-		if err != nil || !more {
-			return m.at, err
-		}
-		if m.at, err = skipValue(b, m.at, depth-1); err != nil {
-			return m.at, err
-		}
-	}
-}
-
-func skipArray(b []byte, i, depth int) (int, error) {
-	if depth == 0 {
-		return i, errTooNested
-	}
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == ']' {
-		return i + 1, nil
-	}
-	for {
-		var err error
-		if i, err = skipValue(b, i, depth-1); err != nil {
-			return i, err
-		}
-		i = skipSpace(b, i)
-		if i >= len(b) {
-			return i, errCut
-		}
-		switch b[i] {
-		case ',':
-			i = skipSpace(b, i+1)
-		case ']':
-			return i + 1, nil
-		default:
-			return i, errElement
-		}
-	}
-}
-
-// members iterates over the members of an object. next returns a key and sets at to the first byte
-// of its value; the caller moves at past that value before it calls next again. After the last
-// member at is the position after the brace, after an error that of the wrong byte.
-type members struct {
-	b     []byte
-	at    int
-	begun bool
-}
-
-// membersAt begins with the object whose opening brace is b[i].
-func membersAt(b []byte, i int) members { return members{b: b, at: i + 1} }
-
-func (m *members) next() (key span, more bool, err error) {
-	b, i := m.b, skipSpace(m.b, m.at)
-	if i < len(b) && b[i] == '}' {
-		m.at = i + 1
-		return span{}, false, nil
-	}
-	if m.begun {
-		if i < len(b) && b[i] != ',' {
-			m.at = i
-			return span{}, false, errMember
-		}
-		i = skipSpace(b, i+1)
-	}
-	m.begun = true
-	if i >= len(b) {
-		m.at = len(b)
-		return span{}, false, errCut
-	}
-	if b[i] != '"' {
-		m.at = i
-		return span{}, false, errKey
-	}
-	key.start = i
-	if i, err = skipString(b, i); err != nil {
-		m.at = i
-		return span{}, false, err
-	}
-	key.end = i
-	i = skipSpace(b, i)
-	if i >= len(b) {
-		m.at = i
-		return span{}, false, errCut
-	}
-	if b[i] != ':' {
-		m.at = i
-		return span{}, false, errColon
-	}
-	m.at = skipSpace(b, i+1)
-	return key, true, nil
+	return s.finish(len(b))
 }
 
 // Words of eight equal bytes, to compare eight bytes of a string at once.
@@ -196,31 +114,6 @@ const (
 func endsRun(w uint64) uint64 {
 	quote, slash := w^quotes, w^slashes
 	return ((quote - ones) | (slash - ones) | (w - controls)) &^ w & highs
-}
-
-func skipString(b []byte, i int) (int, error) {
-	i++
-	for {
-		i = skipPlain(b, i)
-		if i == len(b) {
-			return i, errCut
-		}
-		switch b[i] {
-		case '"':
-			return i + 1, nil
-		case '\\':
-			if i+1 < len(b) && shortEscape[b[i+1]] {
-				i += 2
-				continue
-			}
-			var err error
-			if i, err = skipUnicodeEscape(b, i); err != nil {
-				return i, err
-			}
-		default:
-			return i, errControl
-		}
-	}
 }
 
 // skipPlain returns the position of the first byte from b[i] on that is not plain.
@@ -257,54 +150,6 @@ var plain, shortEscape = func() (plain, escape [256]bool) {
 	return plain, escape
 }()
 
-// skipUnicodeEscape skips \uXXXX.
-func skipUnicodeEscape(b []byte, i int) (int, error) {
-	if i+1 < len(b) && b[i+1] != 'u' {
-		return i + 1, errEscape
-	}
-	for k := i + 2; k < i+6; k++ {
-		if k >= len(b) {
-			return len(b), errCut
-		}
-		if hexDigit(b[k]) < 0 {
-			return k, errEscape
-		}
-	}
-	return i + 6, nil
-}
-
-func skipNumber(b []byte, i int) (int, error) {
-	if b[i] == '-' {
-		i++
-	}
-	if i < len(b) && b[i] == '0' {
-		i++
-	} else if n := skipDigits(b, i); n > i {
-		i = n
-	} else {
-		return i, errNumber
-	}
-	if i < len(b) && b[i] == '.' {
-		n := skipDigits(b, i+1)
-		if n == i+1 {
-			return n, errNumber
-		}
-		i = n
-	}
-	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
-		i++
-		if i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		n := skipDigits(b, i)
-		if n == i {
-			return n, errNumber
-		}
-		i = n
-	}
-	return i, nil
-}
-
 func skipDigits(b []byte, i int) int {
 	for i < len(b) && isDigit(b[i]) {
 		i++
@@ -312,25 +157,14 @@ func skipDigits(b []byte, i int) int {
 	return i
 }
 
-func skipLiteral(b []byte, i int, literal string) (int, error) {
-	if len(b)-i < len(literal) || string(b[i:i+len(literal)]) != literal {
-		return i, errLiteral
-	}
-	return i + len(literal), nil
-}
-
 func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
+	for i < len(b) && isSpace(b[i]) {
 		i++
 	}
 	return i
 }
 
-// valid reports whether b is exactly one JSON value.
-func valid(b []byte, depth int) bool {
-	i, err := skipValue(b, skipSpace(b, 0), depth)
-	return err == nil && skipSpace(b, i) == len(b)
-}
+func isSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\t' || c == '\r' || c == '\n') }
 
 func isDigit(c byte) bool { return c-'0' <= 9 }
 

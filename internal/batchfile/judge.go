@@ -10,7 +10,7 @@ import (
 // judge checks the fields of a line that is valid JSON, and adds the line to the index if they have
 // no fault.
 func (s *Scanner) judge(r *request) {
-	if r.first != '{' {
+	if r.line[r.object.start] != '{' {
 		s.lineFault(CodeInvalidRequest, noField,
 			"This line is not a JSON object; write "+
 				`{"custom_id", "method", "url", "body"} on each line.`)
@@ -50,8 +50,8 @@ func (s *Scanner) judge(r *request) {
 		MaxTokens:   maxTokens,
 		PromptBytes: uint32(size),
 		PrefixHash:  prefix,
-		Checksums: Checksums{Object: r.sum(), ID: crc32.Checksum(r.beginning(fieldCustomID),
-			castagnoli)},
+		Checksums: Checksums{Object: crc32.Checksum(r.object.of(r.line), castagnoli),
+			ID: crc32.Checksum(id.of(r.line), castagnoli)},
 	}
 	m := &s.summary.Models[model]
 	m.Lines++
@@ -118,20 +118,20 @@ func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
 			"Missing required parameter: 'body'; set it to the request's JSON object.")
 		return false
 	}
-	if c := r.beginning(fieldBody)[0]; c != '{' {
+	if body := r.value(fieldBody); body[0] != '{' {
 		s.lineFault(CodeInvalidType, fieldBody,
-			"The body is %s; it must be the request's JSON object.", kind(c))
+			"The body is %s; it must be the request's JSON object.", Kind(body))
 		return false
 	}
-	if stream := r.beginning(fieldStream); len(stream) > 0 {
-		switch c := stream[0]; c {
+	if stream := r.value(fieldStream); len(stream) > 0 {
+		switch stream[0] {
 		case 't':
 			s.lineFault(CodeStream, fieldStream,
 				"A batch can't stream; leave out stream or set it to false.")
 		case 'f', 'n':
 		default:
 			s.lineFault(CodeInvalidType, fieldStream,
-				"body.stream is %s; leave it out or set it to false.", kind(c))
+				"body.stream is %s; leave it out or set it to false.", Kind(stream))
 		}
 	}
 	if !r.values[fieldModel].present() && endpoint != nil && endpoint.modelOptional {
@@ -150,12 +150,12 @@ func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
 // stringOf returns the literal of a field that must be a non-empty string, or records the fault
 // with its remedy.
 func (s *Scanner) stringOf(r *request, f field, remedy string) (literal []byte, ok bool) {
-	value, size := r.beginning(f), r.values[f].len()
-	switch {
-	case len(value) == 0:
+	value := r.value(f)
+	switch size := len(value); {
+	case size == 0:
 		s.lineFault(CodeMissing, f, "Missing required parameter: '%s'; %s.", f, remedy)
 	case value[0] != '"':
-		s.lineFault(CodeInvalidType, f, "%s is %s, not a string; %s.", f, kind(value[0]), remedy)
+		s.lineFault(CodeInvalidType, f, "%s is %s, not a string; %s.", f, Kind(value), remedy)
 	case size == len(`""`):
 		s.lineFault(CodeInvalidValue, f, "%s is empty; %s.", f, remedy)
 	case size > textLimit(f)+len(`""`):
@@ -171,7 +171,7 @@ func (s *Scanner) stringOf(r *request, f field, remedy string) (literal []byte, 
 func (s *Scanner) model(r *request, named bool) (number uint16, ok bool) {
 	var name []byte
 	if named {
-		name = s.text(r.beginning(fieldModel))
+		name = s.text(r.value(fieldModel))
 	}
 	if number, ok := s.models[string(name)]; ok {
 		return number, true
@@ -222,21 +222,4 @@ func (s *Scanner) fileFault(code, message string) {
 	s.summary.FaultCount++
 	faults := slices.Insert(s.summary.Faults, 0, Fault{Code: code, Message: message})
 	s.summary.Faults = faults[:min(len(faults), max(1, s.limits.MaxFaults))]
-}
-
-// kind returns the type of the JSON value that begins with c.
-func kind(c byte) string {
-	switch c {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	}
-	return "a number"
 }

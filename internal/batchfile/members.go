@@ -27,3 +27,24 @@ func Elements(array []byte) iter.Seq[[]byte] {
 		}
 	}
 }
+
+// Kind returns the type of a JSON value for a message; "nothing" for an empty one.
+func Kind(value []byte) string {
+	i := skipSpace(value, 0)
+	if i == len(value) {
+		return "nothing"
+	}
+	switch value[i] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}

@@ -6,7 +6,7 @@ import "slices"
 // IsObject does for bytes in memory. It holds at most MaxKept bytes of a key and of the value of
 // one member.
 type ObjectScanner struct {
-	json   jsonStream
+	json   objectReader
 	member string
 	found  bool
 	lists  []string
@@ -21,8 +21,7 @@ const maxKept = 16 << 10
 // whether one of the members that lists names is a list.
 func NewObjectScanner(member string, lists ...string) *ObjectScanner {
 	s := &ObjectScanner{member: member, lists: lists, value: excerpt{max: maxKept}}
-	s.json = newJSONStream(s, answerDepth, maxKept)
-	s.json.wantObject = true
+	s.json = newObjectReader(s, answerDepth, maxKept)
 	return s
 }
 
@@ -49,20 +48,20 @@ func (s *ObjectScanner) Value() []byte {
 // Listed reports whether one of the members that are to be lists is one.
 func (s *ObjectScanner) Listed() bool { return s.listed }
 
-// begin implements streamEvents.
+// begin implements objectEvents.
 func (s *ObjectScanner) begin(depth int, key []byte, kind byte, at int) {
 	if depth == 1 && key != nil && kind == '[' && slices.Contains(s.lists, string(inside(key))) {
 		s.listed = true
 	}
 	if depth == 1 && key != nil && !s.found && string(inside(key)) == s.member {
 		s.found = true
-		s.value.begin(at - s.json.at)
+		s.value.begin(at - s.json.base)
 	}
 }
 
-// end implements streamEvents.
+// end implements objectEvents.
 func (s *ObjectScanner) end(depth, at int) {
 	if depth == 1 && s.value.open {
-		s.value.end(s.json.piece, at-s.json.at)
+		s.value.end(s.json.piece, at-s.json.base)
 	}
 }

@@ -14,6 +14,7 @@ const prefixBytes = 1 << 10
 // inlineData counts the base64 bytes of the data URLs in a value. An image costs an engine some
 // hundred tokens whatever its size, so an estimate of tokens from bytes must exclude them.
 func inlineData(value []byte) int {
+	const dataURL = ";base64,"
 	n := 0
 	for {
 		i := bytes.Index(value, []byte(dataURL))

@@ -1,28 +1,13 @@
 package batchfile
 
-import (
-	"hash/crc32"
-	"math"
-)
+import "math"
 
-// request holds the positions of the fields of one line, and their first bytes.
+// request holds the positions of the fields of one line.
 type request struct {
+	line     []byte
 	object   span             // the JSON value of the line, without the white space around it
-	first    byte             // the first byte of object
 	values   [fieldCount]span // by field
 	repeated [fieldCount]bool // the key occurs more than once
-
-	line []byte // the line; nil if it is too long for memory
-
-	// The following describe a line that is too long for memory.
-
-	heads        []byte           // first bytes of values, up to headBytes of each
-	head         [fieldCount]span // position in heads, by field
-	starts       [fieldCount]int  // position of the value in the line, by field
-	inline       [fieldCount]int  // bytes of inline base64 data, by field
-	elements     int64            // number of elements, if the body's input is an array
-	firstElement byte
-	crc          uint32 // of object
 }
 
 // Limits of strings in bytes, without quotes, escapes as written.
@@ -42,74 +27,43 @@ func textLimit(f field) int {
 	return maxText
 }
 
-// headBytes returns how many bytes of a value the scanner needs.
-func headBytes(f field) int {
-	switch f {
-	case fieldCustomID, fieldMethod, fieldURL, fieldModel:
-		return textLimit(f) + len(`""`)
-	case fieldMaxTokens, fieldMaxCompletionTokens, fieldMaxOutputTokens:
-		return maxNumber
-	case fieldBody, fieldStream:
-		return 1
-	}
-	return prefixBytes
-}
-
 // parse reads a line, which must not be blank. On an error it returns the position of the wrong
 // byte. If the line is valid JSON but no object, every field is absent.
 func (r *request) parse(line []byte) (int, error) {
 	*r = request{line: line}
-	i := skipSpace(line, 0)
-	r.object.start, r.first = i, line[i]
-	var err error
-	if r.first == '{' {
-		i, err = r.parseLine(line, i)
+	c := Cursor{text: line, at: skipSpace(line, 0), depth: maxDepth}
+	r.object.start = c.at
+	if c.Kind() == '{' {
+		r.parseLine(&c)
 	} else {
-		i, err = skipValue(line, i, maxDepth)
+		c.Skip()
 	}
-	if err != nil {
-		return i, err
+	r.object.end = c.at
+	if end := skipSpace(line, c.at); c.err == nil && end < len(line) {
+		return end, errTrailing
 	}
-	r.object.end = i
-	if i = skipSpace(line, i); i < len(line) {
-		return i, errTrailing
-	}
-	return i, nil
+	return c.at, c.err
 }
 
-func (r *request) parseLine(line []byte, i int) (int, error) {
-	m := membersAt(line, i)
-	for {
-		key, more, err := m.next()
-		if err != nil || !more {
-			return m.at, err
-		}
-		start, f := m.at, lineField(key.of(line))
-		if f == fieldBody && !r.values[fieldBody].present() && start < len(line) &&
-			line[start] == '{' {
-			m.at, err = r.parseBody(line, start)
+func (r *request) parseLine(c *Cursor) {
+	o := c.Object()
+	for o.Next() {
+		start, f := c.at, fieldOf(lineFields, o.key)
+		if f == fieldBody && !r.values[fieldBody].present() && c.Kind() == '{' {
+			r.parseBody(c)
 		} else {
-			m.at, err = skipValue(line, start, maxDepth-1)
+			c.Skip()
 		}
-		if err != nil {
-			return m.at, err
-		}
-		r.set(f, span{start, m.at})
+		r.set(f, span{start, c.at})
 	}
 }
 
-func (r *request) parseBody(line []byte, i int) (int, error) {
-	m := membersAt(line, i)
-	for {
-		key, more, err := m.next()
-		if err != nil || !more {
-			return m.at, err
-		}
-		start, f := m.at, bodyField(key.of(line))
-		if m.at, err = skipValue(line, start, maxDepth-2); err != nil {
-			return m.at, err
-		}
-		r.set(f, span{start, m.at})
+func (r *request) parseBody(c *Cursor) {
+	o := c.Object()
+	for o.Next() {
+		start, f := c.at, fieldOf(bodyFields, o.key)
+		c.Skip()
+		r.set(f, span{start, c.at})
 	}
 }
 
@@ -124,36 +78,15 @@ func (r *request) set(f field, value span) {
 	r.values[f] = value
 }
 
-// beginning returns at least the first headBytes of a field's value; empty if the field is absent.
-func (r *request) beginning(f field) []byte {
-	if r.line != nil {
-		return r.values[f].of(r.line)
-	}
-	return r.head[f].of(r.heads)
-}
-
-// inlineBytes counts the base64 bytes of the data URLs in a field's value.
-func (r *request) inlineBytes(f field) int {
-	if r.line != nil {
-		return inlineData(r.beginning(f))
-	}
-	return r.inline[f]
-}
-
-// sum returns the checksum of the object.
-func (r *request) sum() uint32 {
-	if r.line != nil {
-		return crc32.Checksum(r.object.of(r.line), castagnoli)
-	}
-	return r.crc
-}
+// value returns the JSON of a field; empty if the field is absent.
+func (r *request) value(f field) []byte { return r.values[f].of(r.line) }
 
 // prompt returns the size of the input that an engine will read, and the hash of its prefix.
 func (r *request) prompt(e *Endpoint) (size int, prefix uint64) {
 	hash, left := uint64(0), prefixBytes
 	for _, f := range e.prompt {
-		size += r.values[f].len() - r.inlineBytes(f)
-		value := r.beginning(f)
+		value := r.value(f)
+		size += len(value) - inlineData(value)
 		if n := min(len(value), left); e.prefix && n > 0 {
 			hash = mix(hash, value[:n])
 			left -= n
@@ -167,7 +100,7 @@ func (r *request) maxTokens(e *Endpoint) uint32 {
 		if r.values[f].len() > maxNumber {
 			continue
 		}
-		if n := count(r.beginning(f)); n > 0 {
+		if n := count(r.value(f)); n > 0 {
 			return uint32(min(n, math.MaxUint32))
 		}
 	}
@@ -176,31 +109,15 @@ func (r *request) maxTokens(e *Endpoint) uint32 {
 
 // inputs counts the texts in the input of an embedding request. A string or an array of tokens is
 // one text.
-func (r *request) inputs() int64 {
-	if r.line != nil {
-		return inputs(r.beginning(fieldInput))
-	}
-	if r.firstElement != '"' && r.firstElement != '[' {
+func (r *request) inputs() (n int64) {
+	c := NewCursor(r.value(fieldInput))
+	if c.Kind() != '[' {
 		return 1
 	}
-	return r.elements
-}
-
-// inputs counts the texts in an input that is in memory.
-func inputs(input []byte) int64 {
-	if len(input) == 0 || input[0] != '[' {
-		return 1
-	}
-	i, n := skipSpace(input, 1), int64(0)
-	if c := input[i]; c != '"' && c != '[' {
-		return 1
-	}
-	for {
-		i, _ = skipValue(input, i, maxDepth)
-		n++
-		if i = skipSpace(input, i); input[i] == ']' {
-			return n
+	for a := c.Array(); a.Next(); n++ {
+		if kind := c.Kind(); n == 0 && kind != '"' && kind != '[' {
+			return 1
 		}
-		i = skipSpace(input, i+1)
 	}
+	return max(n, 1)
 }

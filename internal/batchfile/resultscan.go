@@ -11,22 +11,15 @@ import (
 // Rows may have any length; no row longer than 64 KiB is held in memory. ScanResults checks that
 // each row is a JSON object with a custom_id, and stops at the first error.
 func ScanResults(r io.Reader, fn func(customID string, row int64) error) error {
-	in := bufio.NewReaderSize(r, heldBytes)
-	var long *longResult
+	in := bufio.NewReaderSize(r, 64<<10)
+	row := newResultRow()
 	for number := int64(1); ; number++ {
-		line, err := in.ReadSlice('\n')
-		read := resultLine(heldResult(line))
-		if err == bufio.ErrBufferFull {
-			if long == nil {
-				long = newLongResult()
-			}
-			read, err = long, long.read(in, line)
-		}
+		err := row.read(in)
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("read results: %w", err)
 		}
-		if !read.blank() {
-			id, faulty := read.id()
+		if !row.blank {
+			id, faulty := row.id()
 			if faulty != nil {
 				return fmt.Errorf("results, line %d: %w", number, faulty)
 			}
@@ -40,118 +33,68 @@ func ScanResults(r io.Reader, fn func(customID string, row int64) error) error {
 	}
 }
 
-// resultLine is one row of an output or error file.
-type resultLine interface {
-	blank() bool
-	id() (string, error)
-}
-
 var (
 	errNoCustomID = errors.New("no custom_id")
 	errLongID     = fmt.Errorf("the custom_id has more than %d bytes", maxCustomID)
 )
 
-// heldResult is a row in memory.
-type heldResult []byte
-
-func (line heldResult) blank() bool { return skipSpace(line, 0) == len(line) }
-
-func (line heldResult) id() (string, error) {
-	i := skipSpace(line, 0)
-	if line[i] != '{' {
-		return "", errNoObject
-	}
-	var id span
-	m := membersAt(line, i)
-	for {
-		key, more, err := m.next()
-		if err == nil && more {
-			start := m.at
-			if m.at, err = skipValue(line, start, answerDepth); err == nil &&
-				lineField(key.of(line)) == fieldCustomID {
-				id = span{start, m.at}
-			}
-		}
-		if err != nil {
-			return "", fmt.Errorf("byte %d: %w", m.at+1, err)
-		}
-		if !more {
-			break
-		}
-	}
-	if i = skipSpace(line, m.at); i < len(line) {
-		return "", fmt.Errorf("byte %d: %w", i+1, errTrailing)
-	}
-	return literalID(id.of(line))
-}
-
-func literalID(literal []byte) (string, error) {
-	switch {
-	case len(literal) == 0 || literal[0] != '"':
-		return "", errNoCustomID
-	case len(literal) > maxCustomID+len(`""`):
-		return "", errLongID
-	}
-	return CustomID(literal), nil
-}
-
-// longResult is a row that arrives in pieces. Only its custom_id is kept.
-type longResult struct {
-	json    jsonStream
-	empty   bool
+// resultRow reads a row of an output or error file in pieces. Only its custom_id is kept.
+type resultRow struct {
+	object  objectReader
+	blank   bool
 	literal excerpt
 }
 
-func newLongResult() *longResult {
-	l := &longResult{literal: excerpt{max: maxCustomID + len(`""`)}}
-	l.json = newJSONStream(l, answerDepth+1, keyBytes)
-	l.json.wantObject = true
+func newResultRow() *resultRow {
+	l := &resultRow{literal: excerpt{max: maxCustomID + len(`""`)}}
+	// keyBytes suffices for the literal of custom_id, even if each character is escaped.
+	const keyBytes = 192
+	l.object = newObjectReader(l, answerDepth+1, keyBytes)
 	return l
 }
 
-// read reads a row, whose first bytes are piece, to its end. At the end of the last row it returns
-// io.EOF.
-func (l *longResult) read(in *bufio.Reader, piece []byte) error {
-	l.json.reset()
-	l.empty = true
+// read reads the next row. At the end of the last row it returns io.EOF.
+func (l *resultRow) read(in *bufio.Reader) error {
+	l.object.reset()
+	l.blank = true
 	l.literal.reset()
 	for {
-		l.write(piece)
-		var err error
-		if piece, err = in.ReadSlice('\n'); err != bufio.ErrBufferFull {
-			l.write(piece)
+		piece, err := in.ReadSlice('\n')
+		l.blank = l.blank && isBlank(piece)
+		l.object.write(piece)
+		l.literal.nextPiece(piece)
+		if err != bufio.ErrBufferFull {
 			return err
 		}
 	}
 }
 
-func (l *longResult) write(p []byte) {
-	l.empty = l.empty && skipSpace(p, 0) == len(p)
-	l.json.write(p)
-	l.literal.nextPiece(p)
-}
-
-// begin implements streamEvents.
-func (l *longResult) begin(depth int, key []byte, first byte, at int) {
-	if depth == 1 && key != nil && lineField(key) == fieldCustomID {
-		l.literal.begin(at - l.json.at)
+// begin implements objectEvents.
+func (l *resultRow) begin(depth int, key []byte, first byte, at int) {
+	if depth == 1 && key != nil && fieldOf(lineFields, key) == fieldCustomID {
+		l.literal.begin(at - l.object.base)
 	}
 }
 
-// end implements streamEvents.
-func (l *longResult) end(depth int, at int) {
+// end implements objectEvents.
+func (l *resultRow) end(depth int, at int) {
 	if depth == 1 && l.literal.open {
-		l.literal.end(l.json.piece, at-l.json.at)
+		l.literal.end(l.object.piece, at-l.object.base)
 	}
 }
 
-func (l *longResult) blank() bool { return l.empty }
-
-func (l *longResult) id() (string, error) {
-	if at, err := l.json.finish(); err == errNoObject {
+func (l *resultRow) id() (string, error) {
+	if at, err := l.object.finish(0); err == errNoObject {
 		return "", err
 	} else if err != nil {
 		return "", fmt.Errorf("byte %d: %w", at+1, err)
 	}
-	return literalID(l.literal.bytes)
+	switch literal := l.literal.bytes; {
+	case len(literal) == 0 || literal[0] != '"':
+		return "", errNoCustomID
+	case len(literal) > maxCustomID+len(`""`):
+		return "", errLongID
+	default:
+		return CustomID(literal), nil
+	}
 }

@@ -7,10 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// heldBytes bounds the part of a line that is kept between writes. A longer line is read in pieces
-// by a longLine.
-const heldBytes = 64 << 10
-
 // Scanner checks a batch input file while it is written, and writes the line index. Faults of the
 // content are collected in the Summary, not returned as errors: the upload continues, and all
 // faults are reported when a batch is created from the file.
@@ -22,12 +18,11 @@ type Scanner struct {
 	index  *indexWriter
 	failed error // the first error of the index
 
-	window int       // heldBytes, or less in tests; at least the size of a byte order mark
-	carry  []byte    // the first bytes of the current line, from earlier writes
-	inLong bool      // the current line is too long for carry, and read by long
-	long   *longLine // nil before the first such line
-	offset int64     // of the current line
-	row    uint32    // rows begun before the current one
+	carry  []byte // the first bytes of the current line, from earlier writes
+	over   int    // bytes of the current line if it is too long to be held
+	blank  bool   // these are white space
+	offset int64  // of the current line
+	row    uint32 // rows begun before the current one
 
 	request request
 	ids     idSet
@@ -42,7 +37,6 @@ type Scanner struct {
 func NewScanner(index io.Writer, limits Limits) *Scanner {
 	return &Scanner{
 		limits: limits.withDefaults(),
-		window: heldBytes,
 		index:  newIndexWriter(index),
 		ids:    newIDSet(),
 		models: make(map[string]uint16),
@@ -77,7 +71,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 // Finish ends the file. It checks what depends on the complete file, and completes the index.
 func (s *Scanner) Finish() (Summary, error) {
 	sum := &s.summary
-	if (len(s.carry) > 0 || s.inLong) && sum.Bytes <= s.limits.MaxBytes {
+	if (len(s.carry) > 0 || s.over > 0) && sum.Bytes <= s.limits.MaxBytes {
 		s.endLine(nil)
 	}
 	if sum.Bytes > s.limits.MaxBytes {
@@ -110,28 +104,38 @@ func (s *Scanner) Finish() (Summary, error) {
 	return *sum, nil
 }
 
-// hold reads a piece of a line that continues.
+// hold keeps a piece of a line that continues. Of a line that is too long, only the size is kept.
 func (s *Scanner) hold(p []byte) {
-	if !s.inLong && len(s.carry)+len(p) <= s.window {
+	switch {
+	case s.over > 0:
+		s.over += len(p)
+		s.blank = s.blank && isBlank(p)
+	case len(s.carry)+len(p)-len(byteOrderMark) <= s.limits.MaxLineBytes:
 		s.carry = append(s.carry, p...)
-		return
+	default:
+		s.carry = append(s.carry, p[:min(len(p), len(byteOrderMark))]...)
+		p = p[min(len(p), len(byteOrderMark)):]
+		held := s.carry
+		s.offset += s.skipMark(&held)
+		s.over = len(held) + len(p)
+		s.blank = isBlank(held) && isBlank(p)
+		s.carry = nil
 	}
-	s.stream(p)
 }
 
 // endLine reads the last piece of a line and checks the line.
 func (s *Scanner) endLine(p []byte) {
 	s.row++
-	switch {
-	case s.inLong || len(s.carry)+len(p) > s.window && len(s.carry) > 0:
-		s.stream(p)
-		s.endLong()
-		s.offset += int64(s.long.size) + 1
-		return
-	case len(s.carry) > 0:
-		s.carry = append(s.carry, p...)
+	if len(s.carry) > 0 || s.over > 0 {
+		s.hold(p)
 		p = s.carry
 		s.carry = s.carry[:0]
+	}
+	if s.over > 0 {
+		s.counted(s.blank, s.over)
+		s.offset += int64(s.over) + 1
+		s.over = 0
+		return
 	}
 	s.offset += s.skipMark(&p)
 	s.line(p)
@@ -151,7 +155,7 @@ func (s *Scanner) skipMark(p *[]byte) int64 {
 
 // line checks a line that is in memory.
 func (s *Scanner) line(line []byte) {
-	if !s.counted(skipSpace(line, 0) == len(line), len(line)) {
+	if !s.counted(isBlank(line), len(line)) {
 		return
 	}
 	if !utf8.Valid(line) {
@@ -165,57 +169,7 @@ func (s *Scanner) line(line []byte) {
 	s.judge(&s.request)
 }
 
-// stream reads a piece of a line that is too long for memory.
-func (s *Scanner) stream(p []byte) {
-	if !s.inLong {
-		p = s.beginLong(p)
-	}
-	s.feed(p)
-}
-
-// beginLong passes the bytes held so far to long. It returns the rest of p.
-func (s *Scanner) beginLong(p []byte) []byte {
-	if s.long == nil {
-		s.long = newLongLine()
-	}
-	s.long.reset()
-	s.inLong = true
-	if missing := min(len(p), max(0, len(byteOrderMark)-len(s.carry))); s.offset == 0 {
-		s.carry = append(s.carry, p[:missing]...)
-		p = p[missing:]
-	}
-	held := s.carry
-	s.carry = s.carry[:0]
-	s.offset += s.skipMark(&held)
-	s.feed(held)
-	return p
-}
-
-// feed reads a piece of a long line, unless the line is longer than its limit.
-func (s *Scanner) feed(p []byte) {
-	if s.long.size+len(p) > s.limits.MaxLineBytes {
-		s.long.skip(p)
-		return
-	}
-	s.long.write(p)
-}
-
-// endLong checks a line that was read in pieces.
-func (s *Scanner) endLong() {
-	s.inLong = false
-	if !s.counted(s.long.blank, s.long.size) {
-		return
-	}
-	at, notUTF8, err := s.long.fault()
-	switch {
-	case notUTF8:
-		s.notUTF8(at)
-	case err != nil:
-		s.notJSON(at, err)
-	default:
-		s.judge(&s.long.request)
-	}
-}
+func isBlank(p []byte) bool { return skipSpace(p, 0) == len(p) }
 
 // counted counts a line and reports whether it is to be checked.
 func (s *Scanner) counted(blank bool, size int) bool {

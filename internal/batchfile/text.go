@@ -106,3 +106,18 @@ func textOf(key, scratch []byte) []byte {
 	}
 	return inside(key)
 }
+
+// validPrefix returns the length of the longest prefix that is UTF-8.
+func validPrefix(b []byte) int {
+	if utf8.Valid(b) {
+		return len(b)
+	}
+	n := 0
+	for {
+		r, size := utf8.DecodeRune(b[n:])
+		if r == utf8.RuneError && size <= 1 {
+			return n
+		}
+		n += size
+	}
+}
