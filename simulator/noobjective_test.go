@@ -8,6 +8,9 @@ import (
 // What S29 must show: without an objective, iterations of users take at most slo.slowdown times as
 // long, so less fits than with the objective that they are judged by.
 func TestWithoutAnObjectiveUsersAreSlowedDownLittle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it judges a policy by hours of simulation")
+	}
 	withheld := bundled(t, "s29-no-objective.yaml", horizon(15*time.Minute))
 	slowdown := withheld.Policy.Flow.SLO.Slowdown
 	without := result(t, withheld)

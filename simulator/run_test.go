@@ -38,6 +38,9 @@ func TestSameSeedSameBytes(t *testing.T) {
 // This is also what shows that a run can fail: an unlimited cap is the plainest
 // fault a policy can have.
 func TestFixedCapsOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it judges a policy by hours of simulation")
+	}
 	unbounded := func(s *Setup) { s.Scenario.Pool.ShedAbove = 0 }
 	const noise = 0.1 // points; a batch line also moves interactive requests to other replicas
 	harvest, loss := int64(0), 0.0

@@ -44,6 +44,9 @@ func TestASmallBatchDoesNotWaitForLargeOnes(t *testing.T) {
 // Two batches that are due together, and need most of the time until then, meet their deadlines
 // beside one that is due in a day, though each alone would have time left for long.
 func TestBatchesDueTogetherMeetTheirDeadlines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it judges a policy by hours of simulation")
+	}
 	s := bundled(t, "s9-deadlines.yaml", streamed)
 	s.Scenario.Horizon = 95 * time.Minute
 	s.Scenario.Jobs = []scenario.Job{

@@ -171,6 +171,9 @@ func TestOutliersDoNotMoveTheFit(t *testing.T) {
 }
 
 func TestTermsThatDataCannotDetermine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: many fits")
+	}
 	prior := engine.Profile{Name: "prior", CostModel: costmodel.Model{C0: 1, C1: 0.001, C2: 0.002,
 		N0: 500,
 		KV: 5e-5, P1: 0.01, P2: 2e-6}}
