@@ -21,7 +21,7 @@ func findsRunners(t *testing.T, edit func(*config.Config)) *App {
 	cfg := config.Default()
 	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = "127.0.0.1:0", "127.0.0.1:0", t.TempDir(),
 		"test"
-	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "p", Models: []string{"m"},
+	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "p", Models: []string{"m"},
 		Max: 4}}}
 	edit(&cfg)
 	a, err := New(cfg, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})

@@ -36,9 +36,9 @@ func (a *App) newKubernetes() (err error) {
 	if len(a.cfg.Pools) == 0 || !a.dispatches() {
 		return nil
 	}
-	var pools []kube.Pool
+	var pools []kube.Watched
 	for _, p := range a.cfg.Pools {
-		pools = append(pools, kube.Pool{Name: p.Name, PoolConfig: p.Kubernetes})
+		pools = append(pools, kube.Watched{Name: p.Name, PoolConfig: p.Kubernetes})
 	}
 	k := &kubernetes{changed: make(chan struct{}, 1), found: map[string][]kube.Runner{}}
 	k.cluster, err = kube.New(a.cfg.Kubernetes, pools, kube.Deps{Node: a.cfg.Node,

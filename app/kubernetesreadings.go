@@ -44,7 +44,7 @@ func (k *kubernetes) sources(cfg config.Config) (sources []telemetry.Source) {
 
 // enginesOf returns the function that names a runner of a pool as flow control does: behind
 // gateways, it is an engine of each.
-func (k *kubernetes) enginesOf(p config.Pool) func(kube.Runner) []string {
+func (k *kubernetes) enginesOf(p config.PoolConfig) func(kube.Runner) []string {
 	return func(r kube.Runner) (names []string) {
 		if r.Role == kube.Both {
 			return []string{r.Name}

@@ -104,7 +104,7 @@ func TestMetricsAPIsAreRead(t *testing.T) {
 	cfg.Kubernetes.Lease = ""
 	cfg.Kubernetes.MetricsEvery = 100 * time.Millisecond
 	cfg.Telemetry.Every = 10 * time.Millisecond
-	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "night",
+	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "night",
 		Models: []string{"m"}, Max: 3}, Kubernetes: kube.PoolConfig{Selector: "app=vllm",
 		Metrics: kube.Metrics{Running: kube.Metric{Pods: "vllm_running"},
 			Waiting: kube.Metric{External: "queue"}}}}}

@@ -38,7 +38,7 @@ func TestPromiseIsLogged(t *testing.T) {
 			c.FlowControl.Pools = map[string]flowcontrol.Config{"night": own}
 		}, []string{"pool=night", "shared is false"}},
 		{"a pool for batch work alone", func(c *config.Config) {
-			c.Pools = []config.Pool{{Pool: registry.Pool{Name: "spot",
+			c.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "spot",
 				Models: []string{"m"}, Max: 2, Role: registry.RoleBatch}}}
 			c.Upstreams[0].Pool = "spot"
 		}, []string{"pool=spot", "shared is false"}},

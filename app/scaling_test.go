@@ -44,7 +44,7 @@ func startScaled(t *testing.T, roles ...config.Role) *scaledDaemon {
 		t.Fatal(err)
 	}
 	cfg := apptest.Config(t.TempDir())
-	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "night",
+	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "night",
 		Models: []string{"m"}, Max: 3, Role: registry.RoleBatch}}}
 	cfg.Scaler.Listen = listener.Addr().String()
 	cfg.Autoscale.Record = filepath.Join(t.TempDir(), "decisions.jsonl")

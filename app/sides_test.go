@@ -18,7 +18,7 @@ import (
 // are read; without one of the sides it gets no lines.
 func TestThePoolIsMeteredByTheShortSide(t *testing.T) {
 	cfg := config.Default()
-	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "pd", Models: []string{"m"},
+	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "pd", Models: []string{"m"},
 		Max: 4}, Kubernetes: kube.PoolConfig{Selector: "app=vllm", Prefill: "side=prefill",
 		Decode: "side=decode"}}}
 	cfg.Upstreams = []dispatch.Upstream{{Name: "router", URL: "http://router", Pool: "pd",
@@ -89,7 +89,7 @@ func TestThePoolIsMeteredByTheShortSide(t *testing.T) {
 // The metrics of a runner are where the annotation of its pod says.
 func TestMetricsOfFoundRunners(t *testing.T) {
 	cfg := config.Default()
-	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "p", Models: []string{"m"},
+	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "p", Models: []string{"m"},
 		Max: 4}, Kubernetes: kube.PoolConfig{Selector: "app=trt"}}}
 	k := &kubernetes{changed: make(chan struct{}, 1), found: map[string][]kube.Runner{}}
 	for path, want := range map[string]string{"": "http://a:8000/metrics",

@@ -81,8 +81,8 @@ func signals(cfg config.Config) (all []string, err error) {
 
 // inKubernetes reports whether a pool's runners are found in Kubernetes: of both sides, or, if it
 // is divided into prefill and decode, behind the pool's gateways.
-func inKubernetes(pools []config.Pool, divided bool) bool {
-	return slices.ContainsFunc(pools, func(p config.Pool) bool {
+func inKubernetes(pools []config.PoolConfig, divided bool) bool {
+	return slices.ContainsFunc(pools, func(p config.PoolConfig) bool {
 		return !p.Kubernetes.IsZero() && (p.Kubernetes.Prefill != "") == divided
 	})
 }

@@ -36,7 +36,7 @@ func TestSignals(t *testing.T) {
 	}
 	pool := func(p kube.PoolConfig) func(*config.Config) {
 		return func(c *config.Config) {
-			c.Pools = append(c.Pools, config.Pool{Kubernetes: p})
+			c.Pools = append(c.Pools, config.PoolConfig{Kubernetes: p})
 			c.Pools[len(c.Pools)-1].Name = "a"
 		}
 	}

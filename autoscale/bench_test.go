@@ -13,7 +13,7 @@ func BenchmarkStep(b *testing.B) {
 		for _, short := range []bool{false, true} {
 			b.Run(fmt.Sprintf("jobs=%d/short=%v", jobs, short), func(b *testing.B) {
 				p := with(chatPool(100, 30), 30)
-				s := State{Pools: []Pool{p}}
+				s := State{Pools: []PoolState{p}}
 				each := 200.0 / float64(jobs)
 				if short {
 					each *= 5

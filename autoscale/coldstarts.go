@@ -13,7 +13,7 @@ type coldStarts struct {
 }
 
 // newColdStarts returns the measurements of a pool, which may have an expected time of its own.
-func newColdStarts(cfg StartConfig, p *Pool) coldStarts {
+func newColdStarts(cfg StartConfig, p *PoolState) coldStarts {
 	if p.ColdStart > 0 {
 		cfg.Cold = p.ColdStart
 	}

@@ -117,7 +117,7 @@ func join(of []int, i, k int) {
 // addJobs adds the jobs that the group serves, and describes the mean line of each pool's jobs.
 func (g *group) addJobs(all []plan.Demand) {
 	for _, j := range all {
-		if slices.ContainsFunc(g.state.Pools, func(p Pool) bool { return p.Serves(j.Key.Model) }) {
+		if g.serves(&j) {
 			g.state.Jobs = append(g.state.Jobs, j)
 		}
 	}

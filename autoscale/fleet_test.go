@@ -17,7 +17,7 @@ func newFleet(t faulter) *Fleet {
 }
 
 // serving returns a pool that serves models, with lines as those of its jobs.
-func serving(p Pool, id string, models ...string) Pool {
+func serving(p PoolState, id string, models ...string) PoolState {
 	p.Name, p.Models, p.Lines = id, models, Lines{}
 	return p
 }
@@ -37,9 +37,9 @@ func TestFleetDecidesForEachGroup(t *testing.T) {
 	spot.Price, large.Price = 0.4, 1
 	jobs := jobs{ofModel(job("a", 2*time.Hour, 4), "s"), ofModel(job("b", 2*time.Hour, 9), "l"),
 		ofModel(job("c", time.Hour, 9), "unknown")}
-	got := newFleet(t).Step(noon, State{Pools: []Pool{large, small, spot}, Jobs: jobs})
-	alone := newFleet(t).Step(noon, State{Pools: []Pool{small}, Jobs: jobs[:1]})
-	pair := newFleet(t).Step(noon, State{Pools: []Pool{large, spot}, Jobs: jobs[1:2]})
+	got := newFleet(t).Step(noon, State{Pools: []PoolState{large, small, spot}, Jobs: jobs})
+	alone := newFleet(t).Step(noon, State{Pools: []PoolState{small}, Jobs: jobs[:1]})
+	pair := newFleet(t).Step(noon, State{Pools: []PoolState{large, spot}, Jobs: jobs[1:2]})
 	want := Decision{Pools: []Wanted{pair.Pools[0], alone.Pools[0], pair.Pools[1]},
 		Jobs: append(pair.Jobs, alone.Jobs...), Wake: got.Wake}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -61,10 +61,10 @@ func TestFleetRemembersPoolsWhenGroupsChange(t *testing.T) {
 	f := newFleet(t)
 	p := serving(batchPool(4), "one", "m")
 	p.Replicas = []Replica{{ID: "r", Phase: Starting, Since: noon}}
-	f.Step(noon, State{Pools: []Pool{p}})
+	f.Step(noon, State{Pools: []PoolState{p}})
 	p.Replicas = []Replica{{ID: "r", Phase: Ready, Since: noon.Add(7 * time.Minute)}}
 	other := serving(batchPool(4), "other", "m")
-	d := f.Step(noon.Add(7*time.Minute), State{Pools: []Pool{p, other}})
+	d := f.Step(noon.Add(7*time.Minute), State{Pools: []PoolState{p, other}})
 	if one, two := d.Pools[0].Terms.ColdStart, d.Pools[1].Terms.ColdStart; one != 7*time.Minute ||
 		two != DefaultConfig().Start.Cold {
 		t.Errorf("starts take %v and %v, want 7m, as measured, and the default", one, two)
@@ -73,7 +73,7 @@ func TestFleetRemembersPoolsWhenGroupsChange(t *testing.T) {
 
 // Pools that share no model directly belong together if a third one shares one with each.
 func TestGroupsAreConnected(t *testing.T) {
-	pools := []Pool{serving(batchPool(1), "a", "x"), serving(batchPool(1), "b", "y"),
+	pools := []PoolState{serving(batchPool(1), "a", "x"), serving(batchPool(1), "b", "y"),
 		serving(batchPool(1), "c", "z"), serving(batchPool(1), "d", "y", "x")}
 	var got [][]int
 	for _, g := range groupsOf(State{Pools: pools}) {

@@ -23,7 +23,7 @@ type cell struct{ from, to float64 }
 // poolFuture is the prediction for a pool.
 type poolFuture struct {
 	index   int // in State.Pools
-	pool    *Pool
+	pool    *PoolState
 	replica replica
 	share   float64 // of the predicted harvest, as measured
 	lasting float64 // share of the replicas that is not being reclaimed

@@ -15,8 +15,8 @@ var noon = time.Date(2000, time.January, 2, 12, 0, 0, 0, time.UTC)
 
 // batchPool returns a pool for batches alone with 70B models on A100. Its replicas do about 570 ms
 // of work per second each.
-func batchPool(most int) Pool {
-	return Pool{
+func batchPool(most int) PoolState {
+	return PoolState{
 		Pool: registry.Pool{Name: "batch", Max: most},
 		SLO:  flowcontrol.DefaultConfig().SLO.WithUsual(),
 		Engine: flowcontrol.Engine{
@@ -30,7 +30,7 @@ func batchPool(most int) Pool {
 
 // chatPool returns a pool with chat traffic too, at a rate that needs the given number of replicas,
 // the band of the forecast included.
-func chatPool(most int, needed float64) Pool {
+func chatPool(most int, needed float64) PoolState {
 	p := batchPool(most)
 	p.Name = "chat"
 	p.Interactive = Interactive{Served: true, PerReplica: 1, Mix: costmodel.Mix{Prompt: 1155,
@@ -40,7 +40,7 @@ func chatPool(most int, needed float64) Pool {
 }
 
 // with adds ready replicas to a pool.
-func with(p Pool, ready int) Pool {
+func with(p PoolState, ready int) PoolState {
 	for i := range ready {
 		p.Replicas = append(p.Replicas, Replica{ID: fmt.Sprintf("%s-%02d", p.Name, i), Phase: Ready,
 			Since: noon.Add(-time.Hour)})
@@ -123,7 +123,7 @@ func (l *simulation) run(until time.Time) {
 	}
 }
 
-func (l *simulation) follow(p *Pool, w Wanted) {
+func (l *simulation) follow(p *PoolState, w Wanted) {
 	for _, id := range w.Drain {
 		for k, r := range p.Replicas {
 			if r.ID == id {
@@ -142,7 +142,7 @@ func (l *simulation) follow(p *Pool, w Wanted) {
 	}
 }
 
-func (l *simulation) harvest(p *Pool, step time.Duration) {
+func (l *simulation) harvest(p *PoolState, step time.Duration) {
 	ready := 0
 	for _, r := range p.Replicas {
 		if r.Phase == Ready {

@@ -46,7 +46,7 @@ func dayOfChat(t faulter, fleet *Fleet) *simulation {
 	chat.Lines, spare.Lines = batchPool(1).Lines, batchPool(1).Lines // for simulation.harvest
 	chat.Price, spare.Price = 1, 1
 	return &simulation{t: t, late: true, controller: controlling{fleet}, cold: 2 * time.Minute,
-		state: State{Pools: []Pool{with(chat, 5), spare}}}
+		state: State{Pools: []PoolState{with(chat, 5), spare}}}
 }
 
 // chatRate is the rate of a service by day with noise.
@@ -101,7 +101,7 @@ func TestRestoredFleetDecidesAsBefore(t *testing.T) {
 // A job that was reported as infeasible stays so within the uncertainty after a restart, too.
 func TestInfeasibleStaysAfterARestart(t *testing.T) {
 	f := newFleet(t)
-	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: jobs{
+	s := State{Pools: []PoolState{with(batchPool(4), 4)}, Jobs: jobs{
 		ofModel(job("a", 20*time.Hour, 80), "")}}
 	verdict := func(f *Fleet, least float64) Verdict {
 		s.Jobs[0].Least = hours(least)
@@ -138,18 +138,18 @@ func TestRestoredAfterDays(t *testing.T) {
 		p.Replicas[i].Since = now.Add(-time.Hour)
 	}
 	p.Interactive.Rate = math.NaN()
-	w := f.Step(now, State{Pools: []Pool{p}}).Pools[0]
+	w := f.Step(now, State{Pools: []PoolState{p}}).Pools[0]
 	usual := chatRate(now, rand.New(rand.NewPCG(0, 0)))
 	if !w.Terms.Seasonal || math.Abs(w.Terms.Rate/usual-1) > 0.2 || w.Replicas < int(usual) {
 		t.Errorf("%d replicas for %+v, want those for about %.3g requests a second", w.Replicas,
 			w.Terms, usual)
 	}
 	p.Interactive.Rate = usual / 2
-	w = f.Step(now.Add(30*time.Second), State{Pools: []Pool{p}}).Pools[0]
+	w = f.Step(now.Add(30*time.Second), State{Pools: []PoolState{p}}).Pools[0]
 	if w.Replicas != 18 || w.Reason != ReasonHolding {
 		t.Errorf("%d replicas for %q: fewer must suffice for a while first", w.Replicas, w.Reason)
 	}
-	w = f.Step(now.Add(31*time.Second), State{Pools: []Pool{p}}).Pools[0]
+	w = f.Step(now.Add(31*time.Second), State{Pools: []PoolState{p}}).Pools[0]
 	if got := f.tracker.pools["chat"].forecast.level; math.Abs(got/p.Interactive.Rate-1) > 0.01 {
 		t.Errorf("the rate is %v, want that which was measured, %v", got, p.Interactive.Rate)
 	}
@@ -169,7 +169,7 @@ func TestOldMeasurementsFade(t *testing.T) {
 		if err := f.Recall(noon, l, test.age); err != nil {
 			t.Fatal(err)
 		}
-		got := f.Step(noon, State{Pools: []Pool{batchPool(3)}}).Pools[0].Terms
+		got := f.Step(noon, State{Pools: []PoolState{batchPool(3)}}).Pools[0].Terms
 		if got.Share < test.least || got.Share > test.most {
 			t.Errorf("%v old: share %v, want %v to %v", test.age, got.Share, test.least, test.most)
 		}
@@ -243,7 +243,7 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		}
 	}
 	f := newFleet(t)
-	f.Step(noon, State{Pools: []Pool{batchPool(1)}})
+	f.Step(noon, State{Pools: []PoolState{batchPool(1)}})
 	if err := f.Recall(noon, PoolLearned{Pool: "batch"}, 0); err == nil ||
 		!strings.Contains(err.Error(), "too late") {
 		t.Errorf("after the first step: %v", err)
@@ -269,7 +269,7 @@ func FuzzRecall(f *testing.F) {
 		if err := fleet.Recall(noon, l, time.Duration(age)); err != nil {
 			return
 		}
-		s := State{Pools: []Pool{with(chatPool(10, 4), 3)}, Jobs: jobs{job("a", time.Hour, 2)}}
+		s := State{Pools: []PoolState{with(chatPool(10, 4), 3)}, Jobs: jobs{job("a", time.Hour, 2)}}
 		for i := range 40 {
 			now := noon.Add(time.Duration(i) * time.Minute)
 			w := fleet.Step(now, s).Pools[0]

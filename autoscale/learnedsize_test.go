@@ -10,7 +10,7 @@ import (
 // What is saved of a pool has a bounded size, as JSON: docs/scaling.md says which.
 func TestSizeOfWhatWasLearned(t *testing.T) {
 	f := newFleet(t)
-	s := State{Pools: []Pool{with(chatPool(20, 5), 5), with(batchPool(20), 2)}}
+	s := State{Pools: []PoolState{with(chatPool(20, 5), 5), with(batchPool(20), 2)}}
 	now := noon
 	for ; now.Before(noon.Add(9 * 24 * time.Hour)); now = now.Add(time.Minute) {
 		hour := now.Sub(noon).Hours()

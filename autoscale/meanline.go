@@ -7,19 +7,19 @@ import (
 )
 
 // Serves reports whether the pool can do lines of a model.
-func (p *Pool) Serves(model string) bool {
+func (p *PoolState) Serves(model string) bool {
 	return p.Models == nil || model == "" || slices.Contains(p.Models, model)
 }
 
 // shares reports whether there is a model that both pools serve.
-func (p *Pool) shares(q *Pool) bool {
+func (p *PoolState) shares(q *PoolState) bool {
 	return p.Models == nil || q.Models == nil || slices.ContainsFunc(p.Models, func(m string) bool {
 		return slices.Contains(q.Models, m)
 	})
 }
 
 // meanLine describes the mean of the lines left that a pool can do.
-func meanLine(jobs []plan.Demand, p *Pool) (mean Lines) {
+func meanLine(jobs []plan.Demand, p *PoolState) (mean Lines) {
 	left := 0.0
 	for i := range jobs {
 		j := &jobs[i]

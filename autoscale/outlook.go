@@ -309,7 +309,7 @@ func (o *outlook) retain(tracker *tracker) {
 }
 
 // busy counts the replicas that have batch lines in flight, and those that are starting.
-func busy(p *Pool) int {
+func busy(p *PoolState) int {
 	n := 0
 	for _, r := range p.Replicas {
 		if r.Phase == Starting || r.Phase == Ready && r.Progress > 0 {

@@ -140,7 +140,9 @@ func (f *Fleet) plan(now time.Time, s State) *outlook {
 }
 
 func (g *group) serves(j *plan.Demand) bool {
-	return slices.ContainsFunc(g.state.Pools, func(p Pool) bool { return p.Serves(j.Key.Model) })
+	return slices.ContainsFunc(g.state.Pools, func(p PoolState) bool {
+		return p.Serves(j.Key.Model)
+	})
 }
 
 // better reports whether a verdict is better than another one.

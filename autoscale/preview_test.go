@@ -132,7 +132,7 @@ func TestPreviewOfOddJobs(t *testing.T) {
 	fixed.Min = 3
 	blind := with(serving(batchPool(3), "blind", "b"), 2)
 	blind.Engine = flowcontrol.Engine{}
-	s := State{Pools: []Pool{fixed, blind}, Jobs: jobs{
+	s := State{Pools: []PoolState{fixed, blind}, Jobs: jobs{
 		ofModel(job("same", 5*time.Hour, 12), "m")}}
 	ask := func(j plan.Demand, model string) (JobPreview, Preview) {
 		p := newFleet(t).Peek(noon, s, jobs{ofModel(j, model)})
@@ -162,7 +162,7 @@ func TestPreviewOfOddJobs(t *testing.T) {
 	// A job that is late only because of the new one still has to meet its deadline.
 	spot := batchPool(13)
 	spot.Engine, spot.Reclaim = flowcontrol.Engine{}, 0.9
-	large := State{Pools: []Pool{spot}, Jobs: jobs{
+	large := State{Pools: []PoolState{spot}, Jobs: jobs{
 		job("large", 6*time.Hour+55*time.Minute, 7.75)}}
 	large.Jobs[0].Least = large.Jobs[0].Work
 	j := job("x", 10*time.Hour, 3.5)
@@ -205,7 +205,7 @@ func TestPreviewOfOddJobs(t *testing.T) {
 // BenchmarkPeek measures a preview beside 1,000 jobs. The aim is less than 10 ms.
 func BenchmarkPeek(b *testing.B) {
 	p, spare := with(chatPool(100, 30), 30), batchPool(100)
-	s := State{Pools: []Pool{p, spare}}
+	s := State{Pools: []PoolState{p, spare}}
 	for i := range 1000 {
 		s.Jobs = append(s.Jobs, ofModel(job(fmt.Sprintf("job-%04d", i), time.Hour+time.Duration(
 			i)*23*time.Hour/1000, 0.5), ""))

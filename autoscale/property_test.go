@@ -16,7 +16,7 @@ import (
 // any phase, and some jobs.
 func drawState(t *rapid.T) State {
 	var s State
-	draw := func(p Pool) {
+	draw := func(p PoolState) {
 		p.Max = rapid.IntRange(0, 20).Draw(t, "max")
 		p.Min = rapid.IntRange(0, p.Max).Draw(t, "min")
 		if rapid.Bool().Draw(t, "min 0") {
@@ -201,7 +201,7 @@ func TestInfeasibleIfAllCannot(t *testing.T) {
 		work, minutes := rapid.Float64Range(0.1, 20).Draw(t, "work"), rapid.IntRange(5, 300).Draw(t,
 			"due")
 		pool := with(batchPool(most), ready)
-		d := first(t, State{Pools: []Pool{pool}, Jobs: jobs{
+		d := first(t, State{Pools: []PoolState{pool}, Jobs: jobs{
 			job("a", time.Duration(minutes)*time.Minute, work)}})
 		cfg := DefaultConfig()
 		line := newReplica(&pool, &cfg.Harvest, cfg.Forecast.Burst).lineTime().Hours()
@@ -220,8 +220,8 @@ func TestInfeasibleIfAllCannot(t *testing.T) {
 func TestInfeasibleIsCertainAndStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := build(t)
-		s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: jobs{job("a", 20*time.Hour, 0), job(
-			"b", 20*time.Hour, 1)}}
+		s := State{Pools: []PoolState{with(batchPool(4), 4)},
+			Jobs: jobs{job("a", 20*time.Hour, 0), job("b", 20*time.Hour, 1)}}
 		least := rapid.Float64Range(60, 100).Draw(t, "least")
 		changes, before := 0, OK
 		for step := range 40 {
@@ -249,7 +249,7 @@ func TestInfeasibleIsCertainAndStays(t *testing.T) {
 // The number of replicas does not oscillate while nothing happens.
 func TestNoFlapping(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := State{Pools: []Pool{batchPool(rapid.IntRange(1, 8).Draw(t, "max"))}}
+		s := State{Pools: []PoolState{batchPool(rapid.IntRange(1, 8).Draw(t, "max"))}}
 		for i := range rapid.IntRange(1, 4).Draw(t, "jobs") {
 			s.Jobs = append(s.Jobs, job(fmt.Sprint("job-", i), time.Duration(
 				rapid.IntRange(60, 600).Draw(t, "due"))*time.Minute, rapid.Float64Range(

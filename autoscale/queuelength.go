@@ -62,7 +62,7 @@ func (c *queueLength) Step(now time.Time, s State) Decision {
 
 // removal is that of the interactive autoscaler. A pool for batches alone has only the
 // stabilization of HPA, which Step has applied.
-func (c *queueLength) removal(p *Pool) removal {
+func (c *queueLength) removal(p *PoolState) removal {
 	r := c.tracker.removal(p)
 	if !p.Interactive.Served {
 		r.hold = 0

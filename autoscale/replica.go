@@ -9,14 +9,14 @@ import (
 
 // replica predicts what a replica of a pool can do.
 type replica struct {
-	pool *Pool
+	pool *PoolState
 	cfg  *HarvestConfig
 	// capacity is the number of interactive requests per second that it serves alone. 0: unknown.
 	capacity float64
 	target   float64 // time of an iteration, in milliseconds
 }
 
-func newReplica(p *Pool, cfg *HarvestConfig, burst float64) replica {
+func newReplica(p *PoolState, cfg *HarvestConfig, burst float64) replica {
 	r := replica{pool: p, cfg: cfg, target: cfg.Target * milliseconds(p.SLO.WithUsual().TPOT)}
 	if p.Unshared && p.Lines.Mix.Output > 0 && p.Engine.MaxSeqs > 0 &&
 		p.Engine.CostModel.Known() {

@@ -35,7 +35,7 @@ func (*requestRate) Name() string { return "request_rate" }
 
 func (c *requestRate) Step(now time.Time, s State) Decision {
 	c.tracker.observe(now, s)
-	only := slices.IndexFunc(s.Pools, func(p Pool) bool { return p.Max > 0 })
+	only := slices.IndexFunc(s.Pools, func(p PoolState) bool { return p.Max > 0 })
 	lines := c.lines(now, s.Jobs)
 	d := c.tracker.decide(now, s, func(i int, x *trackedPool) (int, Reason) {
 		if i != only {
@@ -73,7 +73,7 @@ func (c *requestRate) lines(now time.Time, jobs []plan.Demand) float64 {
 	return rate
 }
 
-func ready(p *Pool) int {
+func ready(p *PoolState) int {
 	n := 0
 	for _, r := range p.Replicas {
 		if r.Phase == Ready {

@@ -18,24 +18,26 @@ func TestRequestRate(t *testing.T) {
 	chat := with(chatPool(20, 3.9), 4) // 3.5 requests a second
 	for _, test := range []struct {
 		name   string
-		pools  []Pool
+		pools  []PoolState
 		jobs   []plan.Demand
 		want   int // of the first pool
 		closed bool
 	}{
-		{"no work", []Pool{batchPool(9)}, nil, 0, false},
-		{"a line is enough to start", []Pool{batchPool(9)}, jobs{due(1, 24*time.Hour)}, 1, false},
-		{"two a second", []Pool{batchPool(9)}, jobs{due(7200, time.Hour)}, 3, false},
-		{"the sum until the later deadline", []Pool{batchPool(9)}, jobs{due(
-			7200, 2*time.Hour), due(3600, time.Hour)}, 2, false},
-		{"no deadline", []Pool{batchPool(9)}, jobs{{Key: batch("a"), Lines: 7200, Work: 1}}, 0,
+		{"no work", []PoolState{batchPool(9)}, nil, 0, false},
+		{"a line is enough to start", []PoolState{batchPool(9)}, jobs{due(1, 24*time.Hour)}, 1,
 			false},
-		{"the traffic alone", []Pool{chat}, nil, 4, false},
-		{"traffic and lines", []Pool{chat}, jobs{due(7200, time.Hour)}, 7, false},
-		{"no more than the pool has", []Pool{batchPool(2)}, jobs{due(7200, time.Hour)}, 2, false},
-		{"no capacity beside the traffic", []Pool{with(chatPool(20, 3.9), 3)}, jobs{due(
+		{"two a second", []PoolState{batchPool(9)}, jobs{due(7200, time.Hour)}, 3, false},
+		{"the sum until the later deadline", []PoolState{batchPool(9)}, jobs{due(
+			7200, 2*time.Hour), due(3600, time.Hour)}, 2, false},
+		{"no deadline", []PoolState{batchPool(9)}, jobs{{Key: batch("a"), Lines: 7200, Work: 1}}, 0,
+			false},
+		{"the traffic alone", []PoolState{chat}, nil, 4, false},
+		{"traffic and lines", []PoolState{chat}, jobs{due(7200, time.Hour)}, 7, false},
+		{"no more than the pool has", []PoolState{batchPool(2)}, jobs{due(7200, time.Hour)}, 2,
+			false},
+		{"no capacity beside the traffic", []PoolState{with(chatPool(20, 3.9), 3)}, jobs{due(
 			7200, time.Hour)}, 7, true},
-		{"one pool", []Pool{batchPool(9), batchPool(9)}, jobs{due(7200, time.Hour)}, 3, false},
+		{"one pool", []PoolState{batchPool(9), batchPool(9)}, jobs{due(7200, time.Hour)}, 3, false},
 	} {
 		for i := range test.pools {
 			test.pools[i].Name += string(rune('a' + i))

@@ -53,7 +53,7 @@ const unknownRate = -1
 // Append appends the step to a text as a row.
 func (s Row) Append(text []byte) ([]byte, error) {
 	s.Version = RowVersion
-	pools := make([]Pool, len(s.Pools))
+	pools := make([]PoolState, len(s.Pools))
 	copy(pools, s.Pools)
 	for i := range pools {
 		if rate := &pools[i].Interactive.Rate; math.IsNaN(*rate) {

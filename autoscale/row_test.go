@@ -22,7 +22,7 @@ func row(rate float64) autoscale.Row {
 		State: autoscale.State{At: at,
 			Jobs: []plan.Demand{{Key: plan.JobKey{Batch: "b", Model: "m"}, Work: 1.0 / 3,
 				Deadline: at.Add(time.Hour), Lines: 7}},
-			Pools: []autoscale.Pool{{Pool: registry.Pool{Name: "night", Max: 4},
+			Pools: []autoscale.PoolState{{Pool: registry.Pool{Name: "night", Max: 4},
 				Interactive: autoscale.Interactive{Served: true, Rate: rate},
 				Replicas:    []autoscale.Replica{{ID: "a", Phase: autoscale.Ready, Since: at}}}}},
 		Decided:   []autoscale.Wanted{{Pool: "night", Replicas: 2}},

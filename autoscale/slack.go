@@ -24,7 +24,7 @@ func (c *slack) Step(now time.Time, s State) Decision {
 	c.tracker.setInfeasible(s, o.late())
 	o.retain(c.tracker)
 	dry := len(s.Jobs) == 0
-	d := c.tracker.decide(now, s, o.want, func(p *Pool) removal {
+	d := c.tracker.decide(now, s, o.want, func(p *PoolState) removal {
 		if dry && !p.Interactive.Served {
 			return removal{hold: c.cfg.Down.Dry, share: 1} // none of them does anything
 		}

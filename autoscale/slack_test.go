@@ -22,80 +22,82 @@ func TestReplicasOfTheFirstStep(t *testing.T) {
 		want   []int
 		reason Reason
 	}{
-		{"nothing to do", State{Pools: []Pool{batchPool(4)}}, []int{0}, ReasonNone},
-		{"time enough", State{Pools: []Pool{batchPool(4)}, Jobs: jobs{job("a", 24*time.Hour, 3)}},
+		{"nothing to do", State{Pools: []PoolState{batchPool(4)}}, []int{0}, ReasonNone},
+		{"time enough", State{Pools: []PoolState{batchPool(4)},
+			Jobs: jobs{job("a", 24*time.Hour, 3)}},
 			[]int{0}, ReasonNone},
-		{"no deadline", State{Pools: []Pool{batchPool(4)},
+		{"no deadline", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Lines: 1, Work: hours(50)}}}, []int{0},
 			ReasonNone},
-		{"paused", State{Pools: []Pool{batchPool(4)},
+		{"paused", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Deadline: noon.Add(time.Hour), Lines: 1, Work: hours(
 				2), Paused: true}}}, []int{0}, ReasonNone},
-		{"at the latest start", State{Pools: []Pool{batchPool(4)},
+		{"at the latest start", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{job("a", 3*time.Hour+7*time.Minute, 3)}}, []int{1}, ReasonDeadline},
-		{"two and a half", State{Pools: []Pool{batchPool(9)},
+		{"two and a half", State{Pools: []PoolState{batchPool(9)},
 			Jobs: jobs{job("a", 4*time.Hour, 9.5)}}, []int{2}, ReasonDeadline},
-		{"all replicas", State{Pools: []Pool{batchPool(3)},
+		{"all replicas", State{Pools: []PoolState{batchPool(3)},
 			Jobs: jobs{job("a", 4*time.Hour, 11.3)}}, []int{3}, ReasonAtRisk},
-		{"more than all replicas", State{Pools: []Pool{batchPool(3)},
+		{"more than all replicas", State{Pools: []PoolState{batchPool(3)},
 			Jobs: jobs{job("a", 4*time.Hour, 11.9)}}, []int{3}, ReasonAtRisk},
-		{"infeasible", State{Pools: []Pool{batchPool(3)}, Jobs: jobs{job("a", 4*time.Hour, 30)}},
+		{"infeasible", State{Pools: []PoolState{batchPool(3)},
+			Jobs: jobs{job("a", 4*time.Hour, 30)}},
 			[]int{0}, ReasonNone},
-		{"infeasible beside feasible", State{Pools: []Pool{batchPool(3)},
+		{"infeasible beside feasible", State{Pools: []PoolState{batchPool(3)},
 			Jobs: jobs{job("a", 4*time.Hour, 30), job("b", 3*time.Hour+7*time.Minute, 3)}},
 			[]int{1}, ReasonDeadline},
-		{"at least", State{Pools: []Pool{func() Pool {
+		{"at least", State{Pools: []PoolState{func() PoolState {
 			p := batchPool(4)
 			p.Min = 2
 			return p
 		}()}}, []int{2}, ReasonMinimum},
-		{"start_by soon", State{Pools: []Pool{batchPool(4)},
+		{"start_by soon", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, StartBy: noon.Add(5 * time.Minute),
 				Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{1},
 			ReasonStartBy},
-		{"start_by later", State{Pools: []Pool{batchPool(4)},
+		{"start_by later", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, StartBy: noon.Add(time.Hour),
 				Deadline: noon.Add(24 * time.Hour), Lines: 1, Work: hours(1)}}}, []int{0},
 			ReasonNone},
-		{"unknown lines", State{Pools: []Pool{batchPool(4)},
+		{"unknown lines", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{1}, ReasonLearning},
-		{"unknown lines with time left", State{Pools: []Pool{batchPool(4)},
+		{"unknown lines with time left", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{0}, ReasonNone},
-		{"lines that may be long", State{Pools: []Pool{batchPool(4)},
+		{"lines that may be long", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(0.1), Most: hours(15.6)}}}, []int{1}, ReasonLearning},
-		{"lines that may be long, with time left", State{Pools: []Pool{batchPool(4)},
+		{"lines that may be long, with time left", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
 				Work: hours(0.1), Most: hours(15.6)}}}, []int{0}, ReasonNone},
-		{"lines that may take as long to measure", State{Pools: []Pool{batchPool(4)},
+		{"lines that may take as long to measure", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
 				Work: hours(0.1), Most: hours(15.6), MostOutput: 200_000}}}, []int{1},
 			ReasonLearning},
-		{"lines that are known not to be long", State{Pools: []Pool{batchPool(4)},
+		{"lines that are known not to be long", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(0.1), Most: hours(15.6), MostOutput: 200_000, Answered: 50}}},
 			[]int{0}, ReasonNone},
-		{"unknown lines beside traffic", State{Pools: []Pool{with(chatPool(10, 4), 4)},
+		{"unknown lines beside traffic", State{Pools: []PoolState{with(chatPool(10, 4), 4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
 				Work: hours(2.6)}}}, []int{4}, ReasonInteractive},
-		{"unknown traffic", State{Pools: []Pool{func() Pool {
+		{"unknown traffic", State{Pools: []PoolState{func() PoolState {
 			p := with(chatPool(10, 4), 3)
 			p.Interactive.Rate = math.NaN()
 			return p
 		}()}}, []int{3}, ReasonHolding},
-		{"unknown capacity of a replica", State{Pools: []Pool{func() Pool {
+		{"unknown capacity of a replica", State{Pools: []PoolState{func() PoolState {
 			p := with(chatPool(10, 4), 3)
 			p.Interactive.PerReplica, p.Engine = 0, flowcontrol.Engine{}
 			return p
 		}()}}, []int{3}, ReasonHolding},
-		{"traffic", State{Pools: []Pool{chatPool(10, 4)}}, []int{4}, ReasonInteractive},
-		{"traffic leaves enough", State{Pools: []Pool{with(chatPool(10, 4), 4)},
+		{"traffic", State{Pools: []PoolState{chatPool(10, 4)}}, []int{4}, ReasonInteractive},
+		{"traffic leaves enough", State{Pools: []PoolState{with(chatPool(10, 4), 4)},
 			Jobs: jobs{job("a", 4*time.Hour, 4)}}, []int{4}, ReasonInteractive},
-		{"traffic leaves too little", State{Pools: []Pool{with(chatPool(20, 4), 4)},
+		{"traffic leaves too little", State{Pools: []PoolState{with(chatPool(20, 4), 4)},
 			Jobs: jobs{job("a", 4*time.Hour, 20)}}, []int{6}, ReasonDeadline},
-		{"too much traffic", State{Pools: []Pool{with(chatPool(3, 4), 3)}}, []int{3},
+		{"too much traffic", State{Pools: []PoolState{with(chatPool(3, 4), 3)}}, []int{3},
 			ReasonMaximum},
 	}
 	for _, test := range tests {
@@ -113,7 +115,7 @@ func TestReplicasOfTheFirstStep(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	pool := batchPool(4)
-	d := build(t).Step(noon, State{Pools: []Pool{pool}, Jobs: jobs{
+	d := build(t).Step(noon, State{Pools: []PoolState{pool}, Jobs: jobs{
 		job("lost", 2*time.Hour, 9), job("fine", time.Hour, 1), job("close", 6*time.Hour, 21),
 		{Key: batch("free"), Lines: 1, Work: 1},
 	}})
@@ -137,7 +139,7 @@ func TestVerdicts(t *testing.T) {
 // A lost replica changes the verdict at the next step, and so does a higher maximum.
 func TestVerdictsFollowEventsAtOnce(t *testing.T) {
 	c := build(t)
-	s := State{Pools: []Pool{with(batchPool(4), 4)}, Jobs: jobs{job("a", 2*time.Hour, 6.9)}}
+	s := State{Pools: []PoolState{with(batchPool(4), 4)}, Jobs: jobs{job("a", 2*time.Hour, 6.9)}}
 	if d := c.Step(noon, s); d.Jobs[0].Verdict != OK {
 		t.Fatalf("at first %+v", d.Jobs[0])
 	}
@@ -159,7 +161,7 @@ func TestVerdictsFollowEventsAtOnce(t *testing.T) {
 func TestFromZero(t *testing.T) {
 	cfg := DefaultConfig()
 	l := &simulation{t: t, controller: build(t), cold: 3 * time.Minute,
-		state: State{Pools: []Pool{batchPool(4)},
+		state: State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{job("a", 12*time.Hour, 3)}}}
 	var begun, gone time.Time
 	changes := 0
@@ -190,7 +192,7 @@ func TestFromZero(t *testing.T) {
 // LatestStart is when the first replica is requested.
 func TestLatestStart(t *testing.T) {
 	c := build(t)
-	s := State{Pools: []Pool{batchPool(4)}, Jobs: jobs{job("a", 12*time.Hour, 3)}}
+	s := State{Pools: []PoolState{batchPool(4)}, Jobs: jobs{job("a", 12*time.Hour, 3)}}
 	at := c.Step(noon, s).Pools[0].Terms.LatestStart
 	if got := build(t).Step(at.Add(-10*time.Minute), s).Pools[0].Replicas; got != 0 {
 		t.Errorf("%d replicas before %s", got, at)
@@ -205,18 +207,18 @@ func TestSpot(t *testing.T) {
 	spot, sure := batchPool(5), batchPool(5)
 	spot.Name, spot.Price, spot.Reclaim = "spot", 0.4, 0.05
 	sure.Name, sure.Price = "sure", 1
-	long := State{Pools: []Pool{sure, spot}, Jobs: jobs{job("a", 4*time.Hour, 9.5)}}
+	long := State{Pools: []PoolState{sure, spot}, Jobs: jobs{job("a", 4*time.Hour, 9.5)}}
 	d := build(t).Step(noon, long)
 	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 2 || b != 0 {
 		t.Errorf("with time: %d spot and %d sure, want 2 and 0", a, b)
 	}
-	tight := State{Pools: []Pool{sure, spot}, Jobs: jobs{job("a", 30*time.Minute, 3.9)}}
+	tight := State{Pools: []PoolState{sure, spot}, Jobs: jobs{job("a", 30*time.Minute, 3.9)}}
 	d = build(t).Step(noon, tight)
 	if b := wanted(d, "sure").Replicas; b != 5 {
 		t.Errorf("without: %d sure, want all 5", b)
 	}
 	spot.Reclaim = 0.7
-	d = build(t).Step(noon, State{Pools: []Pool{sure, spot},
+	d = build(t).Step(noon, State{Pools: []PoolState{sure, spot},
 		Jobs: jobs{job("a", 4*time.Hour, 9.5)}})
 	if a, b := wanted(d, "spot").Replicas, wanted(d, "sure").Replicas; a != 0 || b != 2 {
 		t.Errorf(
@@ -231,7 +233,7 @@ func TestGiveUp(t *testing.T) {
 	c := build(t)
 	p := batchPool(2)
 	p.Replicas = []Replica{{ID: "stuck", Phase: Starting, Since: noon}}
-	s := State{Pools: []Pool{p}, Jobs: jobs{job("a", 100*time.Minute, 1.5)}}
+	s := State{Pools: []PoolState{p}, Jobs: jobs{job("a", 100*time.Minute, 1.5)}}
 	if d := c.Step(noon.Add(8*time.Minute), s); len(d.Pools[0].GiveUp) != 0 {
 		t.Errorf("given up after 8 minutes: %+v", d.Pools[0])
 	}
@@ -250,7 +252,7 @@ func TestReplicasAreKeptUntilTheirLinesAreAnswered(t *testing.T) {
 	p := with(batchPool(9), 3)
 	p.Replicas[0].Progress, p.Replicas[2].Progress = 5, 3
 	c := build(t, func(c *Config) { c.Down.BatchHold, c.Down.Share = 0, 1 })
-	d := c.Step(noon, State{Pools: []Pool{p}, Jobs: jobs{job("a", 6*time.Minute, 0.02)}})
+	d := c.Step(noon, State{Pools: []PoolState{p}, Jobs: jobs{job("a", 6*time.Minute, 0.02)}})
 	if w := d.Pools[0]; w.Replicas != 2 || w.Reason != ReasonPaid ||
 		!slices.Equal(w.Drain, []string{"batch-01"}) {
 		t.Errorf("%+v", w)
@@ -260,12 +262,12 @@ func TestReplicasAreKeptUntilTheirLinesAreAnswered(t *testing.T) {
 // The last lines of a job may take as long as its longest one.
 func TestLongestLine(t *testing.T) {
 	j := job("a", 3*time.Hour+19*time.Minute, 3)
-	if n := build(t).Step(noon, State{Pools: []Pool{batchPool(4)},
+	if n := build(t).Step(noon, State{Pools: []PoolState{batchPool(4)},
 		Jobs: jobs{j}}).Pools[0].Replicas; n != 0 {
 		t.Errorf("%d replicas with 12 minutes to spare", n)
 	}
 	j.Longest = 10_000 // more than 13 minutes at 80 ms a token
-	if n := build(t).Step(noon, State{Pools: []Pool{batchPool(4)},
+	if n := build(t).Step(noon, State{Pools: []PoolState{batchPool(4)},
 		Jobs: jobs{j}}).Pools[0].Replicas; n != 1 {
 		t.Errorf("%d replicas with less to spare than a line takes", n)
 	}
@@ -279,7 +281,7 @@ func TestDrain(t *testing.T) {
 	p.Replicas = append(p.Replicas, Replica{ID: "young", Phase: Starting, Since: noon},
 		Replica{ID: "leaving", Phase: Draining, Since: noon})
 	c := build(t)
-	d := c.Step(noon, State{Pools: []Pool{p}})
+	d := c.Step(noon, State{Pools: []PoolState{p}})
 	if w := d.Pools[0]; w.Replicas != 0 || w.Reported != 1 ||
 		!slices.Equal(w.Drain, []string{"young", "batch-01", "batch-02", "batch-00"}) {
 		t.Errorf("%+v", w)
@@ -289,7 +291,7 @@ func TestDrain(t *testing.T) {
 // Replicas are removed after the hold time, and only some per minute.
 func TestShrinkSlowly(t *testing.T) {
 	l := &simulation{t: t, controller: build(t), cold: time.Minute,
-		state: State{Pools: []Pool{with(chatPool(30, 20), 20)}}}
+		state: State{Pools: []PoolState{with(chatPool(30, 20), 20)}}}
 	l.run(noon.Add(20 * time.Minute))
 	l.state.Pools[0].Interactive.Rate /= 4
 	begin, before := l.now, 20

@@ -56,7 +56,7 @@ func (s *stabilizer) limit(now time.Time, wanted, existing int, r removal) int {
 }
 
 // active counts the replicas that are not draining.
-func active(p *Pool) int {
+func active(p *PoolState) int {
 	n := 0
 	for _, r := range p.Replicas {
 		if r.Phase != Draining {
@@ -67,11 +67,11 @@ func active(p *Pool) int {
 }
 
 // withDraining adds the number of draining replicas to a number.
-func withDraining(p *Pool, replicas int) int { return replicas + len(p.Replicas) - active(p) }
+func withDraining(p *PoolState, replicas int) int { return replicas + len(p.Replicas) - active(p) }
 
 // toDrain chooses the replicas beyond a number: first those that are not ready, the youngest first,
 // then those with the least progress, the youngest first.
-func toDrain(p *Pool, replicas int) []string {
+func toDrain(p *PoolState, replicas int) []string {
 	var all []Replica
 	for _, r := range p.Replicas {
 		if r.Phase != Draining {

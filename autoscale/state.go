@@ -15,16 +15,16 @@ type State struct {
 	// At is when the state was observed.
 	At time.Time
 	// Pools lists the pools that serve the model, each once, the same at every step.
-	Pools []Pool
+	Pools []PoolState
 	// Jobs lists the jobs that have work left, each once, in any order. A job is listed as soon as
 	// it is known, even if it may not start yet, until it is done, given up or cancelled.
 	// Work of a job and of lines have the same unit as Pool.Harvested.
 	Jobs []plan.Demand
 }
 
-// Pool is what is known of a pool of the registry. Its replicas share the interactive traffic if
-// they serve any.
-type Pool struct {
+// PoolState is what is known of a pool of the registry. Its replicas share the interactive traffic
+// if they serve any.
+type PoolState struct {
 	registry.Pool
 	// Engine describes the engine of the replicas. Without a cost model the harvest is estimated
 	// from Harvested alone.
@@ -47,8 +47,8 @@ type Pool struct {
 }
 
 // NewPool returns a pool with the settings of its flow control.
-func NewPool(p registry.Pool, flow flowcontrol.Config) Pool {
-	return Pool{Pool: p, Engine: flow.Engine, SLO: flow.SLO,
+func NewPool(p registry.Pool, flow flowcontrol.Config) PoolState {
+	return PoolState{Pool: p, Engine: flow.Engine, SLO: flow.SLO,
 		Unshared: p.Role == registry.RoleBatch || flow.UnsharedIterations()}
 }
 

@@ -65,7 +65,7 @@ func (w *tracker) observe(now time.Time, s State) {
 }
 
 // pool returns the history of a pool, which begins with what was recalled of it.
-func (w *tracker) pool(now time.Time, p *Pool) *trackedPool {
+func (w *tracker) pool(now time.Time, p *PoolState) *trackedPool {
 	if x := w.pools[p.Name]; x != nil {
 		return x
 	}
@@ -104,7 +104,7 @@ func (w *tracker) setInfeasible(s State, jobs []string) {
 // applies the bounds of the pool, and delays removals.
 func (w *tracker) decide(
 	now time.Time, s State, want func(i int, x *trackedPool) (int, Reason),
-	removal func(p *Pool) removal,
+	removal func(p *PoolState) removal,
 ) Decision {
 	d := Decision{Wake: now.Add(w.cfg.Step)}
 	for i := range s.Pools {
@@ -135,7 +135,7 @@ func (w *tracker) decide(
 }
 
 // removal returns how replicas of a pool are removed.
-func (w *tracker) removal(p *Pool) removal {
+func (w *tracker) removal(p *PoolState) removal {
 	r := removal{w.cfg.Down.BatchHold, w.cfg.Down.Share, w.cfg.Down.Every}
 	if p.Interactive.Served {
 		r.hold = w.cfg.Down.Hold

@@ -52,7 +52,7 @@ pools.d: removed
 pools.c: added`, text(changes.Restart)); diff != "" {
 		t.Errorf("restart (-want +got):\n%s", diff)
 	}
-	want := []config.Pool{next.Pools[2], old.Pools[1], old.Pools[2]}
+	want := []config.PoolConfig{next.Pools[2], old.Pools[1], old.Pools[2]}
 	want[1].Max = 5
 	if diff := cmp.Diff(want, old.Running(next).Pools); diff != "" {
 		t.Errorf("running (-want +got):\n%s", diff)

@@ -61,7 +61,7 @@ type Config struct {
 	Upstreams []dispatch.Upstream `yaml:"upstreams"`
 	// Pools lists the groups of runners whose number of replicas is decided by deadlines; see
 	// autoscale. An upstream belongs to the pool that it names. Empty: nothing is scaled.
-	Pools []Pool `yaml:"pools"`
+	Pools []PoolConfig `yaml:"pools"`
 	// API limits what users may send and sets how long files and batches are kept. Sizes are in
 	// bytes.
 	API api.Config `yaml:"api"`

@@ -11,8 +11,8 @@ import (
 	"github.com/tidefill/tidefill/registry"
 )
 
-// Pool is a group of runners whose number of replicas is decided by deadlines.
-type Pool struct {
+// PoolConfig is a group of runners whose number of replicas is decided by deadlines.
+type PoolConfig struct {
 	registry.Pool `yaml:",inline"`
 	// Kubernetes sets how the runners are found in Kubernetes. Empty: they are the upstreams that
 	// name the pool.
@@ -35,7 +35,7 @@ type Runners struct {
 
 // Upstream returns a runner of the pool as an upstream. An empty url is that of no runner, to
 // validate the settings.
-func (p Pool) Upstream(name, url string) dispatch.Upstream {
+func (p PoolConfig) Upstream(name, url string) dispatch.Upstream {
 	return dispatch.Upstream{Name: name, URL: url, Pool: p.Name, APIKeyEnv: p.Runners.APIKeyEnv,
 		Headers: p.Runners.Headers, TenantHeader: p.Runners.TenantHeader,
 		Dialect: p.Runners.Dialect}
@@ -52,7 +52,7 @@ func (c Config) Registry() *registry.Snapshot {
 
 // hasPool reports whether pools has an entry with the name, or with a model of it.
 func (c Config) hasPool(name string) bool {
-	return slices.ContainsFunc(c.Pools, func(p Pool) bool {
+	return slices.ContainsFunc(c.Pools, func(p PoolConfig) bool {
 		return p.Name == name || slices.Contains(p.Models, name)
 	})
 }

@@ -57,7 +57,7 @@ func (c Config) flowWithoutNewPools(next, given Config) map[string]flowcontrol.C
 }
 
 func (c Config) namesPool(name string) bool {
-	return slices.ContainsFunc(c.Pools, func(p Pool) bool { return p.Name == name })
+	return slices.ContainsFunc(c.Pools, func(p PoolConfig) bool { return p.Name == name })
 }
 
 // shownName returns the name of an upstream in changes.
@@ -84,9 +84,9 @@ func keep(section, running reflect.Value, path string) {
 // keepPools gives the running pools what applies at run time of the next ones of the same names. No
 // pool is added or removed.
 func keepPools(next, running reflect.Value) {
-	pools := slices.Clone(running.Interface().([]Pool))
+	pools := slices.Clone(running.Interface().([]PoolConfig))
 	for i, p := range pools {
-		for _, changed := range next.Interface().([]Pool) {
+		for _, changed := range next.Interface().([]PoolConfig) {
 			if changed.Name == p.Name {
 				keep(reflect.ValueOf(&changed).Elem(), reflect.ValueOf(p), "pools[]")
 				pools[i] = changed

@@ -161,7 +161,7 @@ func startBusyDaemon(t *testing.T) *app.App {
 	cfg.FlowControl.SLO.TTFT, cfg.FlowControl.SLO.TPOT = time.Second, 10*time.Millisecond
 	// So that the metrics of scaling have data.
 	cfg.Scaler.Listen = "127.0.0.1:0"
-	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "pool",
+	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "pool",
 		Models: []string{"m"}, Max: 1}}}
 	cfg.Upstreams[0].Pool = "pool"
 	daemon, _ := apptest.Start(t, cfg, app.Options{})

@@ -41,7 +41,7 @@ func (d *Driver) decide(ctx context.Context) (wake time.Time, err error) {
 }
 
 // apply begins to close the replicas of a pool that shall go, or opens those that are wanted again.
-func (d *Driver) apply(g *gathered, w *autoscale.Wanted, p *autoscale.Pool) {
+func (d *Driver) apply(g *gathered, w *autoscale.Wanted, p *autoscale.PoolState) {
 	leaving := d.leavingOf(w.Pool)
 	existing := 0
 	for _, r := range p.Replicas {

@@ -110,7 +110,7 @@ func TestReplicasThatEndFirstAreClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := autoscale.Pool{Pool: registry.Pool{Name: "night"}}
+	p := autoscale.PoolState{Pool: registry.Pool{Name: "night"}}
 	for _, id := range []string{"p-0", "p-1", "p-2", "p-3"} {
 		p.Replicas = append(p.Replicas, replica(id, autoscale.Ready))
 	}
@@ -135,7 +135,7 @@ func TestReplicasThatEndFirstAreClosed(t *testing.T) {
 // those who ask finds the smaller number first.
 func TestReportedWithThoseThatDrainFromNowOn(t *testing.T) {
 	g := &gathered{removable: map[string]bool{"night": true},
-		state: autoscale.State{Pools: make([]autoscale.Pool, 2)},
+		state: autoscale.State{Pools: make([]autoscale.PoolState, 2)},
 		runners: map[string]map[string][]string{"night": {"a": {"a:80", "a:81"}, "b": {"b:80"}},
 			"fixed": {"c": {"c:80"}}},
 		survey: plan.Survey{Runners: []plan.RunnerSurvey{{ID: "a:81", InFlight: 3}, {ID: "b:80"},

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Pool is a pool whose runners are found in Kubernetes.
-type Pool struct {
+// Watched is a pool whose runners are found in Kubernetes.
+type Watched struct {
 	Name string
 	PoolConfig
 }
@@ -45,7 +45,7 @@ type Cluster struct {
 // New builds a Cluster; Run starts it. Pools without the section kubernetes are ignored. If there
 // is no other, nothing is connected and New does not fail. Otherwise it fails if there is no
 // cluster to connect to; it does not wait for the API server to answer.
-func New(cfg Config, pools []Pool, deps Deps) (*Cluster, error) {
+func New(cfg Config, pools []Watched, deps Deps) (*Cluster, error) {
 	if deps.Logger == nil {
 		deps.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -74,7 +74,7 @@ func New(cfg Config, pools []Pool, deps Deps) (*Cluster, error) {
 }
 
 // follow makes a follower for each pool.
-func (c *Cluster) follow(connected *clients, pools []Pool) error {
+func (c *Cluster) follow(connected *clients, pools []Watched) error {
 	c.clients = connected
 	for _, p := range pools {
 		if p.IsZero() {

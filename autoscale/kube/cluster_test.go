@@ -19,7 +19,7 @@ import (
 // Without pools in Kubernetes, nothing is connected and nothing fails.
 func TestOffOutsideOfACluster(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	c, err := New(DefaultConfig(), []Pool{{Name: "batch"}}, Deps{Registerer: registry})
+	c, err := New(DefaultConfig(), []Watched{{Name: "batch"}}, Deps{Registerer: registry})
 	if err != nil || c.Enabled() {
 		t.Fatalf("got %v, enabled %v", err, c.Enabled())
 	}
@@ -54,7 +54,7 @@ func TestOffOutsideOfACluster(t *testing.T) {
 
 func TestPoolOutsideOfACluster(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	_, err := New(DefaultConfig(), []Pool{{Name: "batch",
+	_, err := New(DefaultConfig(), []Watched{{Name: "batch",
 		PoolConfig: PoolConfig{Service: "vllm"}}}, Deps{})
 	want := "kubernetes.kubeconfig is empty; set it to a kubeconfig file, or remove " +
 		"pools[].kubernetes"
@@ -64,7 +64,7 @@ func TestPoolOutsideOfACluster(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.Kubeconfig = t.TempDir() + "/none"
-	if _, err = New(cfg, []Pool{{Name: "batch", PoolConfig: PoolConfig{Service: "vllm"}}},
+	if _, err = New(cfg, []Watched{{Name: "batch", PoolConfig: PoolConfig{Service: "vllm"}}},
 		Deps{}); err == nil || !strings.Contains(err.Error(), cfg.Kubeconfig) {
 		t.Errorf("got %v, want an error with the file's name", err)
 	}
@@ -86,8 +86,8 @@ func newFake(t *testing.T, cfg PoolConfig, pods ...*corev1.Pod) (*Cluster, *fake
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.follow(&clients{typed: client, namespace: "models"}, []Pool{{"batch", cfg}}); err !=
-		nil {
+	err = c.follow(&clients{typed: client, namespace: "models"}, []Watched{{"batch", cfg}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return c, client
@@ -203,7 +203,7 @@ func TestCostsAreSetWhenTheyChange(t *testing.T) {
 
 func TestRoles(t *testing.T) {
 	cfg := DefaultConfig()
-	pools := []Pool{
+	pools := []Watched{
 		{"none", PoolConfig{}},
 		{"batch", PoolConfig{Service: "vllm", Target: Target{Name: "vllm"}}},
 		{"again", PoolConfig{Selector: "app=vllm", Target: Target{Kind: "StatefulSet",

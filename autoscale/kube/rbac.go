@@ -14,7 +14,7 @@ import (
 // Roles returns the least permissions that the pools need: a Role named name for each namespace,
 // own being the namespace of the daemon. Besides, the daemon reads which resources a target's API
 // version has, which the ClusterRole system:discovery permits to everybody.
-func Roles(name, own string, cfg Config, pools []Pool) []rbacv1.Role {
+func Roles(name, own string, cfg Config, pools []Watched) []rbacv1.Role {
 	rules := map[string]*ruleSet{}
 	in := func(namespace string) *ruleSet {
 		if rules[namespace] == nil {

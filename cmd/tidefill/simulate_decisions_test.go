@@ -25,7 +25,7 @@ func recordedDay(t *testing.T) string {
 	for i := range 3 {
 		step := autoscale.Row{State: autoscale.State{
 			At:    time.Date(2026, 11, 23, 4, i, 0, 0, time.UTC),
-			Pools: []autoscale.Pool{pool}}}
+			Pools: []autoscale.PoolState{pool}}}
 		if i == 0 {
 			step.Begin = autoscale.FleetStarted
 		}

@@ -15,14 +15,14 @@ import (
 type History struct {
 	mu    sync.Mutex
 	pools map[string]*timeline // by name
-	now   []Pool               // those that exist, without their decisions
+	now   []PoolHistory               // those that exist, without their decisions
 }
 
 // NewHistory returns an empty History. A Recorder fills it.
 func NewHistory() *History { return &History{pools: map[string]*timeline{}} }
 
-// Pool is a pool as of its last sample.
-type Pool struct {
+// PoolHistory is a pool as of its last sample.
+type PoolHistory struct {
 	Name     string
 	Group    string // the name of the pool in the configuration; empty: it has none
 	Models   []string
@@ -36,7 +36,7 @@ type Pool struct {
 const maxGone = 8
 
 // update replaces the pools that exist, and adds a sample to each.
-func (h *History) update(now []Pool, samples []*sample) {
+func (h *History) update(now []PoolHistory, samples []*sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = now
@@ -75,7 +75,7 @@ func (h *History) forget() {
 }
 
 // Pools returns the pools that exist.
-func (h *History) Pools() []Pool {
+func (h *History) Pools() []PoolHistory {
 	h.mu.Lock()
 	pools, last := slices.Clone(h.now), make([]*sample, len(h.now))
 	for i, p := range pools {

@@ -103,13 +103,13 @@ func (r *Recorder) sample(now time.Time) {
 	r.sampled, r.changed = now, false
 	status := r.planner.Pools()
 	terms, warnings := r.planner.Terms(now), r.planner.Warnings(now)
-	pools, samples := make([]Pool, len(status)), make([]*sample, len(status))
+	pools, samples := make([]PoolHistory, len(status)), make([]*sample, len(status))
 	shapes := make(map[string]*shape, len(status))
 	runners := make(map[string]*inputs, len(r.inputs))
 	for i := range status {
 		p := &status[i]
 		name := p.ID
-		pools[i] = Pool{Name: name, Group: p.Name, Models: p.Models, Policy: p.Policy,
+		pools[i] = PoolHistory{Name: name, Group: p.Name, Models: p.Models, Policy: p.Policy,
 			Warnings: warnings[i]}
 		s := r.shapes[name]
 		if !s.fits(p, terms[i]) {

@@ -43,7 +43,7 @@ func List() (_ []Metric, err error) {
 	cfg := config.Default()
 	cfg.Data, cfg.Listen, cfg.AdminListen, cfg.Node = dir, "127.0.0.1:0", "127.0.0.1:0", "list"
 	cfg.Scaler.Listen = "127.0.0.1:0"
-	cfg.Pools = []config.Pool{{Pool: registry.Pool{Name: "pool",
+	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "pool",
 		Models: []string{"model"}, Max: 1}}}
 	r := &collectors{Registry: prometheus.NewRegistry()}
 	daemon, err := app.New(cfg, app.Options{Registry: r})

@@ -177,7 +177,7 @@ func checkPod(t *testing.T, w workload, cfg config.Config) {
 	}
 	if uses := *pod.AutomountServiceAccountToken; uses != (cfg.Has(config.RoleDispatch) &&
 		slices.ContainsFunc(cfg.Pools,
-			func(p config.Pool) bool { return !p.Kubernetes.IsZero() })) {
+			func(p config.PoolConfig) bool { return !p.Kubernetes.IsZero() })) {
 		t.Errorf("%s: the token is mounted: %v", w.Name, uses)
 	}
 	if pod.ServiceAccountName == "" {

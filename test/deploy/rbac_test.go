@@ -38,9 +38,9 @@ func checkRoles(t *testing.T, r chart.Release, name, values string) {
 	t.Helper()
 	objects := render(t, r, values)
 	set, cfg := podOf(t, objects)
-	var pools []kube.Pool
+	var pools []kube.Watched
 	for _, p := range cfg.Pools {
-		pools = append(pools, kube.Pool{Name: p.Name, PoolConfig: p.Kubernetes})
+		pools = append(pools, kube.Watched{Name: p.Name, PoolConfig: p.Kubernetes})
 	}
 	want := kube.Roles(r.Name, r.Namespace, cfg.Kubernetes, pools)
 	if name == "outside" {

@@ -15,7 +15,7 @@ func TestCutConnections(t *testing.T) {
 	way := newProxy(t)
 	w.pod("a", map[string]string{"app": "vllm"})
 	w.ready("a", "10.1.0.1")
-	d := w.daemon(options{address: way.address()}, kube.Pool{Name: "batch",
+	d := w.daemon(options{address: way.address()}, kube.Watched{Name: "batch",
 		PoolConfig: kube.PoolConfig{Selector: "app=vllm"}})
 	d.await("batch", "a ready http://10.1.0.1:8000")
 	before := d.value("tidefill_kubernetes_watch_restarts_total")
@@ -56,7 +56,7 @@ func TestStartWhileAway(t *testing.T) {
 	way := newProxy(t)
 	way.setCut(true)
 	w.pod("a", map[string]string{"app": "vllm"})
-	d := w.daemon(options{address: way.address()}, kube.Pool{Name: "batch",
+	d := w.daemon(options{address: way.address()}, kube.Watched{Name: "batch",
 		PoolConfig: kube.PoolConfig{Selector: "app=vllm"}})
 	d.awaitError("batch", "list pods in namespace "+w.namespace)
 	if s, known := d.State("batch"); known {
@@ -70,7 +70,7 @@ func TestStartWhileAway(t *testing.T) {
 func TestAPIServerRestarts(t *testing.T) {
 	w := newWorld(t)
 	w.deployment("vllm", 1)
-	pool := kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{Service: "vllm",
+	pool := kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{Service: "vllm",
 		Target: kube.Target{Name: "vllm"}}}
 	d := w.daemon(options{}, pool)
 	name := w.awaitPods("vllm", 1)[0]

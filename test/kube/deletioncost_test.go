@@ -17,7 +17,7 @@ const costAnnotation = "controller.kubernetes.io/pod-deletion-cost"
 func TestDeletionCostDecidesWhichPodEnds(t *testing.T) {
 	w := newWorld(t)
 	w.deployment("vllm", 3)
-	d := w.daemon(options{}, kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{
+	d := w.daemon(options{}, kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{
 		Selector: "app=vllm", Target: kube.Target{Name: "vllm"}}})
 	names := w.awaitPods("vllm", 3)
 	slices.Sort(names)

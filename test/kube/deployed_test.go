@@ -139,7 +139,7 @@ func newHelm(t *testing.T, namespace string) func(args ...string) {
 
 // config returns what the configuration in a ConfigMap says of Kubernetes. It is read without the
 // package config, whose dependencies have other versions than the API server's; test/deploy does.
-func (w *world) config(name string) (kube.Config, []kube.Pool) {
+func (w *world) config(name string) (kube.Config, []kube.Watched) {
 	w.t.Helper()
 	m, err := plane.admin.CoreV1().ConfigMaps(w.namespace).Get(w.t.Context(), name,
 		metav1.GetOptions{})
@@ -156,9 +156,9 @@ func (w *world) config(name string) (kube.Config, []kube.Pool) {
 	if err := yaml.Unmarshal([]byte(m.Data["tidefill.yaml"]), &cfg); err != nil {
 		w.t.Fatal(err)
 	}
-	var pools []kube.Pool
+	var pools []kube.Watched
 	for _, p := range cfg.Pools {
-		pools = append(pools, kube.Pool{Name: p.Name, PoolConfig: p.Kubernetes})
+		pools = append(pools, kube.Watched{Name: p.Name, PoolConfig: p.Kubernetes})
 	}
 	return cfg.Kubernetes, pools
 }

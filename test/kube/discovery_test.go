@@ -17,7 +17,7 @@ import (
 
 func TestSelectorOfPods(t *testing.T) {
 	w := newWorld(t)
-	d := w.daemon(options{}, kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{
+	d := w.daemon(options{}, kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{
 		Selector: "app=vllm,tier!=canary", Port: "http", Prefill: "role=prefill",
 		Decode: "role=decode"}})
 	d.await("batch", "")
@@ -59,7 +59,7 @@ func TestServiceOfEndpointsByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := w.daemon(options{}, kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{
+	d := w.daemon(options{}, kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{
 		Service: "outside"}})
 	d.await("batch", "[fd00::7]:8000 ready http://[fd00::7]:8000")
 }
@@ -140,7 +140,7 @@ func TestInferencePools(t *testing.T) {
 			w.ready("a", "10.1.0.1")
 			w.pod("b", map[string]string{"app": "sglang"})
 			w.ready("b", "10.1.0.2")
-			d := w.daemon(options{}, kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{
+			d := w.daemon(options{}, kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{
 				InferencePool: "pool", InferencePoolGroup: test.group}})
 			until(t, func() string {
 				s, known := d.State("batch")

@@ -63,7 +63,7 @@ func TestLeaseIsTakenOver(t *testing.T) {
 		c.LeaseDuration, c.LeaseRenew, c.LeaseRetry = 3*time.Second, 2*time.Second,
 			300*time.Millisecond
 	}
-	pool := kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{Selector: "app=vllm"}}
+	pool := kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{Selector: "app=vllm"}}
 	way := newProxy(t)
 	first := w.daemon(options{node: "a", address: way.address(), edit: quick}, pool)
 	second := w.daemon(options{node: "b", edit: quick}, pool)

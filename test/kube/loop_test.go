@@ -52,7 +52,7 @@ func startLoop(t *testing.T, d *day) *loop {
 	cfg.Listen, cfg.AdminListen, cfg.Data, cfg.Node = on.Listen, on.AdminListen, on.Data, on.Node
 	cfg.Shutdown = on.Shutdown
 	pool := d.Scenario.Pool
-	cfg.Pools = []config.Pool{{
+	cfg.Pools = []config.PoolConfig{{
 		Pool: registry.Pool{Name: "batch", Models: []string{model},
 			Role: registry.RoleBatch, Min: pool.Min, Max: pool.Max},
 		Kubernetes: kube.PoolConfig{Selector: "app=" + target,
@@ -62,7 +62,7 @@ func startLoop(t *testing.T, d *day) *loop {
 	cfg.Scaler.Listen = listener.Addr().String()
 	cfg.Kubernetes.Kubeconfig = filepath.Join(dir, "kubeconfig")
 	l.grant("tidefill-"+l.namespace, kube.Roles("tidefill", l.namespace, cfg.Kubernetes,
-		[]kube.Pool{{Name: "batch", PoolConfig: cfg.Pools[0].Kubernetes}}))
+		[]kube.Watched{{Name: "batch", PoolConfig: cfg.Pools[0].Kubernetes}}))
 	if err := plane.kubeconfig(cfg.Kubernetes.Kubeconfig, plane.address(),
 		"tidefill-"+l.namespace, l.namespace); err != nil {
 		t.Fatal(err)

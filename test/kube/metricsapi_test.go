@@ -151,7 +151,7 @@ var metricsConfig = kube.Metrics{Running: kube.Metric{Pods: "vllm_running"},
 func TestReadings(t *testing.T) {
 	w := newWorld(t)
 	w.serveMetrics()
-	d := w.daemon(options{}, kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{
+	d := w.daemon(options{}, kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{
 		Selector: "app=vllm", Metrics: metricsConfig}})
 	d.await("batch", "")
 	readings, err := d.Readings(t.Context(), "batch")

@@ -50,7 +50,7 @@ func TestLeastPermissions(t *testing.T) {
 	w.ready(w.awaitPods("vllm", 1)[0], "10.1.0.1")
 	other := newWorld(t)
 	other.pod("a", map[string]string{"app": "vllm"})
-	pools := []kube.Pool{
+	pools := []kube.Watched{
 		{Name: "batch", PoolConfig: kube.PoolConfig{Service: "vllm",
 			Target: kube.Target{Name: "vllm"}, Metrics: metricsConfig}},
 		{Name: "well", PoolConfig: kube.PoolConfig{Selector: "app=vllm",

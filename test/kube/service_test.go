@@ -12,7 +12,7 @@ import (
 func TestServiceFollowsItsDeployment(t *testing.T) {
 	w := newWorld(t)
 	w.deployment("vllm", 0)
-	d := w.daemon(options{}, kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{
+	d := w.daemon(options{}, kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{
 		Service: "vllm", Port: "80", Target: kube.Target{Name: "vllm"}}})
 	d.await("batch", "desired 0")
 	w.scale("vllm", 2)

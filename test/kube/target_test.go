@@ -19,7 +19,7 @@ func TestTargetOfACustomKind(t *testing.T) {
 		"status": map[string]any{},
 		"scale": map[string]any{"specReplicasPath": ".spec.size",
 			"statusReplicasPath": ".status.size"}})
-	d := w.daemon(options{}, kube.Pool{Name: "batch", PoolConfig: kube.PoolConfig{
+	d := w.daemon(options{}, kube.Watched{Name: "batch", PoolConfig: kube.PoolConfig{
 		Selector: "app=vllm", Target: kube.Target{Kind: "ModelGroup", Name: "vllm",
 			APIVersion: "example.com/v1"}}})
 	d.awaitError("batch", "modelgroups.example.com/vllm in namespace "+w.namespace+
@@ -47,8 +47,8 @@ func TestTargetOfACustomKind(t *testing.T) {
 func TestTargetsThatDoNotExist(t *testing.T) {
 	w := newWorld(t)
 	w.deployment("vllm", 1)
-	pool := func(name string, target kube.Target) kube.Pool {
-		return kube.Pool{Name: name, PoolConfig: kube.PoolConfig{Selector: "app=vllm",
+	pool := func(name string, target kube.Target) kube.Watched {
+		return kube.Watched{Name: name, PoolConfig: kube.PoolConfig{Selector: "app=vllm",
 			Target: target}}
 	}
 	d := w.daemon(options{}, pool("well", kube.Target{Name: "vllm"}),

@@ -266,7 +266,7 @@ type options struct {
 }
 
 // daemon starts a Cluster whose user has the least permissions.
-func (w *world) daemon(o options, pools ...kube.Pool) *daemon {
+func (w *world) daemon(o options, pools ...kube.Watched) *daemon {
 	w.t.Helper()
 	cfg := kube.DefaultConfig()
 	cfg.Kubeconfig = filepath.Join(w.t.TempDir(), "kubeconfig")

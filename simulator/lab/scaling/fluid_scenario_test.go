@@ -25,7 +25,7 @@ func threeDays(seed uint64, tokens float64, surprising bool) fluidScenario {
 	if surprising {
 		curve = workload.Wandering(days, rng("shape"))
 	}
-	chat := autoscale.Pool{
+	chat := autoscale.PoolState{
 		Pool: registry.Pool{Name: "chat", Max: 25},
 		SLO:  flowcontrol.DefaultConfig().SLO.WithUsual(),
 		Interactive: autoscale.Interactive{Served: true, PerReplica: 1.06,
@@ -39,7 +39,7 @@ func threeDays(seed uint64, tokens float64, surprising bool) fluidScenario {
 	}
 	cold := rng("cold starts")
 	s := fluidScenario{
-		Pools: []autoscale.Pool{chat}, Rate: func(t time.Duration) float64 {
+		Pools: []autoscale.PoolState{chat}, Rate: func(t time.Duration) float64 {
 			return mean * curve.At(t)
 		},
 		Warm: 24 * time.Hour, Length: 72 * time.Hour, Achieved: 0.8, Drain: time.Minute,
@@ -86,6 +86,6 @@ func normal(rng *rand.Rand) float64 {
 func (s fluidScenario) withBatchPool() fluidScenario {
 	p := s.Pools[0]
 	p.Name, p.Interactive = "batch", autoscale.Interactive{}
-	s.Pools = append(append([]autoscale.Pool(nil), s.Pools...), p)
+	s.Pools = append(append([]autoscale.PoolState(nil), s.Pools...), p)
 	return s
 }

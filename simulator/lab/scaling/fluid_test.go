@@ -19,7 +19,7 @@ import (
 type fluidScenario struct {
 	// Pools are what the policy observes, without Replicas, Interactive.Rate and Harvested, which
 	// runFluid fills in.
-	Pools []autoscale.Pool
+	Pools []autoscale.PoolState
 	// Rate is the interactive requests a second at a time since the beginning, for the first pool
 	// that serves them.
 	Rate func(t time.Duration) float64
@@ -83,7 +83,7 @@ type replica struct {
 
 // pool is a pool's replicas, the oldest first.
 type pool struct {
-	spec      *autoscale.Pool
+	spec      *autoscale.PoolState
 	replicas  []replica
 	harvested float64
 	closed    bool
@@ -173,7 +173,7 @@ func runFluid(s fluidScenario, controller autoscale.Controller) outcome {
 }
 
 // replicasNeeded returns how many replicas a rate of interactive requests needs.
-func replicasNeeded(p autoscale.Pool, rate float64) int {
+func replicasNeeded(p autoscale.PoolState, rate float64) int {
 	return int(math.Ceil(rate/p.Interactive.PerReplica - 1e-9))
 }
 
@@ -312,7 +312,7 @@ func (s fluidScenario) harvest(
 // harvestRate returns the work a second, in milliseconds, that a replica's engine has left for
 // batch lines beside interactive requests, if flow control steers its iterations to nine tenths of
 // the TPOT objective.
-func harvestRate(p autoscale.Pool, requests float64) float64 {
+func harvestRate(p autoscale.PoolState, requests float64) float64 {
 	target := 0.9 * float64(p.SLO.TPOT) / float64(time.Millisecond)
 	mix := p.Interactive.Mix
 	running := requests * mix.Output * target / 1000
