@@ -85,11 +85,21 @@ func TestMissingTracesNameTheVariable(t *testing.T) {
 	}
 }
 
+func TestADirectoryWithoutTracesIsRefused(t *testing.T) {
+	got := must(t, exitError, "random", "2", "--traces", t.TempDir())
+	if !strings.Contains(got.errors, "holds no file whose name begins with azure") {
+		t.Error(got.errors)
+	}
+}
+
 func TestRandomPoolsMistakes(t *testing.T) {
 	t.Setenv(tracesVariable, "")
 	for given, want := range map[string]string{
 		"--only 1,2,1":              "--only has 1 twice",
 		"--only 0":                  "--only has 0",
+		"2 --family sunny":          `unknown family "sunny"`,
+		"2 --horizon 1m":            "--horizon is \"1m\"; write a time of at least 5m",
+		"2 s1.yaml":                 "accepts at most 1 arg",
 		"2 --metrics 1":             `--metrics is "1"; write a time of 100ms to 1h0m0s, such as 1s, or off`,
 		"2 --metrics 1ms":           `--metrics is "1ms"`,
 		"":                          "give a number of pools, or --only with their numbers",
