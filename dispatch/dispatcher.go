@@ -201,7 +201,8 @@ func (d *Dispatcher) Decisions() *decision.History { return d.decisions }
 // scaled.
 func (d *Dispatcher) StandsByForScaling() bool {
 	s := d.current.Load()
-	return s != nil && s.leading.StandsByFor(s.fleet.RunnersOf(d.settings.Load().Registry.ByModel()))
+	return s != nil && s.leading.StandsByFor(s.fleet.RunnersOf(
+		d.settings.Load().Registry.ByModel()))
 }
 
 // SharesWithOthers reports whether other processes lead something that this one could.

@@ -21,7 +21,8 @@ func TestVariantsOfARequest(t *testing.T) {
 	const refusesPriority = `{"error":{"message":"priority is not supported"}}`
 	for name, c := range map[string]struct {
 		refuse func(stream, priority bool) (message string) // empty: it answers
-		want   string                                       // requests of two lines, one after the other
+		// want has the requests of two lines, one after the other
+		want string
 	}{
 		"nothing": {func(bool, bool) string { return "" },
 			"stream+priority, stream+priority"},

@@ -15,7 +15,7 @@ import (
 type History struct {
 	mu    sync.Mutex
 	pools map[string]*timeline // by name
-	now   []PoolHistory               // those that exist, without their decisions
+	now   []PoolHistory        // those that exist, without their decisions
 }
 
 // NewHistory returns an empty History. A Recorder fills it.
