@@ -17,9 +17,9 @@ type Config struct {
 	// MaxBatchLines limits the lines of one batch; a batch of a longer file fails. Default:
 	// 50,000, as OpenAI's.
 	MaxBatchLines int `yaml:"max_batch_lines"`
-	// MaxLineBytes limits one line of a batch input file, without its newline. A line is held in
-	// memory while it is received. The rest of a longer line is skipped, and a batch of the file
-	// fails with a message that names the line. Default: 16 MiB.
+	// MaxLineBytes limits one line of a batch input file, without its newline. The rest of a
+	// longer line is skipped, and a batch of the file fails with a message that names the line.
+	// Default: 16 MiB.
 	MaxLineBytes int `yaml:"max_line_bytes"`
 	// MaxFileBytes limits the size of a file of any other purpose. Default: 512 MiB, as OpenAI's.
 	MaxFileBytes int64 `yaml:"max_file_bytes"`
@@ -42,8 +42,8 @@ type Config struct {
 	// counted. Further ones wait; see tuning.queue_wait. Default: 256.
 	MaxRequests int `yaml:"max_requests"`
 	// MaxConcurrentUploads limits the files and parts that are received at once. Each takes up to
-	// 1 MiB of memory, about twice its longest line, and the memory of its custom_ids. Further ones
-	// wait; see tuning.queue_wait. Default: 8.
+	// 1 MiB of memory, and the memory of its custom_ids. Further ones wait; see tuning.queue_wait.
+	// Default: 8.
 	MaxConcurrentUploads int `yaml:"max_concurrent_uploads"`
 	// MaxStreams limits the event streams that are open at once; a further one is refused.
 	// Default: 512.

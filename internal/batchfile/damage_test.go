@@ -14,7 +14,7 @@ import (
 
 func TestDamageToALineIsFound(t *testing.T) {
 	file := []byte("\n" + chat("a", "") + "\n  " + chat("b",
-		`,"x":"`+strings.Repeat("x", 100_000)+`"`) + " \n")
+		`,"x":"`+strings.Repeat("x", 2*heldBytes)+`"`) + " \n")
 	_, lines := scan(t, string(file), Limits{})
 	check := func(l Line) (held, read error) {
 		object := objectOf(l, file)

@@ -11,7 +11,6 @@
 // values may nest at most 512 deep. json.go says why this is written by hand. One grammar, in
 // syntax.go, serves values in memory and values that arrive in pieces.
 //
-// A Scanner holds the line that it reads, up to the limit of lines. Answers, results and bodies to
-// edit may be larger than memory. A Scanner belongs to one goroutine; an [Index] may be read by
-// many at once.
+// Memory is bounded by the limits on lines, not by the size of the file or of a line. A Scanner
+// belongs to one goroutine; an [Index] may be read by many at once.
 package batchfile

@@ -18,7 +18,7 @@ const (
 	fieldMaxCompletionTokens
 	fieldMaxOutputTokens
 
-	fieldTools
+	fieldTools // from here on: fields that engines read as input
 	fieldMessages
 	fieldPrompt
 	fieldInstructions
@@ -59,23 +59,54 @@ func (f field) String() string { return fieldNames[f] }
 // key returns the field's name inside its object.
 func (f field) key() string { return strings.TrimPrefix(fieldNames[f], "body.") }
 
-// lineFields holds the fields of the line's own object, bodyFields those of the body, by key.
-var lineFields, bodyFields = func() (line, body map[string]field) {
-	line, body = map[string]field{}, map[string]field{}
-	for f := fieldCustomID; f <= fieldBody; f++ {
-		line[f.key()] = f
+// lineField returns the field of a key literal of the line's own object.
+func lineField(key []byte) field {
+	switch string(textOf(key, new([32]byte)[:0])) {
+	case "custom_id":
+		return fieldCustomID
+	case "method":
+		return fieldMethod
+	case "url":
+		return fieldURL
+	case "body":
+		return fieldBody
 	}
-	for f := fieldModel; f < fieldCount; f++ {
-		body[f.key()] = f
-	}
-	return line, body
-}()
+	return noField
+}
 
-// fieldOf returns the field of a key literal.
-func fieldOf(fields map[string]field, key []byte) field {
-	f, known := fields[string(inside(key))]
-	if !known && escaped(key) {
-		f = fields[string(textOf(key, new([32]byte)[:0]))]
+// bodyField returns the field of a key literal of the body.
+func bodyField(key []byte) field {
+	switch string(textOf(key, new([32]byte)[:0])) {
+	case "model":
+		return fieldModel
+	case "stream":
+		return fieldStream
+	case "max_tokens":
+		return fieldMaxTokens
+	case "max_completion_tokens":
+		return fieldMaxCompletionTokens
+	case "max_output_tokens":
+		return fieldMaxOutputTokens
+	case "tools":
+		return fieldTools
+	case "messages":
+		return fieldMessages
+	case "prompt":
+		return fieldPrompt
+	case "instructions":
+		return fieldInstructions
+	case "input":
+		return fieldInput
+	case "query":
+		return fieldQuery
+	case "queries":
+		return fieldQueries
+	case "documents":
+		return fieldDocuments
+	case "text_1":
+		return fieldText1
+	case "text_2":
+		return fieldText2
 	}
-	return f
+	return noField
 }

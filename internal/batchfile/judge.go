@@ -10,7 +10,7 @@ import (
 // judge checks the fields of a line that is valid JSON, and adds the line to the index if they have
 // no fault.
 func (s *Scanner) judge(r *request) {
-	if r.line[r.object.start] != '{' {
+	if r.first != '{' {
 		s.lineFault(CodeInvalidRequest, noField,
 			"This line is not a JSON object; write "+
 				`{"custom_id", "method", "url", "body"} on each line.`)
@@ -39,19 +39,19 @@ func (s *Scanner) judge(r *request) {
 	maxTokens := r.maxTokens(endpoint)
 	record := Line{
 		Row:         s.row,
-		Offset:      s.offset + int64(r.object.start),
-		Length:      uint32(r.object.len()),
-		BodyOffset:  uint32(body.start - r.object.start),
+		Offset:      s.offset + int64(r.span.start),
+		Length:      uint32(r.span.len()),
+		BodyOffset:  uint32(body.start - r.span.start),
 		BodyLength:  uint32(body.len()),
-		IDOffset:    uint32(id.start - r.object.start),
+		IDOffset:    uint32(id.start - r.span.start),
 		IDLength:    uint32(id.len()),
 		Model:       model,
 		URL:         s.url(endpoint.URL),
 		MaxTokens:   maxTokens,
 		PromptBytes: uint32(size),
 		PrefixHash:  prefix,
-		Checksums: Checksums{Object: crc32.Checksum(r.object.of(r.line), castagnoli),
-			ID: crc32.Checksum(id.of(r.line), castagnoli)},
+		Checksums: Checksums{Object: r.crc, ID: crc32.Checksum(r.beginning(fieldCustomID),
+			castagnoli)},
 	}
 	m := &s.summary.Models[model]
 	m.Lines++
@@ -118,12 +118,12 @@ func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
 			"Missing required parameter: 'body'; set it to the request's JSON object.")
 		return false
 	}
-	if body := r.value(fieldBody); body[0] != '{' {
+	if body := r.beginning(fieldBody); body[0] != '{' {
 		s.lineFault(CodeInvalidType, fieldBody,
 			"The body is %s; it must be the request's JSON object.", Kind(body))
 		return false
 	}
-	if stream := r.value(fieldStream); len(stream) > 0 {
+	if stream := r.beginning(fieldStream); len(stream) > 0 {
 		switch stream[0] {
 		case 't':
 			s.lineFault(CodeStream, fieldStream,
@@ -150,8 +150,8 @@ func (s *Scanner) checkBody(r *request, endpoint *Endpoint) (hasModel bool) {
 // stringOf returns the literal of a field that must be a non-empty string, or records the fault
 // with its remedy.
 func (s *Scanner) stringOf(r *request, f field, remedy string) (literal []byte, ok bool) {
-	value := r.value(f)
-	switch size := len(value); {
+	value, size := r.beginning(f), r.values[f].len()
+	switch {
 	case size == 0:
 		s.lineFault(CodeMissing, f, "Missing required parameter: '%s'; %s.", f, remedy)
 	case value[0] != '"':
@@ -171,7 +171,7 @@ func (s *Scanner) stringOf(r *request, f field, remedy string) (literal []byte, 
 func (s *Scanner) model(r *request, named bool) (number uint16, ok bool) {
 	var name []byte
 	if named {
-		name = s.text(r.value(fieldModel))
+		name = s.text(r.beginning(fieldModel))
 	}
 	if number, ok := s.models[string(name)]; ok {
 		return number, true

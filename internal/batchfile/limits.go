@@ -11,8 +11,8 @@ type Limits struct {
 	// MaxBytes bounds the file; default 200 MiB; at most 4 GiB, because positions within a line
 	// have 32 bits.
 	MaxBytes int64
-	// MaxLineBytes bounds a line, without its newline; default 16 MiB. A line up to this size is
-	// held; the rest of a longer one is skipped.
+	// MaxLineBytes bounds a line, without its newline; default 16 MiB. The rest of a longer line is
+	// skipped.
 	MaxLineBytes int
 	MaxFaults    int // faults kept; all are counted; default 1,000
 	MaxModels    int // distinct models; default 64, at most 65,535

@@ -12,10 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// scanPieces scans a file with writes of size bytes.
-func scanPieces(t testing.TB, file string, write int, limits Limits) (Summary, []Line) {
+// scanWindow scans a file with writes of size bytes and a scanner that holds at most window bytes
+// of a line.
+func scanWindow(t testing.TB, file string, window, write int, limits Limits) (Summary, []Line) {
 	t.Helper()
 	return scanWith(t, limits, func(s *Scanner) error {
+		s.window = window
 		for piece := range slices.Chunk([]byte(file), write) {
 			piece := bytes.Clone(piece) // the scanner must not keep it
 			if _, err := s.Write(piece); err != nil {
@@ -27,24 +29,26 @@ func scanPieces(t testing.TB, file string, write int, limits Limits) (Summary, [
 	})
 }
 
-// sameInPieces checks that the result does not depend on the size of writes.
+// sameInPieces checks that the result does not depend on whether lines are in memory or in pieces.
 func sameInPieces(t testing.TB, file string, limits Limits, writes ...int) {
 	t.Helper()
-	complete, completeLines := scanPieces(t, file, 1<<30, limits)
+	complete, completeLines := scanWindow(t, file, 1<<30, 1<<30, limits)
 	for _, write := range writes {
-		sum, lines := scanPieces(t, file, write, limits)
-		if diff := cmp.Diff(complete, sum); diff != "" {
-			t.Fatalf("writes of %d, %q: summary (-one write +pieces):\n%s", write,
-				shown([]byte(file)), diff)
-		}
-		if diff := cmp.Diff(completeLines, lines); diff != "" {
-			t.Fatalf("writes of %d, %q: index (-one write +pieces):\n%s", write,
-				shown([]byte(file)), diff)
+		for _, window := range []int{4, 40} {
+			sum, lines := scanWindow(t, file, window, write, limits)
+			if diff := cmp.Diff(complete, sum); diff != "" {
+				t.Fatalf("window %d, writes of %d, %q: summary (-in memory +pieces):\n%s", window,
+					write, shown([]byte(file)), diff)
+			}
+			if diff := cmp.Diff(completeLines, lines); diff != "" {
+				t.Fatalf("window %d, writes of %d, %q: index (-in memory +pieces):\n%s",
+					window, write, shown([]byte(file)), diff)
+			}
 		}
 	}
 }
 
-func TestLinesInPieces(t *testing.T) {
+func TestLongLinesReadAsShortOnes(t *testing.T) {
 	files := append([]string{}, seeds...)
 	image := `[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUJD", 50) + `"}}]}]`
 	for _, more := range []string{
@@ -105,8 +109,8 @@ func FuzzPieces(f *testing.F) {
 func TestLineTooLong(t *testing.T) {
 	long := chat("b", `,"x":"`+strings.Repeat("x", 1000)+`"`)
 	file := chat("a", "") + "\n" + long + "\n\nnot JSON\n" + chat("c", "")
-	for _, write := range []int{64, 1 << 20} {
-		sum, lines := scanPieces(t, file, write, Limits{MaxLineBytes: 500})
+	for _, window := range []int{4, 1 << 20} {
+		sum, lines := scanWindow(t, file, window, 64, Limits{MaxLineBytes: 500})
 		want := []Fault{
 			{Code: CodeLineTooLong, Line: 2, Message: fmt.Sprintf(
 				"The line has %d bytes, the limit is 500; send what it holds in several lines.",
@@ -116,27 +120,15 @@ func TestLineTooLong(t *testing.T) {
 					"Byte 1: expected true, false or null."},
 		}
 		if diff := cmp.Diff(want, sum.Faults); diff != "" {
-			t.Errorf("writes of %d: faults (-want +got):\n%s", write, diff)
+			t.Errorf("window %d: faults (-want +got):\n%s", window, diff)
 		}
 		if sum.Lines != 4 || len(lines) != 2 {
-			t.Errorf("writes of %d: got %d lines, %d in the index; want 4 and 2", write, sum.Lines,
+			t.Errorf("window %d: got %d lines, %d in the index; want 4 and 2", window, sum.Lines,
 				len(lines))
 		}
-		if sum, _ := scanPieces(t, file, write,
+		if sum, _ := scanWindow(t, file, window, 64,
 			Limits{MaxLineBytes: len(long)}); sum.FaultCount != 1 {
-			t.Errorf("writes of %d, at the limit: %v", write, sum.Faults)
-		}
-	}
-	// A byte order mark does not count.
-	marked := string(byteOrderMark) + chat("a", "")
-	for _, write := range []int{1, 2, 64, 1 << 20} {
-		for less, want := range []int{0, 1, 1} {
-			sum, lines := scanPieces(t, marked, write,
-				Limits{MaxLineBytes: len(chat("a", "")) - less})
-			if sum.FaultCount != want || len(lines)+want != 1 {
-				t.Errorf("writes of %d, %d bytes less: %v, want %d faults", write, less, sum.Faults,
-					want)
-			}
+			t.Errorf("window %d, at the limit: %v", window, sum.Faults)
 		}
 	}
 }
@@ -168,8 +160,7 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestScannerMemory scans files of one line that is within its limit, or is longer and must not be
-// held.
+// TestScannerMemory scans files that would fill memory if lines, keys or values were held.
 func TestScannerMemory(t *testing.T) {
 	const size = 12 << 20
 	const head, tail = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":`, `}}`
@@ -197,26 +188,19 @@ func TestScannerMemory(t *testing.T) {
 			repeated(";base64,AAAA", size), strings.NewReader(`"`+tail)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			line, err := io.ReadAll(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for limit, most := range map[int]uint64{1 << 20: 6 << 20, 2 * size: 8 * size} {
-				used := allocated(func() {
-					s := NewScanner(io.Discard, Limits{MaxLineBytes: limit})
-					for piece := range slices.Chunk(line, 256<<10) {
-						if _, err := s.Write(piece); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if _, err := s.Finish(); err != nil {
-						t.Fatal(err)
-					}
-				})
-				if used > most {
-					t.Errorf("with a limit of %d bytes, %d KiB allocated, want at most %d", limit,
-						used>>10, most>>10)
+			s := NewScanner(io.Discard, Limits{MaxLineBytes: 2 * size})
+			buffer := make([]byte, 256<<10)
+			used := allocated(func() {
+				if _, err := io.CopyBuffer(s, struct{ io.Reader }{file}, buffer); err != nil {
+					t.Fatal(err)
 				}
+				if _, err := s.Finish(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if used > 1<<20 {
+				t.Errorf("a line of %d MiB took %d KiB of memory, want less than 1 MiB", size>>20,
+					used>>10)
 			}
 		})
 	}
@@ -245,7 +229,7 @@ func TestScanResultsMemory(t *testing.T) {
 }
 
 func TestLongResultsReadAsHeldOnes(t *testing.T) {
-	pad := strings.Repeat(" ", 200_000)
+	pad := strings.Repeat(" ", 2*heldBytes)
 	for _, line := range append(seeds, `{"custom_id":"a"}`,
 		`{"custom_id":"\u00e9","custom_id":"b"}`, `{"custom_id":7}`, `{"x":{"custom_id":"a"}}`,
 		`{"custom_id":"a"} {}`,

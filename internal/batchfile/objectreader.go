@@ -3,20 +3,22 @@ package batchfile
 import "fmt"
 
 // objectReader checks that bytes that arrive in pieces of any size are one JSON object, and reports
-// its members. It holds no more than the literal of one key.
+// its members, or values down to the level of the syntax. It holds no more than the literal of one
+// key.
 type objectReader struct {
 	syntax
-	on    objectEvents
-	piece []byte  // the current piece
-	key   excerpt // the literal of the key that was read last
+	anyValue bool // need not be an object
+	on       objectEvents
+	piece    []byte  // the current piece
+	key      excerpt // the literal of the key that was read last
 }
 
 // objectEvents receives an object and its members. Positions count from the first byte of the first
 // piece.
 type objectEvents interface {
-	// begin reports the first byte of the object (at depth 0) or of the value of a member (1), and
-	// the literal of its key, which is valid only during the call. The key is nil if there is none,
-	// or if it is too long to be kept.
+	// begin reports the first byte of the object (depth 0), of the value of a member (1) or of one
+	// in that, and the literal of its key, which is valid only during the call. The key is nil if
+	// there is none, or if it is too long to be kept.
 	begin(depth int, key []byte, first byte, at int)
 	// end reports the position after the object or the value.
 	end(depth int, at int)
@@ -32,7 +34,7 @@ func newObjectReader(on objectEvents, limit, maxKey int) objectReader {
 // reset prepares for another object.
 func (o *objectReader) reset() {
 	o.key.reset()
-	o.syntax = syntax{level: 1, limit: o.limit, outer: o.outer[:0]}
+	o.syntax = syntax{level: o.level, limit: o.limit, outer: o.outer[:0]}
 }
 
 // write reads the next piece.
@@ -46,27 +48,37 @@ func (o *objectReader) write(p []byte) {
 			o.on.end(int(o.depth), o.base+i)
 		}
 	}
-	if o.depth == 1 && (o.state == inKey || o.state == wantColon || o.state == wantValue) {
-		o.keepKey()
+	if o.depth > 0 && o.depth <= o.level && !o.inArray() && o.state <= wantColon {
+		o.keepKey() // the value has not begun
 	}
 	o.piece = nil
 	o.base += len(p)
 }
 
 func (o *objectReader) begin(first byte, i int) {
-	if o.depth == 0 {
-		if first != '{' {
-			o.fail(errNoObject, i)
-			return
-		}
-		o.on.begin(0, nil, first, o.base+i)
+	if o.depth == 0 && first != '{' && !o.anyValue {
+		o.fail(errNoObject, i)
 		return
 	}
+	o.on.begin(int(o.depth), o.currentKey(), first, o.base+i)
+}
+
+// currentKey returns the literal of the key of the value that begins.
+func (o *objectReader) currentKey() []byte {
+	if o.depth == 0 || o.inArray() {
+		return nil
+	}
 	var key []byte
-	if o.keepKey(); o.key.complete() {
+	if from := o.keyAt - o.base; from >= 0 {
+		key = o.piece[from : o.keyEnd-o.base]
+	} else {
+		o.keepKey()
 		key = o.key.bytes
 	}
-	o.on.begin(1, key, first, o.base+i)
+	if len(key) > o.key.max {
+		return nil
+	}
+	return key
 }
 
 // keepKey keeps the bytes of the current key that are in the current piece.

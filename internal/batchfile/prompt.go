@@ -1,7 +1,6 @@
 package batchfile
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
@@ -10,26 +9,6 @@ import (
 // sizes of engines' prefix caches (16 to 64 tokens), so lines with equal hashes share blocks worth
 // keeping.
 const prefixBytes = 1 << 10
-
-// inlineData counts the base64 bytes of the data URLs in a value. An image costs an engine some
-// hundred tokens whatever its size, so an estimate of tokens from bytes must exclude them.
-func inlineData(value []byte) int {
-	const dataURL = ";base64,"
-	n := 0
-	for {
-		i := bytes.Index(value, []byte(dataURL))
-		if i < 0 {
-			return n
-		}
-		value = value[i+len(dataURL):]
-		end := bytes.IndexByte(value, '"')
-		if end < 0 {
-			return n
-		}
-		n += end
-		value = value[end:]
-	}
-}
 
 // mix adds b to a 64-bit hash, eight bytes at a time, by the full product of two words as wyhash
 // does. Indexes store its values, so a change of the function needs a new indexHeader. It never

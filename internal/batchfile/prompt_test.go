@@ -106,7 +106,7 @@ func TestPrefixHash(t *testing.T) {
 func TestEndpointsNameTheirFields(t *testing.T) {
 	for _, e := range Endpoints() {
 		for _, name := range append(e.Prompt, e.MaxTokens...) {
-			if f := fieldOf(bodyFields, []byte(`"`+name+`"`)); f.key() != name {
+			if f := bodyField([]byte(`"` + name + `"`)); f.key() != name {
 				t.Errorf("%s: the scanner does not read %q", e.URL, name)
 			}
 		}
@@ -115,12 +115,12 @@ func TestEndpointsNameTheirFields(t *testing.T) {
 		}
 	}
 	for f := fieldCustomID; f <= fieldBody; f++ {
-		if got := fieldOf(lineFields, []byte(`"`+f.key()+`"`)); got != f {
+		if got := lineField([]byte(`"` + f.key() + `"`)); got != f {
 			t.Errorf("%v is read as %v", f, got)
 		}
 	}
 	for f := fieldModel; f < fieldCount; f++ {
-		if got := fieldOf(bodyFields, []byte(`"`+f.key()+`"`)); got != f {
+		if got := bodyField([]byte(`"` + f.key() + `"`)); got != f {
 			t.Errorf("%v is read as %v", f, got)
 		}
 	}

@@ -47,8 +47,6 @@ type resultRow struct {
 
 func newResultRow() *resultRow {
 	l := &resultRow{literal: excerpt{max: maxCustomID + len(`""`)}}
-	// keyBytes suffices for the literal of custom_id, even if each character is escaped.
-	const keyBytes = 192
 	l.object = newObjectReader(l, answerDepth+1, keyBytes)
 	return l
 }
@@ -71,7 +69,7 @@ func (l *resultRow) read(in *bufio.Reader) error {
 
 // begin implements objectEvents.
 func (l *resultRow) begin(depth int, key []byte, first byte, at int) {
-	if depth == 1 && key != nil && fieldOf(lineFields, key) == fieldCustomID {
+	if depth == 1 && key != nil && lineField(key) == fieldCustomID {
 		l.literal.begin(at - l.object.base)
 	}
 }

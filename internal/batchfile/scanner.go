@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"unicode/utf8"
 )
+
+// heldBytes bounds the part of a line that is kept between writes. A longer line is read in pieces.
+const heldBytes = 64 << 10
 
 // Scanner checks a batch input file while it is written, and writes the line index. Faults of the
 // content are collected in the Summary, not returned as errors: the upload continues, and all
@@ -18,13 +20,13 @@ type Scanner struct {
 	index  *indexWriter
 	failed error // the first error of the index
 
-	carry  []byte // the first bytes of the current line, from earlier writes
-	over   int    // bytes of the current line if it is too long to be held
-	blank  bool   // these are white space
+	window int    // heldBytes, or less in tests; at least utf8.UTFMax
+	carry  []byte // bytes of the current line that the request has not read
+	begun  bool   // the request has read some of the line
 	offset int64  // of the current line
 	row    uint32 // rows begun before the current one
 
-	request request
+	request *request
 	ids     idSet
 	models  map[string]uint16
 	urls    map[string]uint16
@@ -36,11 +38,13 @@ type Scanner struct {
 // NewScanner returns a Scanner that writes the line index to index.
 func NewScanner(index io.Writer, limits Limits) *Scanner {
 	return &Scanner{
-		limits: limits.withDefaults(),
-		index:  newIndexWriter(index),
-		ids:    newIDSet(),
-		models: make(map[string]uint16),
-		urls:   make(map[string]uint16),
+		limits:  limits.withDefaults(),
+		window:  heldBytes,
+		index:   newIndexWriter(index),
+		request: newRequest(),
+		ids:     newIDSet(),
+		models:  make(map[string]uint16),
+		urls:    make(map[string]uint16),
 	}
 }
 
@@ -71,7 +75,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 // Finish ends the file. It checks what depends on the complete file, and completes the index.
 func (s *Scanner) Finish() (Summary, error) {
 	sum := &s.summary
-	if (len(s.carry) > 0 || s.over > 0) && sum.Bytes <= s.limits.MaxBytes {
+	if (len(s.carry) > 0 || s.begun) && sum.Bytes <= s.limits.MaxBytes {
 		s.endLine(nil)
 	}
 	if sum.Bytes > s.limits.MaxBytes {
@@ -104,69 +108,74 @@ func (s *Scanner) Finish() (Summary, error) {
 	return *sum, nil
 }
 
-// hold keeps a piece of a line that continues. Of a line that is too long, only the size is kept.
+// hold reads a piece of a line that continues.
 func (s *Scanner) hold(p []byte) {
-	switch {
-	case s.over > 0:
-		s.over += len(p)
-		s.blank = s.blank && isBlank(p)
-	case len(s.carry)+len(p)-len(byteOrderMark) <= s.limits.MaxLineBytes:
-		s.carry = append(s.carry, p...)
-	default:
-		s.carry = append(s.carry, p[:min(len(p), len(byteOrderMark))]...)
-		p = p[min(len(p), len(byteOrderMark)):]
-		held := s.carry
-		s.offset += s.skipMark(&held)
-		s.over = len(held) + len(p)
-		s.blank = isBlank(held) && isBlank(p)
-		s.carry = nil
+	for len(s.carry)+len(p) > s.window {
+		n := s.window - len(s.carry)
+		s.carry = append(s.carry, p[:n]...)
+		p = p[n:]
+		complete := len(s.carry) - cutRune(s.carry)
+		s.read(s.carry[:complete], false)
+		s.carry = append(s.carry[:0], s.carry[complete:]...)
 	}
+	s.carry = append(s.carry, p...)
 }
 
 // endLine reads the last piece of a line and checks the line.
 func (s *Scanner) endLine(p []byte) {
 	s.row++
-	if len(s.carry) > 0 || s.over > 0 {
+	if len(s.carry) > 0 || s.begun {
 		s.hold(p)
 		p = s.carry
 		s.carry = s.carry[:0]
 	}
-	if s.over > 0 {
-		s.counted(s.blank, s.over)
-		s.offset += int64(s.over) + 1
-		s.over = 0
+	s.read(p, !s.begun)
+	s.judgeLine()
+	s.offset += int64(s.request.size) + 1
+	s.begun = false
+}
+
+// read passes a piece of the current line, or the whole line, to the request. Of a line that is too
+// long, or one too many, only the size counts.
+func (s *Scanner) read(p []byte, whole bool) {
+	r := s.request
+	if !s.begun {
+		s.begun = true
+		r.reset()
+		if s.offset == 0 && bytes.HasPrefix(p, byteOrderMark) {
+			s.offset = int64(len(byteOrderMark))
+			p = p[len(byteOrderMark):]
+		}
+	}
+	if s.summary.Lines >= s.limits.MaxLines || r.size+len(p) > s.limits.MaxLineBytes {
+		r.count(p)
 		return
 	}
-	s.offset += s.skipMark(&p)
-	s.line(p)
-	s.offset += int64(len(p)) + 1
+	if whole {
+		r.whole = p
+	}
+	r.write(p)
 }
 
 var byteOrderMark = []byte("\xEF\xBB\xBF")
 
-// skipMark removes a byte order mark at the beginning of the file, and returns its size.
-func (s *Scanner) skipMark(p *[]byte) int64 {
-	if s.offset > 0 || !bytes.HasPrefix(*p, byteOrderMark) {
-		return 0
-	}
-	*p = (*p)[len(byteOrderMark):]
-	return int64(len(byteOrderMark))
-}
-
-// line checks a line that is in memory.
-func (s *Scanner) line(line []byte) {
-	if !s.counted(isBlank(line), len(line)) {
+// judgeLine checks the line that the request has read.
+func (s *Scanner) judgeLine() {
+	r := s.request
+	if !s.counted(r.blank, r.size) {
 		return
 	}
-	if !utf8.Valid(line) {
-		s.notUTF8(validPrefix(line))
+	if r.notUTF8 > 0 {
+		s.lineFault(CodeInvalidJSON, noField, "This line is not parseable as valid JSON. "+
+			"Byte %d is not UTF-8; save the file as UTF-8.", r.notUTF8)
 		return
 	}
-	if at, err := s.request.parse(line); err != nil {
-		s.notJSON(at, err)
+	if at, err := r.object.finish(0); err != nil {
+		s.lineFault(CodeInvalidJSON, noField,
+			"This line is not parseable as valid JSON. Byte %d: %v.", at+1, err)
 		return
 	}
-	s.judge(&s.request)
+	s.judge(r)
 }
 
 func isBlank(p []byte) bool { return skipSpace(p, 0) == len(p) }
@@ -188,15 +197,4 @@ func (s *Scanner) counted(blank bool, size int) bool {
 		return false
 	}
 	return true
-}
-
-func (s *Scanner) notUTF8(at int) {
-	s.lineFault(CodeInvalidJSON, noField,
-		"This line is not parseable as valid JSON. Byte %d is not UTF-8; save the file as UTF-8.",
-		at+1)
-}
-
-func (s *Scanner) notJSON(at int, err error) {
-	s.lineFault(CodeInvalidJSON, noField, "This line is not parseable as valid JSON. Byte %d: %v.",
-		at+1, err)
 }

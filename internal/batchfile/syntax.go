@@ -83,25 +83,28 @@ func (s *syntax) run(b []byte, i int) (int, event) {
 
 // between reads what is not a value. It stops before every value.
 func (s *syntax) between(b []byte, i int) (int, event) {
-	if s.state == wantNext {
+	state := s.state
+	if state != inKey {
 		if i = skipSpace(b, i); i == len(b) {
 			return i, cut
 		}
+	}
+	if state == wantNext {
 		if b[i] != ',' {
 			return s.after(b[i], i)
 		}
 		i++
 		s.from = s.base + i
-		s.state = wantKey
+		state = wantKey
 		if s.inArray() {
-			s.state = wantValue
+			state = wantValue
+		}
+		if i = skipSpace(b, i); i == len(b) {
+			return s.pause(state, i)
 		}
 	}
-	if s.state == wantKey || s.state == wantFirstKey {
-		if i = skipSpace(b, i); i == len(b) {
-			return i, cut
-		}
-		if b[i] == '}' && s.state == wantFirstKey {
+	if state == wantKey || state == wantFirstKey {
+		if b[i] == '}' && state == wantFirstKey {
 			return s.close(i)
 		}
 		if b[i] != '"' {
@@ -109,71 +112,80 @@ func (s *syntax) between(b []byte, i int) (int, event) {
 		}
 		s.keyAt = s.base + i
 		i++
-		s.state = inKey
+		state = inKey
 	}
-	if s.state == inKey {
+	if state == inKey {
 		ended := false
 		if i, ended = s.text(b, i); !ended {
-			return i, s.stopped()
+			return s.pause(inKey, i)
 		}
 		s.keyEnd = s.base + i
-		s.state = wantColon
+		state = wantColon
+		if i = skipSpace(b, i); i == len(b) {
+			return s.pause(state, i)
+		}
 	}
-	if i = skipSpace(b, i); i == len(b) {
-		return i, cut
-	}
-	if s.state == wantColon {
+	if state == wantColon {
 		if b[i] != ':' {
 			return s.fail(errColon, i)
 		}
-		s.state = wantValue
+		state = wantValue
 		if i = skipSpace(b, i+1); i == len(b) {
-			return i, cut
+			return s.pause(state, i)
 		}
 	}
 	switch {
-	case s.state == wantNothing:
+	case state == wantNothing:
 		return s.fail(errTrailing, i)
-	case b[i] == ']' && s.state == wantFirstElement:
+	case b[i] == ']' && state == wantFirstElement:
 		return s.close(i)
 	}
 	s.state = atValue
 	return i, begins
 }
 
+// pause returns where a piece was read, in the given state, or the fault that was found.
+func (s *syntax) pause(state state, i int) (int, event) {
+	s.state = state
+	if s.fault != 0 {
+		return i, faulty
+	}
+	return i, cut
+}
+
 // inside reads bytes of a value, up to its end or the first value in it.
 func (s *syntax) inside(b []byte, i int) (int, event) {
 	for {
-		ended := false
-		switch c := b[i]; {
-		case s.state == inString:
+		state, ended := s.state, false
+		if state == atValue {
+			switch c := b[i]; {
+			case c == '"':
+				state = inString
+			case isDigit(c) && c != '0':
+				state = inInteger
+			case c == '{' || c == '[':
+				return s.open(c, i)
+			case c == '-':
+				state = afterMinus
+			case c == '0':
+				state = afterZero
+			case literals[c] != "":
+				state, s.literal, s.letters = inLiteral, c, 1
+			default:
+				return s.fail(errValue, i)
+			}
+			i++
+		}
+		switch state {
+		case inString:
 			i, ended = s.text(b, i)
-		case s.state == inLiteral:
+		case inLiteral:
 			i, ended = s.literalBytes(b, i)
-		case s.state != atValue:
-			i, ended = s.number(b, i)
-		case c == '"':
-			s.state = inString
-			i, ended = s.text(b, i+1)
-		case c == '{' || c == '[':
-			return s.open(c, i)
-		case c == '-':
-			s.state = afterMinus
-			i, ended = s.number(b, i+1)
-		case c == '0':
-			s.state = afterZero
-			i, ended = s.number(b, i+1)
-		case isDigit(c):
-			s.state = inInteger
-			i, ended = s.number(b, i+1)
-		case literals[c] != "":
-			s.state, s.literal, s.letters = inLiteral, c, 1
-			i, ended = s.literalBytes(b, i+1)
 		default:
-			return s.fail(errValue, i)
+			i, state, ended = s.number(b, i, state)
 		}
 		if !ended {
-			return i, s.stopped()
+			return s.pause(state, i)
 		}
 		if s.depth <= s.level || !s.inArray() || len(b)-i < 2 || b[i] != ',' {
 			return s.end(i)
@@ -306,44 +318,42 @@ func (s *syntax) literalBytes(b []byte, i int) (int, bool) {
 
 // number reads bytes of a number. It reports whether the number has ended, which the byte after it
 // shows.
-func (s *syntax) number(b []byte, i int) (int, bool) {
+func (s *syntax) number(b []byte, i int, state state) (at int, after state, ended bool) {
 	for ; i < len(b); i++ {
 		c := b[i]
 		digit := isDigit(c)
 		switch {
-		case s.numberMayEnd():
+		case state.endsNumber():
 			switch {
-			case digit && s.state != afterZero:
+			case digit && state != afterZero:
 				i = skipDigits(b, i) - 1
-			case c == '.' && s.state <= inInteger:
-				s.state = afterPoint
-			case c|0x20 == 'e' && s.state != inExponent:
-				s.state = afterE
+			case c == '.' && state <= inInteger:
+				state = afterPoint
+			case c|0x20 == 'e' && state != inExponent:
+				state = afterE
 			default:
-				return i, true
+				return i, state, true
 			}
-		case s.state == afterE && (c == '+' || c == '-'):
-			s.state = afterSign
+		case state == afterE && (c == '+' || c == '-'):
+			state = afterSign
 		case !digit:
 			s.fail(errNumber, i)
-			return i, false
-		case s.state == afterPoint:
-			s.state = inFraction
-		case s.state != afterMinus:
-			s.state = inExponent
+			return i, state, false
+		case state == afterPoint:
+			state = inFraction
+		case state != afterMinus:
+			state = inExponent
 		case c == '0':
-			s.state = afterZero
+			state = afterZero
 		default:
-			s.state = inInteger
+			state = inInteger
 		}
 	}
-	return i, false
+	return i, state, false
 }
 
-// numberMayEnd reports whether the bytes of the number so far are a number.
-func (s *syntax) numberMayEnd() bool {
-	return s.state >= afterZero && s.state <= inExponent
-}
+// endsNumber reports whether the bytes of a number so far are a number.
+func (s state) endsNumber() bool { return s >= afterZero && s <= inExponent }
 
 // finish ends the value, of which n bytes of the current piece were read. It returns its end or, if
 // it is not valid, the position of the first wrong byte and the reason.
@@ -354,7 +364,7 @@ func (s *syntax) finish(n int) (int, error) {
 		s.fail(errLiteral, n-int(s.letters))
 	case s.state >= afterMinus:
 		s.fail(errNumber, n)
-	case s.depth > 0 || !s.numberMayEnd():
+	case s.depth > 0 || !s.state.endsNumber():
 		s.fail(errCut, n)
 	}
 	if s.fault != 0 {
@@ -369,12 +379,4 @@ func (s *syntax) fail(reason syntaxError, i int) (int, event) {
 		s.fault, s.faultAt = reason, s.base+i
 	}
 	return i, faulty
-}
-
-// stopped returns why a token has not ended.
-func (s *syntax) stopped() event {
-	if s.fault != 0 {
-		return faulty
-	}
-	return cut
 }

@@ -99,8 +99,12 @@ func appendQuoted[S string | []byte](dst []byte, s S) []byte {
 	return append(append(dst, s[from:]...), '"')
 }
 
-// textOf returns the text of a literal. If it has escapes, the text is appended to scratch.
+// textOf returns the text of a literal; nil for none. If it has escapes, the text is appended to
+// scratch.
 func textOf(key, scratch []byte) []byte {
+	if key == nil {
+		return nil
+	}
 	if inner := inside(key); escaped(inner) {
 		return appendText(scratch, inner)
 	}
@@ -120,4 +124,18 @@ func validPrefix(b []byte) int {
 		}
 		n += size
 	}
+}
+
+// cutRune returns the number of bytes at the end of p that are the beginning of an incomplete
+// character.
+func cutRune(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if tail := p[len(p)-n:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRune(tail) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }
