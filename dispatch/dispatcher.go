@@ -182,7 +182,7 @@ func (d *Dispatcher) Ready() bool { return d.ready.Load() }
 // Nudge reports that a batch is new or has changed, so that it need not wait for the next poll.
 func (d *Dispatcher) Nudge(batch string) {
 	if s := d.current.Load(); s != nil {
-		s.reconciler.batches.AddFirst(batch)
+		s.Batches.AddFirst(batch)
 	}
 }
 

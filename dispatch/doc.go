@@ -5,37 +5,40 @@
 // # Parts
 //
 // A [Dispatcher] registers with the store and works until it loses the registration: a session
-// (session.go). A session connects these parts, each of which owns its state:
+// (session.go). A session connects these parts (connect.go), each of which owns its state:
 //
-//   - lease renews the registration, and acquires the leadership of this process's share of the
-//     groups of runners and models (groups.go, team.go), so that processes that share a store never
-//     fill the same runner twice;
-//   - reconciler brings batches from state to state. It reads the stored batch and does the next
-//     thing that its state requires, so it can stop anywhere and do it again. Its first step,
-//     cutting into chunks, is the admitter's; its last, writing the result files, the finalizer's;
-//   - claimer claims chunks, several at a time for a fast pool (claimahead.go), reads their lines,
-//     and gives chunks back (release.go);
-//   - finisher marks complete chunks done, several in one step;
-//   - loop is the one goroutine that owns the planner. All others send messages to its inbox;
-//   - transport sends lines to runners, with a pool of goroutines;
-//   - recorder writes results to the chunks' journals, and counts them once they are durable;
-//   - progress publishes the state of pools and batches.
+//   - lead: the lease renews the registration, and acquires the leadership of this process's share
+//     of the groups of runners and models, so that processes that share a store never fill the same
+//     runner twice;
+//   - the reconciler brings batches from state to state. It reads the stored batch and does the
+//     next thing that its state requires, so it can stop anywhere and do it again. Its first step,
+//     cutting into chunks, is claim's; its last, writing the result files, finish's;
+//   - claim: the claimer claims chunks, reads their lines, and gives chunks back;
+//   - the loop is the one goroutine that owns the planner. All others send messages to its inbox;
+//   - send: a pool of goroutines sends lines to runners;
+//   - finish: the recorder writes results to the chunks' journals and counts them once they are
+//     durable, and the finisher marks complete chunks done;
+//   - the progress publishes the state of pools and batches.
+//
+// What they work on is in package work, which says who may change it: batches, chunks, lines, and
+// the messages to the loop. What is known of runners is in package upstream. These packages import
+// work and upstream, and none of each other: each says in interfaces what it needs of the others.
 //
 // # The path of a line
 //
 // From the input file to the output file:
 //
-//	admitter.admit             orders the batch's lines and cuts them into chunks   admit.go
-//	claimer.load               claims a chunk and reads its lines                   claimer.go
+//	Admitter.Admit             orders the batch's lines and cuts them into chunks   claim
+//	Claimer.load               claims a chunk and reads its lines                   claim
 //	loop.start                 gives a line that the planner starts to a sender     loop.go
-//	transport.send             calls request, which posts it, as a stream or not    transport.go
-//	openai.Client.Send         posts it and parses the answer once                  openai/
-//	recorder.recordAnswer      appends the answer to the chunk's journal            recorder.go
+//	transport.send             sends it in the first variant that is understood     send
+//	openai.Client.Send         posts it and parses the answer once                  openai
+//	Recorder.RecordAnswer      appends the answer to the chunk's journal            finish
 //	loop.finished              reports to the planner; records a failure            loop.go
-//	recorder.committed         counts the result when it is durable                 recorder.go
-//	finisher.finish            marks the chunk done after its last result           finisher.go
-//	finalizer.finalize         calls gather, which finds all results, and           finalize.go
-//	resultFiles.write          writes them to the output file in input order        resultfiles.go
+//	Recorder.Committed         counts the result when it is durable                 finish
+//	Finisher.Finish            marks the chunk done after its last result           finish
+//	Finalizer.Finalize         calls gather, which finds all results, and           finish
+//	resultFiles.write          writes them to the output file in input order        finish
 //
 // # What a crash leaves
 //

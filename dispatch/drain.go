@@ -62,6 +62,6 @@ func (d *Dispatcher) SetClosed(pools []string) { d.closed.replace(pools, d.send)
 // send sends an event to the planner of the present session, if there is one.
 func (d *Dispatcher) send(ev plan.Event) {
 	if s := d.current.Load(); s != nil {
-		s.inbox.Event(ev)
+		s.Inbox.Event(ev)
 	}
 }

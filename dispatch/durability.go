@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// leaseCommits is how many commits of the store must fit into a lease, so that a slow one does
-	// not lose the chunks.
+	// leaseCommits is the number of commits of the store that must fit into a lease, so that a slow
+	// one does not lose the chunks.
 	leaseCommits = 4
-	// settleCommits is how many commits of the store a shutdown waits for.
+	// settleCommits is the number of commits of the store that a shutdown waits for.
 	settleCommits = 10
 )
 

@@ -20,9 +20,9 @@ func (s *session) followSettings(ctx context.Context) {
 	for {
 		now := s.settings()
 		for _, event := range s.fleet.Configure(now.runners) {
-			s.inbox.Event(event)
+			s.Inbox.Event(event)
 		}
-		s.inbox.Event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
+		s.Inbox.Event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
 			Flow: now.Registry.FlowControl()})
 		for u, stop := range watched {
 			if now.runners[u.Name] != u {
@@ -34,7 +34,7 @@ func (s *session) followSettings(ctx context.Context) {
 			if watched[u] == nil {
 				watching, stop := context.WithCancel(ctx)
 				watched[u] = stop
-				watchers.Go(func() { u.WatchModels(watching, s.log, s.modelsFound) })
+				watchers.Go(func() { u.WatchModels(watching, s.Log, s.modelsFound) })
 			}
 		}
 		s.reconcileUnserved()
@@ -58,12 +58,12 @@ func (s *session) modelsFound(u *upstream.Runner, list upstream.List) {
 // expected to serve it any more. Runners come and go often, and most batches have theirs.
 func (s *session) reconcileUnserved() {
 	served := s.reconciler.catalog.served()
-	s.runs.Each(func(r *work.Run) {
+	s.Runs.Each(func(r *work.Run) {
 		if slices.ContainsFunc(r.Models(), func(m store.ModelLines) bool {
 			_, found := slices.BinarySearch(served, m.Model)
 			return !found
 		}) {
-			s.reconciler.batches.Add(r.ID)
+			s.Batches.Add(r.ID)
 		}
 	})
 }

@@ -88,11 +88,11 @@ func (d *Dispatcher) SetForecasts(by map[string]store.Forecast) {
 		return
 	}
 	for _, ev := range feasible {
-		s.inbox.Event(ev)
+		s.Inbox.Event(ev)
 	}
 	for _, c := range changed {
 		tenant := ""
-		if r := s.runs.Get(c.batch); r != nil {
+		if r := s.Runs.Get(c.batch); r != nil {
 			tenant = r.Tenant
 		}
 		c.log(d.log, tenant)

@@ -19,12 +19,10 @@ import (
 // learning keeps what the planner has learned in the store, and returns it when this process begins
 // to lead. Errors of the store change nothing else.
 type learning struct {
+	*work.Session
 	store   LearnedStates
-	owner   store.Owner
 	every   time.Duration // between two saves
 	timeout time.Duration // of one save, or of reading
-	tasks   *work.Tasks
-	log     *slog.Logger
 
 	saving, failing atomic.Bool
 
@@ -78,11 +76,11 @@ func (l *learning) save(now time.Time, planner *plan.Planner) {
 	if len(states) == 0 || !l.saving.CompareAndSwap(false, true) {
 		return
 	}
-	l.tasks.Start(func(ctx context.Context) {
+	l.Tasks.Start(func(ctx context.Context) {
 		defer l.saving.Store(false)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 		defer cancel()
-		l.logFailure(l.store.SaveLearned(ctx, l.owner, states), "could not save what was learned "+
+		l.logFailure(l.store.SaveLearned(ctx, l.Owner, states), "could not save what was learned "+
 			"of the pools, trying again; they are measured anew after a restart")
 	})
 }
@@ -91,7 +89,7 @@ func (l *learning) save(now time.Time, planner *plan.Planner) {
 func (l *learning) logFailure(err error, message string) {
 	failed := err != nil && !errors.Is(err, store.ErrFenced)
 	if l.failing.Swap(failed) != failed && failed {
-		l.log.Warn(message, "error", err)
+		l.Log.Warn(message, "error", err)
 	}
 }
 
@@ -107,7 +105,7 @@ func (l *learning) Recall(ctx context.Context) (ev plan.Recall) {
 		}
 		learned, err := decodeLearned(state.Data)
 		if err != nil {
-			l.log.InfoContext(ctx, "what was learned of a pool is not used; it is measured anew",
+			l.Log.InfoContext(ctx, "what was learned of a pool is not used; it is measured anew",
 				"pool", state.Pool, "reason", err)
 			continue
 		}
@@ -133,7 +131,7 @@ func decodeLearned(data []byte) (plan.Learned, error) {
 }
 
 const (
-	// clockError is by how much clocks of processes that share a store differ at most.
+	// clockError limits the difference between clocks of processes that share a store.
 	clockError = time.Minute
 	// ageUnknown is the age of a state that was saved in the future: the clock was set back, so
 	// nobody knows when. It is too long for what changes in minutes.
@@ -183,7 +181,7 @@ func (d *Dispatcher) Forget(ctx context.Context, pool string) error {
 		return p.ID == pool && len(p.Runners) > 0
 	})
 	if s != nil && i >= 0 {
-		s.inbox.Event(plan.Forget{Pool: pool})
+		s.Inbox.Event(plan.Forget{Pool: pool})
 	} else if err := d.ledElsewhere(ctx, pool); err != nil {
 		return err
 	}

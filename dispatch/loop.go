@@ -15,10 +15,9 @@ import (
 // loop owns the planner, and which lines of which chunk are in flight. Its goroutine is the only
 // one that uses them: all others send messages to its inbox.
 type loop struct {
+	*work.Session
 	planner *plan.Planner
-	inbox   *work.Inbox
 	watcher Watcher // nil: none
-	memory  *work.Memory
 	// decisions records what flow control decides.
 	decisions *decision.Recorder
 	failures  *runnerFailures
@@ -27,7 +26,6 @@ type loop struct {
 	senders      *send.Senders
 	claimer      *claim.Claimer
 	recorder     *finish.Recorder
-	batches      *work.Queue[string] // to reconcile
 	publishers   []publisher
 	publishEvery time.Duration
 
@@ -74,7 +72,7 @@ func (l *loop) run() {
 	var messages []work.Message
 	for !l.draining || l.inFlight > 0 {
 		select {
-		case <-l.inbox.Signal():
+		case <-l.Inbox.Signal():
 		case <-progress.C:
 			l.decisions.Tick(time.Now())
 			l.publish()
@@ -82,7 +80,7 @@ func (l *loop) run() {
 			l.armed = time.Time{} // the same instant again needs the timer again
 			l.step(plan.Tick{})
 		}
-		messages = l.inbox.Take(messages)
+		messages = l.Inbox.Take(messages)
 		for _, m := range messages {
 			l.handle(m)
 		}
@@ -103,7 +101,7 @@ func (l *loop) publish() {
 
 // drain starts no more lines. The channel is closed when none is in flight and the loop has ended.
 func (l *loop) drain() <-chan struct{} {
-	l.inbox.Put(work.DrainAsked{})
+	l.Inbox.Put(work.DrainAsked{})
 	return l.done
 }
 
@@ -159,7 +157,7 @@ func (l *loop) hold() {
 // step gives the planner an event and does what it decides. Nothing starts while the lease may have
 // expired: a process that was suspended would send lines that another has taken over.
 func (l *loop) step(ev plan.Event) plan.Verdict {
-	stale, full := l.registration.Expired(time.Now()), l.memory.Results.Full()
+	stale, full := l.registration.Expired(time.Now()), l.Memory.Results.Full()
 	if stale != l.stale || full != l.full {
 		l.stale, l.full = stale, full
 		l.hold()
@@ -199,7 +197,7 @@ func (l *loop) start(start *plan.Start) {
 	}
 	f.Start, f.Chunk = *start, c
 	if c.Run.NoteStart() {
-		l.batches.Add(c.Run.ID)
+		l.Batches.Add(c.Run.ID)
 	}
 	l.flights[flightKey{c, start.Slot}] = f
 	l.senders.Submit(f)
@@ -229,7 +227,7 @@ func (l *loop) finished(f *work.Flight) {
 		}
 		l.recorder.RecordFailure(f)
 	}
-	l.memory.Answers.Give(f.Failure.Taken)
+	l.Memory.Answers.Give(f.Failure.Taken)
 	l.releaseIdle(f.Chunk)
 	*f = work.Flight{}
 	l.spare = append(l.spare, f)

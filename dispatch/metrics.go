@@ -154,8 +154,8 @@ func (m *metrics) of(runner string) *runnerMetrics {
 	return known.(*runnerMetrics)
 }
 
-// keepSeries is how long the series of a removed runner are kept, so that its last lines end and
-// are scraped.
+// keepSeries is the time for which the series of a removed runner are kept, so that its last lines
+// end and are scraped.
 const keepSeries = 30 * time.Minute
 
 // prune notes which runners were removed, and removes the series of those that have been gone for

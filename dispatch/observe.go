@@ -22,7 +22,7 @@ func (d *Dispatcher) ObserveState(name string, state RunnerState) {
 		s.fleet.Look()
 	}
 	if ev, counts := u.StopNow(time.Now()); counts {
-		s.inbox.Event(ev)
+		s.Inbox.Event(ev)
 	}
 }
 
@@ -38,6 +38,6 @@ func (d *Dispatcher) Observe(runner, model string, r *flowcontrol.Reading) {
 		}
 	}
 	if s != nil {
-		s.inbox.Event(plan.Reading{Runner: runner, Model: model, Reading: r})
+		s.Inbox.Event(plan.Reading{Runner: runner, Model: model, Reading: r})
 	}
 }

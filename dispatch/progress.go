@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -21,14 +20,11 @@ import (
 // progress publishes the state of pools and batches: in metrics, for the API of this process, and
 // in the store.
 type progress struct {
+	*work.Session
 	store   ProgressBoard
-	owner   store.Owner
 	timeout time.Duration // of one post
 	leading *lead.Leadership
-	runs    *work.Runs
-	tasks   *work.Tasks
 	metrics *metrics
-	log     *slog.Logger
 
 	posted  progressPosts
 	pools   atomic.Pointer[[]plan.PoolStatus] // as last published
@@ -40,7 +36,7 @@ type progress struct {
 	onPools   func(now time.Time, pools []plan.PoolStatus) // nil: nobody
 	onPosted  func(batches []string)                       // nil: nobody
 	away      func() string                                // as Deps.Away
-	// againEvery is how often posts are repeated that have not changed; 0: never
+	// againEvery is the time after which unchanged posts are repeated; 0: never
 	againEvery time.Duration
 	// writeEvery is the least time between two posts to the store
 	writeEvery time.Duration
@@ -92,10 +88,10 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 		p.terms, p.explainedAt = planner.Terms(now), now
 	}
 	p.metrics.status.setPools(pools, p.terms)
-	p.warnings.log(p.log, pools)
-	p.silent.log(p.log, now, pools)
+	p.warnings.log(p.Log, pools)
+	p.silent.log(p.Log, now, pools)
 	p.failures.publish(now, pools)
-	p.takeovers.log(p.log, pools)
+	p.takeovers.log(p.Log, pools)
 	if now.Before(p.writeAt) || !p.posting.CompareAndSwap(false, true) {
 		return // the next post covers this one
 	}
@@ -108,11 +104,11 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	if again {
 		p.againAt = now.Add(p.againEvery)
 	}
-	p.runs.Each(func(r *work.Run) {
+	p.Runs.Each(func(r *work.Run) {
 		status, known := planner.Status(now, r.ID)
 		is := r.State(now)
 		said := reported{why: whyWaiting(status, noRunner),
-			unranked: p.unranked.note(p.log, r, status), leads: p.leading.LeadsAny(is.Batch.Models),
+			unranked: p.unranked.note(p.Log, r, status), leads: p.leading.LeadsAny(is.Batch.Models),
 			forecast: p.forecasts.of(r.ID), away: away}
 		batches.add(&is, now, said.forecast.Verdict)
 		if is.Batch.State.Terminal() {
@@ -124,7 +120,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 			changed = append(changed, changedProgress{run: r, post: post, own: own})
 		}
 	})
-	p.posted.prune(p.runs)
+	p.posted.prune(p.Runs)
 	p.metrics.unranked.Set(float64(p.unranked.count))
 	p.metrics.status.setBatches(batches, len(p.leading.Names()))
 	if p.leading.StandsBy() { // then the leader posts, except what only this process knows
@@ -134,7 +130,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 		p.posting.Store(false)
 		return
 	}
-	p.tasks.Start(func(ctx context.Context) {
+	p.Tasks.Start(func(ctx context.Context) {
 		defer p.posting.Store(false)
 		p.write(ctx, changed)
 	})
@@ -151,10 +147,10 @@ func (p *progress) write(ctx context.Context, changed []changedProgress) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.timeout)
 	defer cancel()
-	err := p.store.PostProgress(ctx, p.owner, posts)
+	err := p.store.PostProgress(ctx, p.Owner, posts)
 	failed := err != nil && !errors.Is(err, store.ErrFenced)
 	if p.failing.Swap(failed) != failed && failed {
-		p.log.Warn("could not post progress, trying again", "error", err)
+		p.Log.Warn("could not post progress, trying again", "error", err)
 	}
 	if err != nil {
 		for _, c := range changed {

@@ -17,19 +17,16 @@ import (
 // state requires. Every step can be interrupted and done again, by a retry, by a restart or by
 // another process.
 type reconciler struct {
-	owner       store.Owner
 	expiry      func() time.Time     // the time by which batches expire
 	pollWait    func() time.Duration // until the next poll
 	retryWait   time.Duration        // until the next poll after one that failed
 	wake        chan struct{}        // capacity 1: poll now
 	cancelGrace func() time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	metrics     *metrics
-	inbox       *work.Inbox
 
 	fleet     *lead.Fleet
 	claimer   *claim.Claimer
 	finisher  *finish.Finisher
-	runs      *work.Runs
 	shown     *shownBatches
 	remaining *work.Remaining
 	catalog   *catalog
@@ -62,13 +59,13 @@ func (rc *reconciler) poll(ctx context.Context, ready func()) {
 		if err != nil {
 			wait = rc.retryWait
 			if ctx.Err() == nil {
-				rc.log.WarnContext(ctx, "could not poll for changed batches", "error", err)
+				rc.Log.WarnContext(ctx, "could not poll for changed batches", "error", err)
 			}
 		} else {
 			cursor = next
 			rc.loading.add(ids)
 			for _, id := range ids {
-				rc.batches.Add(id)
+				rc.Batches.Add(id)
 			}
 			if len(ids) == page {
 				continue
@@ -107,7 +104,7 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 				err = rc.admitter.Admit(ctx, b)
 			}
 			if err == nil {
-				rc.batches.Add(id)
+				rc.Batches.Add(id)
 			}
 		case b.State == store.InProgress:
 			err = rc.advance(ctx, b)
@@ -125,15 +122,15 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	if err != nil && ctx.Err() == nil {
 		rc.setBlocked(id, work.ReasonOf(err))
 		if !errors.Is(err, store.ErrConflict) { // a conflict: another change came first
-			rc.log.WarnContext(ctx, "could not reconcile a batch, trying again", "batch_id", id,
+			rc.Log.WarnContext(ctx, "could not reconcile a batch, trying again", "batch_id", id,
 				"error", err)
 		}
-		rc.batches.AddAfter(id, work.RetryEvery)
+		rc.Batches.AddAfter(id, work.RetryEvery)
 	}
 }
 
 func (rc *reconciler) setBlocked(id string, reason plan.Reason) {
-	if r := rc.runs.Get(id); r != nil {
+	if r := rc.Runs.Get(id); r != nil {
 		r.SetBlocked(reason)
 	}
 }
@@ -147,7 +144,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if !b.Deadline.IsZero() && !rc.expiry().Before(b.Deadline) {
 		return rc.finalizeAs(ctx, b.ID, store.Expired, "")
 	}
-	r := rc.runs.Update(b)
+	r := rc.Runs.Update(b)
 	// after the update: a runner that answers now has all runs reconciled
 	if stopped, err := rc.stopUnserved(ctx, &b); err != nil || stopped {
 		return err
@@ -162,7 +159,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if isNew {
 		put.Models = work.PlanModels(&b, rc.remaining.Of(&b))
 	}
-	rc.inbox.Event(plan.BatchPut{Batch: put})
+	rc.Inbox.Event(plan.BatchPut{Batch: put})
 	r.Planned = true
 	rc.loading.done(b.ID)
 	if isNew {
@@ -178,7 +175,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 		}
 	}
 	if after := rc.nextCheck(r, &b); after > 0 {
-		rc.batches.AddAfter(b.ID, after)
+		rc.Batches.AddAfter(b.ID, after)
 	}
 	return nil
 }
@@ -196,21 +193,21 @@ func (rc *reconciler) allDone(ctx context.Context, r *work.Run) (bool, error) {
 	if !r.Idle() {
 		return false, nil
 	}
-	n, err := rc.metadata.CountChunks(ctx, rc.owner, r.ID, nil)
+	n, err := rc.metadata.CountChunks(ctx, rc.Owner, r.ID, nil)
 	return err == nil && n.Free == 0 && n.Claimed == 0, err
 }
 
 // dismiss removes the run of a batch that has ended or is gone.
 func (rc *reconciler) dismiss(id string) {
-	r := rc.runs.Get(id)
+	r := rc.Runs.Get(id)
 	if r == nil {
 		return
 	}
 	if !rc.quiet(r, 0) {
-		rc.batches.AddAfter(id, work.RetryEvery)
+		rc.Batches.AddAfter(id, work.RetryEvery)
 		return
 	}
-	rc.runs.Remove(id)
+	rc.Runs.Remove(id)
 	r.Close()
 }
 
@@ -219,7 +216,7 @@ func (rc *reconciler) quiet(r *work.Run, grace time.Duration) bool {
 	first, held := r.Stop()
 	switch {
 	case first:
-		rc.inbox.Put(work.BatchStopped{Run: r, Grace: grace})
+		rc.Inbox.Put(work.BatchStopped{Run: r, Grace: grace})
 		rc.claimer.AbandonAhead(r, func(string) bool { return true })
 		rc.finisher.Hurry()
 	case grace == 0:
@@ -239,7 +236,7 @@ func (rc *reconciler) graceOf(b *store.Batch) time.Duration {
 // end brings a batch that starts no more lines to its end: it waits for all claims to end and
 // writes the result files.
 func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
-	r := rc.runs.Update(b)
+	r := rc.Runs.Update(b)
 	if !rc.quiet(r, rc.graceOf(&b)) {
 		return nil // the release of the last chunk enqueues the batch again
 	}
@@ -250,12 +247,12 @@ func (rc *reconciler) end(ctx context.Context, b store.Batch) error {
 			return err
 		}
 	}
-	n, err := rc.metadata.CountChunks(ctx, rc.owner, b.ID, r.HeldIndexes())
+	n, err := rc.metadata.CountChunks(ctx, rc.Owner, b.ID, r.HeldIndexes())
 	if err != nil {
 		return err
 	}
 	if n.Claimed > 0 { // other processes read the same state and release their chunks
-		rc.batches.AddAfter(b.ID, 200*time.Millisecond)
+		rc.Batches.AddAfter(b.ID, 200*time.Millisecond)
 		return nil
 	}
 	return rc.finalizer.Finalize(ctx, r, b)

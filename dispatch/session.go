@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -32,14 +31,12 @@ var errMisplaced = errors.New("this process does not reach the files of the stor
 // stops them in order. Each part owns its state and is constructed with those that it needs, see
 // newSession.
 type session struct {
+	*work.Session
 	settings   func() *settings
 	settling   time.Duration // limit of a shutdown's wait for the journals
-	log        *slog.Logger
-	inbox      *work.Inbox // of the loop
 	lease      *lead.Lease
 	leading    *lead.Leadership
 	fleet      *lead.Fleet
-	runs       *work.Runs
 	reconciler *reconciler
 	claimer    *claim.Claimer
 	finisher   *finish.Finisher
@@ -49,8 +46,6 @@ type session struct {
 	progress   *progress
 	sweeper    *finish.Sweeper
 	follower   *lead.Follower
-	tasks      *work.Tasks
-	lose       context.CancelCauseFunc // ends the session
 	ready      func(bool)
 	misplaced  func(ctx context.Context) error // see Deps.Misplaced
 }
@@ -101,7 +96,7 @@ func (d *Dispatcher) session(ctx context.Context) error {
 // watchPlace ends the session when this process does not reach the files any more. It is not a part
 // of renewing the lease, which must not wait for a bucket.
 func (s *session) watchPlace(ctx context.Context) {
-	tick := time.NewTicker(s.lease.TTL / 4)
+	tick := time.NewTicker(s.lease.Registration.TTL / 4)
 	defer tick.Stop()
 	for {
 		select {
@@ -110,7 +105,7 @@ func (s *session) watchPlace(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := s.misplaced(ctx); err != nil && ctx.Err() == nil {
-			s.lose(fmt.Errorf("%w: %w", errMisplaced, err))
+			s.Lose(fmt.Errorf("%w: %w", errMisplaced, err))
 			return
 		}
 	}
@@ -122,7 +117,7 @@ func (s *session) run(taking context.Context) {
 	var takers sync.WaitGroup
 	takers.Go(func() { s.lease.LeadUntil(taking) })
 	for range reconcilers {
-		takers.Go(func() { s.reconciler.batches.Run(taking, s.reconciler.reconcile) })
+		takers.Go(func() { s.Batches.Run(taking, s.reconciler.reconcile) })
 	}
 	for range loaders {
 		takers.Go(func() { s.claimer.Run(taking) })
@@ -135,7 +130,7 @@ func (s *session) run(taking context.Context) {
 	takers.Go(func() { s.watchPlace(taking) })
 	<-taking.Done()
 	s.ready(false)
-	s.reconciler.batches.Close()
+	s.Batches.Close()
 	takers.Wait()
 }
 
@@ -146,11 +141,11 @@ func (s *session) shutdown(holding context.Context) {
 	select {
 	case <-drained:
 	case <-time.After(s.settings().Drain):
-		s.tasks.Evict()
+		s.Tasks.Evict()
 		<-drained
 	case <-holding.Done(): // answers that come now could not be recorded
-		s.log.Warn("evicting the lines in flight", "error", context.Cause(holding))
-		s.tasks.Evict()
+		s.Log.Warn("evicting the lines in flight", "error", context.Cause(holding))
+		s.Tasks.Evict()
 		<-drained
 	}
 	s.senders.Stop()
@@ -160,27 +155,27 @@ func (s *session) shutdown(holding context.Context) {
 // settle flushes the journals of all chunks, finishes the chunks that are complete thereby, and
 // closes the others.
 func (s *session) settle() {
-	limit := time.AfterFunc(s.settling, s.tasks.Evict)
+	limit := time.AfterFunc(s.settling, s.Tasks.Evict)
 	defer limit.Stop()
 	var chunks []*work.Chunk
-	s.runs.Each(func(r *work.Run) { chunks = append(chunks, r.HeldChunks()...) })
+	s.Runs.Each(func(r *work.Run) { chunks = append(chunks, r.HeldChunks()...) })
 	var flushing sync.WaitGroup
 	for _, c := range chunks {
 		flushing.Go(func() {
-			if err := c.Journal.Flush(s.tasks.Context); err != nil {
-				s.log.Warn("could not flush a journal", "batch_id", c.Batch, "chunk", c.Index,
+			if err := c.Journal.Flush(s.Tasks.Context); err != nil {
+				s.Log.Warn("could not flush a journal", "batch_id", c.Batch, "chunk", c.Index,
 					"error", err)
 			}
 		})
 	}
 	flushing.Wait()
 	s.finisher.End()
-	s.tasks.Wait()
-	s.runs.Each(func(r *work.Run) {
+	s.Tasks.Wait()
+	s.Runs.Each(func(r *work.Run) {
 		for _, c := range r.HeldChunks() {
-			c.Journal.Close(context.WithoutCancel(s.tasks.Context))
+			c.Journal.Close(context.WithoutCancel(s.Tasks.Context))
 		}
 		r.Close()
 	})
-	s.tasks.Evict()
+	s.Tasks.Evict()
 }

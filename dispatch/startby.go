@@ -34,7 +34,7 @@ func (rc *reconciler) checkStart(ctx context.Context, r *work.Run, b *store.Batc
 	}
 	if missed && is {
 		rc.metrics.startsMissed.Inc()
-		rc.log.WarnContext(ctx, "start_by missed: no line of the batch was in flight by then",
+		rc.Log.WarnContext(ctx, "start_by missed: no line of the batch was in flight by then",
 			append(stored.LogArgs(), "start_by", b.StartBy)...)
 	}
 	return nil

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/work"
@@ -13,29 +12,27 @@ import (
 
 // stopper moves batches from in_progress to finalizing.
 type stopper struct {
+	*work.Session
 	metadata Metadata
-	batches  *work.Queue[string] // to reconcile
-	tasks    *work.Tasks
-	log      *slog.Logger
 }
 
 // Stop ends a batch in progress before its time. Its results are kept; code and reason explain the
 // end to the user.
 func (s *stopper) Stop(ctx context.Context, id, code, reason string) error {
-	s.log.InfoContext(ctx, "stopping a batch", "batch_id", id, "code", code)
+	s.Log.InfoContext(ctx, "stopping a batch", "batch_id", id, "code", code)
 	return s.finalizeAs(ctx, id, store.Failed, reason,
 		batchfile.Fault{Code: code, Message: reason})
 }
 
 // StopLater stops a batch in another goroutine, which tries again until the store accepts it.
 func (s *stopper) StopLater(id, code, reason string) {
-	s.tasks.Start(func(ctx context.Context) {
+	s.Tasks.Start(func(ctx context.Context) {
 		for ctx.Err() == nil {
 			err := s.Stop(ctx, id, code, reason)
 			if err == nil {
 				return
 			}
-			s.log.Warn("could not stop a batch, trying again", "batch_id", id, "error", err)
+			s.Log.Warn("could not stop a batch, trying again", "batch_id", id, "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(work.RetryEvery):
@@ -61,6 +58,6 @@ func (s *stopper) finalizeAs(
 	if err != nil {
 		return fmt.Errorf("move batch %s to finalizing: %w", id, err)
 	}
-	s.batches.Add(id)
+	s.Batches.Add(id)
 	return nil
 }

@@ -54,7 +54,7 @@ func ask[T any](
 	ctx context.Context, l *loop, question func(*plan.Planner, time.Time) T,
 ) (answer T, err error) {
 	answers := make(chan T, 1)
-	l.inbox.Put(work.PlannerAsked{Ask: func(now time.Time, planner *plan.Planner) {
+	l.Inbox.Put(work.PlannerAsked{Ask: func(now time.Time, planner *plan.Planner) {
 		answers <- question(planner, now)
 	}})
 	select {

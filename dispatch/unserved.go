@@ -77,7 +77,7 @@ func (rc *reconciler) failUnserved(ctx context.Context, b *store.Batch) (failed 
 		return true
 	})
 	if is {
-		rc.log.InfoContext(ctx, "batch ended", ended.EndLogArgs()...)
+		rc.Log.InfoContext(ctx, "batch ended", ended.EndLogArgs()...)
 	}
 	return err == nil, err
 }
@@ -89,7 +89,7 @@ func (rc *reconciler) stopUnserved(ctx context.Context, b *store.Batch) (stopped
 	if err != nil || len(faults) == 0 {
 		return false, err
 	}
-	rc.log.InfoContext(ctx, "stopping a batch", "batch_id", b.ID,
+	rc.Log.InfoContext(ctx, "stopping a batch", "batch_id", b.ID,
 		"code", batchfile.CodeModelNotFound)
 	return true, rc.finalizeAs(ctx, b.ID, store.Failed, reason, faults...)
 }

@@ -20,9 +20,9 @@ func TestVariantsOfARequest(t *testing.T) {
 	const refusesStream = `{"error":{"message":"stream is not supported"}}`
 	const refusesPriority = `{"error":{"message":"priority is not supported"}}`
 	for name, c := range map[string]struct {
-		refuse func(stream, priority bool) (message string) // empty: it answers
-		// want has the requests of two lines, one after the other
-		want string
+		// refuse returns the body of a refusal; empty: the runner answers.
+		refuse func(stream, priority bool) (message string)
+		want   string // requests of two lines, one after the other
 	}{
 		"nothing": {func(bool, bool) string { return "" },
 			"stream+priority, stream+priority"},

@@ -16,7 +16,7 @@ func (d *Dispatcher) Poll() {
 	wake(d.watchNow)
 }
 
-// wokenPolls is how many times longer polls are apart while changes are notified: they make up for
+// wokenPolls is the factor between the times of polls while changes are notified: they make up for
 // notifications that were lost.
 const wokenPolls = 4
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/work"
@@ -15,10 +14,9 @@ import (
 
 // Admitter cuts new batches into chunks.
 type Admitter struct {
+	*work.Session
 	Metadata   AdmitStore
 	Blobs      work.Blobs
-	Runs       *work.Runs
-	Log        *slog.Logger
 	ChunkLines int   // limit of a chunk's lines
 	ChunkBytes int64 // limit of their bytes
 }
@@ -107,7 +105,7 @@ func (a *Admitter) Cut(ctx context.Context, b *store.Batch) error {
 }
 
 const (
-	// manyBatches is how many batches may have a chunk of full length in memory. Of more batches,
+	// manyBatches limits the batches that have a chunk of full length in memory. Of more batches,
 	// new ones get shorter chunks.
 	manyBatches = 64
 	// leastLines is the length of the shortest chunks, since each chunk takes the store some

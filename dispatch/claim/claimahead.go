@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// claimsLast is how long the chunks of one claim are meant to last, so that a fast pool does
+	// claimsLast is the time that the chunks of one claim are to last, so that a fast pool does
 	// not need a transaction for each. They take no memory until they are read.
 	claimsLast = 4 * time.Second
 	// mostClaimed limits the chunks of one claim.
 	mostClaimed = 64
 )
 
-// claimPace is how many chunks of a model were claimed last, and when.
+// claimPace holds the number of chunks of a model that were claimed last, and the time.
 type claimPace struct {
 	size int
 	at   time.Time

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -15,6 +14,7 @@ import (
 
 // Claimer claims chunks for the loop and reads their lines, and gives chunks back.
 type Claimer struct {
+	*work.Session
 	Parts
 	paces claimPaces
 	loads *work.Queue[*plan.JobKey] // one item for each claim that the planner wants
@@ -26,13 +26,6 @@ type Parts struct {
 	Metadata Store
 	Blobs    work.Blobs
 	Journals work.JournalOpener
-	Owner    store.Owner
-	Log      *slog.Logger
-	Inbox    *work.Inbox
-	Runs     *work.Runs
-	Tasks    *work.Tasks
-	Memory   *work.Memory
-	Batches  *work.Queue[string] // to reconcile
 	Leading  Leader
 	Recorder Recorder
 	Finisher Finisher
@@ -85,8 +78,8 @@ type Stopper interface {
 }
 
 // New returns a claimer that holds no chunks.
-func New(parts Parts) *Claimer {
-	return &Claimer{Parts: parts, loads: work.NewQueue[*plan.JobKey]()}
+func New(s *work.Session, parts Parts) *Claimer {
+	return &Claimer{Session: s, Parts: parts, loads: work.NewQueue[*plan.JobKey]()}
 }
 
 // Run claims and reads chunks until ctx is done. Several goroutines may run it.

@@ -14,13 +14,11 @@ import (
 
 // Finalizer writes the result files of batches that start no more lines, and ends them.
 type Finalizer struct {
+	*work.Session
 	Metadata FinalizerStore
 	Blobs    Blobs
 	Journals Journals
-	Owner    store.Owner
-	Log      *slog.Logger
 	Metrics  Metrics
-	Batches  *work.Queue[string] // to reconcile
 }
 
 // FinalizerStore holds batches, their chunks, and which blobs are in use.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -13,32 +12,21 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// finishTogether is how long a complete chunk waits for others, so that a fast pool does not need a
+// finishTogether is the time that a complete chunk waits for others, so that a fast pool needs no
 // transaction for each. Nothing waits for the first of them: a batch ends with its last chunk.
 const finishTogether = 3 * time.Second
 
 // Finisher marks complete chunks done in the store, several in one step. It is safe for concurrent
 // use.
 type Finisher struct {
-	FinisherParts
-
-	hurried chan struct{} // capacity 1: do not wait for more chunks
+	*work.Session
+	metadata FinisherStore
+	hurried  chan struct{} // capacity 1: do not wait for more chunks
 
 	mu      sync.Mutex
 	waiting []*work.Chunk
 	running bool // a task works on those that wait
 	ending  bool // no chunk waits for others any more
-}
-
-// FinisherParts are what a finisher needs of the store and of the other parts of a session.
-type FinisherParts struct {
-	Metadata FinisherStore
-	Owner    store.Owner
-	Inbox    *work.Inbox
-	Tasks    *work.Tasks
-	Batches  *work.Queue[string]     // to reconcile
-	Lose     context.CancelCauseFunc // ends the session
-	Log      *slog.Logger
 }
 
 // FinisherStore marks chunks done.
@@ -47,8 +35,8 @@ type FinisherStore interface {
 }
 
 // NewFinisher returns a finisher that has no chunks.
-func NewFinisher(parts FinisherParts) *Finisher {
-	return &Finisher{FinisherParts: parts, hurried: make(chan struct{}, 1)}
+func NewFinisher(s *work.Session, metadata FinisherStore) *Finisher {
+	return &Finisher{Session: s, metadata: metadata, hurried: make(chan struct{}, 1)}
 }
 
 // Add marks a complete chunk done soon, in another goroutine, which tries again until the store
@@ -151,7 +139,7 @@ func (f *Finisher) Finish(
 		return left, err
 	}
 	if markErr := work.MarkDone(closed, func(done []store.Chunk) error {
-		return f.Metadata.FinishChunks(ctx, f.Owner, done...)
+		return f.metadata.FinishChunks(ctx, f.Owner, done...)
 	}); markErr != nil {
 		return chunks, markErr
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -21,20 +20,12 @@ import (
 // While a journal can't be written it holds all starts. The memory that its results may take is
 // bounded.
 type Recorder struct {
-	RecorderParts
+	*work.Session
+	finisher *Finisher
+	metrics  Metrics
 
 	mu            sync.Mutex           // also held to send holds, so that they come in their order
 	blockedChunks map[*work.Chunk]bool // whose journals can't be written now
-}
-
-// RecorderParts are what a recorder needs of the other parts of a session.
-type RecorderParts struct {
-	Memory   *work.Memory // of results that are not durable yet, and of input lines, which it frees
-	Inbox    *work.Inbox
-	Finisher *Finisher
-	Metrics  Metrics
-	Lose     context.CancelCauseFunc // ends the session
-	Log      *slog.Logger
 }
 
 // Metrics count results and ends of batches.
@@ -43,9 +34,11 @@ type Metrics interface {
 	Ended(state store.State)
 }
 
-// NewRecorder returns a recorder of which no journal is blocked.
-func NewRecorder(parts RecorderParts) *Recorder {
-	return &Recorder{RecorderParts: parts, blockedChunks: map[*work.Chunk]bool{}}
+// NewRecorder returns a recorder of which no journal is blocked. The finisher gets the chunks of
+// which every line has a durable result.
+func NewRecorder(s *work.Session, finisher *Finisher, metrics Metrics) *Recorder {
+	return &Recorder{Session: s, finisher: finisher, metrics: metrics,
+		blockedChunks: map[*work.Chunk]bool{}}
 }
 
 // RecordAnswer appends a good answer to the chunk's journal. If there is no memory for it before
@@ -194,9 +187,9 @@ func (rec *Recorder) Committed(c *work.Chunk, commit store.Commit) {
 		rec.Inbox.Event(plan.Tick{}) // lines may start again
 	}
 	complete := c.Run.Committed(c, commit)
-	rec.Metrics.Committed(commit)
+	rec.metrics.Committed(commit)
 	if complete {
-		rec.Finisher.Add(c)
+		rec.finisher.Add(c)
 	}
 }
 

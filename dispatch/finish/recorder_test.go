@@ -30,7 +30,7 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 func TestHoldsEndInOrder(t *testing.T) {
 	log := slowHandler{slog.DiscardHandler, make(chan struct{}), make(chan struct{})}
 	c, sent := &work.Chunk{}, work.NewInbox()
-	rec := NewRecorder(RecorderParts{Log: slog.New(log), Inbox: sent})
+	rec := NewRecorder(&work.Session{Log: slog.New(log), Inbox: sent}, nil, nil)
 	var blocking sync.WaitGroup
 	blocking.Go(func() { rec.block(c, syscall.EIO) })
 	<-log.begun

@@ -2,7 +2,6 @@ package lead
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -13,7 +12,11 @@ import (
 // Follower corrects the lines left of models that this process does not lead: others work on them.
 // So every process knows the same work, and one that takes over begins with it.
 type Follower struct {
-	FollowerParts
+	*work.Session
+	done      Done
+	board     Posts
+	leading   *Leadership
+	remaining *work.Remaining
 
 	// of the runs that were followed in the last round: lines left, by model, as last sent, and the
 	// models of chunks, if they were needed
@@ -21,19 +24,12 @@ type Follower struct {
 	models map[*work.Run]map[int]string
 }
 
-// FollowerParts are what a follower needs of the store and of the other parts of a session.
-type FollowerParts struct {
-	Done      Done
-	Board     Posts
-	Leading   *Leadership
-	Runs      *work.Runs
-	Remaining *work.Remaining
-	Inbox     *work.Inbox
-	Log       *slog.Logger
-}
-
 // NewFollower returns a follower, which has read nothing yet.
-func NewFollower(parts FollowerParts) *Follower { return &Follower{FollowerParts: parts} }
+func NewFollower(
+	s *work.Session, done Done, board Posts, leading *Leadership, remaining *work.Remaining,
+) *Follower {
+	return &Follower{Session: s, done: done, board: board, leading: leading, remaining: remaining}
+}
 
 const (
 	// followEvery is the time between two rounds.
@@ -67,7 +63,7 @@ func (f *Follower) follow(ctx context.Context) error {
 	followed := map[string]*work.Run{}
 	var batches []string
 	f.Runs.Each(func(r *work.Run) {
-		if !r.Stopped() && !f.Leading.leadsAll(r.Models()) {
+		if !r.Stopped() && !f.leading.leadsAll(r.Models()) {
 			followed[r.ID] = r
 			batches = append(batches, r.ID)
 		}
@@ -80,10 +76,10 @@ func (f *Follower) follow(ctx context.Context) error {
 	}
 	// In this order: a chunk that is finished meanwhile counts as left until the next round. More
 	// work than there is does less harm than less.
-	if err := f.Remaining.Count(ctx); err != nil {
+	if err := f.remaining.Count(ctx); err != nil {
 		return err
 	}
-	open, err := store.OpenResults(ctx, f.Board, f.Done, batches)
+	open, err := store.OpenResults(ctx, f.board, f.done, batches)
 	if err != nil {
 		return err
 	}
@@ -105,7 +101,7 @@ func (f *Follower) left(
 ) (map[string]int, error) {
 	b := r.Batch()
 	if len(b.Models) > 1 && len(open) > 0 && modelOf == nil {
-		chunks, err := f.Done.Chunks(ctx, r.ID)
+		chunks, err := f.done.Chunks(ctx, r.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -117,9 +113,9 @@ func (f *Follower) left(
 	if modelOf != nil {
 		f.models[r] = modelOf
 	}
-	of, left := f.Remaining.Of(&b), map[string]int{}
+	of, left := f.remaining.Of(&b), map[string]int{}
 	for _, m := range b.Models {
-		if !f.Leading.leadsModel(m.Model) {
+		if !f.leading.leadsModel(m.Model) {
 			left[m.Model] = of(m.Model)
 		}
 	}

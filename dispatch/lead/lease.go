@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -19,43 +18,43 @@ import (
 // Lease renews this process's registration with the store, and acquires and resigns the leadership
 // of runners and models under it.
 type Lease struct {
+	*work.Session
 	LeaseParts
-	team team // only leadUntil uses it
+	team team // only LeadUntil uses it
 }
 
-// LeaseParts are what a lease needs of the other parts of a session.
+// LeaseParts are what a lease needs of the store and of the other parts of a session.
 type LeaseParts struct {
-	*Registration
-	Store   leaseStore
-	Leading *Leadership
-	Fleet   *Fleet
-	Inbox   *work.Inbox
-	Runs    *work.Runs
-	Counts  resultCounter
-	Claims  chunkHolder
-	States  learnedStates
+	Registration *Registration
+	Store        Store
+	Leading      *Leadership
+	Fleet        *Fleet
+	Counts       Counter
+	Claims       Chunks
+	States       States
 	// Limits returns the pools of the models whose replicas are decided about, and to how many
 	// models runners without a list are limited.
 	Limits func() (scaled map[string]string, maxModels int)
-	Lose   context.CancelCauseFunc // ends the session
 }
 
-// NewLease returns a lease of which the parts of a session are known.
-func NewLease(parts LeaseParts) *Lease { return &Lease{LeaseParts: parts} }
+// NewLease returns the lease of a session.
+func NewLease(s *work.Session, parts LeaseParts) *Lease {
+	return &Lease{Session: s, LeaseParts: parts}
+}
 
-// resultCounter counts what the store has of all batches, since other processes may have worked on
+// Counter counts what the store has of all batches, since other processes may have worked on
 // them.
-type resultCounter interface {
+type Counter interface {
 	Recount(ctx context.Context) error
 }
 
-// chunkHolder gives back the chunks of models that this process holds.
-type chunkHolder interface {
+// Chunks gives back the chunks of models that this process holds.
+type Chunks interface {
 	GiveBack(models map[string]bool)
 }
 
-// learnedStates reads what was learned of pools before.
-type learnedStates interface {
+// States reads what was learned of pools before.
+type States interface {
 	Recall(ctx context.Context) plan.Recall
 }
 
@@ -63,27 +62,26 @@ type learnedStates interface {
 type Registration struct {
 	Owner store.Owner
 	TTL   time.Duration
-	Log   *slog.Logger
 	// renewed is when the store last granted the lease; the clock is monotonic.
 	renewed atomic.Pointer[time.Time]
 }
 
-// leaseStore is the part of the store that a lease needs.
-type leaseStore interface {
+// Store is the part of the store that a lease needs.
+type Store interface {
 	Owners
 	Leads
 }
 
 // Register registers the node with the store, which grants a lease.
 func Register(
-	ctx context.Context, from Owners, node string, ttl time.Duration, log *slog.Logger,
+	ctx context.Context, from Owners, node string, ttl time.Duration,
 ) (*Registration, error) {
 	now := time.Now()
 	owner, err := from.Register(ctx, node, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("register node %s: %w", node, err)
 	}
-	r := &Registration{Owner: owner, TTL: ttl, Log: log.With("node", owner.Node)}
+	r := &Registration{Owner: owner, TTL: ttl}
 	r.renewed.Store(&now)
 	return r, nil
 }
@@ -103,7 +101,7 @@ func (l *Lease) Unregister(ctx context.Context) {
 
 // RenewUntil renews the lease until ctx is done, and ends the session when the lease is lost.
 func (l *Lease) RenewUntil(ctx context.Context) {
-	tick := time.NewTicker(l.TTL / 4)
+	tick := time.NewTicker(l.Registration.TTL / 4)
 	defer tick.Stop()
 	for {
 		select {
@@ -115,7 +113,7 @@ func (l *Lease) RenewUntil(ctx context.Context) {
 		err := l.renew(ctx)
 		switch {
 		case err == nil:
-			l.renewed.Store(&asked)
+			l.Registration.renewed.Store(&asked)
 			l.Inbox.Event(plan.Tick{}) // starts that an expired lease has held may go on
 		case errors.Is(err, store.ErrFenced):
 			l.Lose(err)
@@ -129,9 +127,9 @@ func (l *Lease) RenewUntil(ctx context.Context) {
 // renew renews the registration and then confirms the leadership, before any line starts under the
 // new lease.
 func (l *Lease) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.TTL)
+	ctx, cancel := context.WithTimeout(ctx, l.Registration.TTL)
 	defer cancel()
-	if err := l.Store.Renew(ctx, l.Owner, l.TTL); err != nil {
+	if err := l.Store.Renew(ctx, l.Owner, l.Registration.TTL); err != nil {
 		return err
 	}
 	return l.confirm(ctx)
@@ -206,7 +204,7 @@ func (l *Lease) acquire(ctx context.Context, now time.Time, groups []group) erro
 	maps.DeleteFunc(others, func(_, node string) bool { return node == l.Owner.Node })
 	stoodBy, earlier := l.Leading.StandsBy(), l.Leading.otherLeaders()
 	// Two lease times give a leader that restarts the time to lead again.
-	free, alone := l.Leading.see(now, groups, others, 2*l.TTL, l.Fleet.names())
+	free, alone := l.Leading.see(now, groups, others, 2*l.Registration.TTL, l.Fleet.names())
 	if !stoodBy && l.Leading.StandsBy() {
 		l.Log.InfoContext(ctx, "standing by: another dispatcher leads",
 			"leaders", slices.Compact(slices.Sorted(maps.Values(others))))

@@ -96,7 +96,7 @@ func (l *Lease) take(
 	}
 	room := l.team.most(len(groups)) - led
 	for _, g := range preferred(l.Owner.Node, fresh) {
-		if room > 0 || l.Leading.freeFor(now, g) >= 2*l.TTL {
+		if room > 0 || l.Leading.freeFor(now, g) >= 2*l.Registration.TTL {
 			taken = append(taken, g)
 			room--
 		}
@@ -113,7 +113,7 @@ func (l *Lease) yieldSurplus(ctx context.Context, now time.Time, groups []group)
 			led = append(led, g)
 		}
 	}
-	if len(led) > 1 && now.Sub(l.team.counted) >= l.TTL/4 {
+	if len(led) > 1 && now.Sub(l.team.counted) >= l.Registration.TTL/4 {
 		if err := l.team.count(ctx, l.Store, l.Owner, groups, now); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (l *Lease) yieldSurplus(ctx context.Context, now time.Time, groups []group)
 	case l.team.surplus.IsZero():
 		l.team.surplus = now
 		return nil
-	case now.Sub(l.team.surplus) < l.TTL:
+	case now.Sub(l.team.surplus) < l.Registration.TTL:
 		return nil
 	}
 	earlier := slices.Concat(l.Leading.yields()...)

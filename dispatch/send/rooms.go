@@ -3,7 +3,6 @@ package send
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -19,10 +18,8 @@ import (
 // is space for, so that no answer is computed and then lost. It knows the size of a job's answers
 // once one was kept, or was not. Jobs whose answers fit in memory are not limited.
 type Rooms struct {
+	*work.Session
 	spool TempFiles
-	runs  *work.Runs // whose batches are still worked on
-	inbox *work.Inbox
-	log   *slog.Logger
 
 	mu   sync.Mutex // also held to send limits, so that limits come in their order
 	jobs map[plan.JobKey]*largeAnswers
@@ -34,10 +31,9 @@ type TempFiles interface {
 	TemporarySpace() (int64, error)
 }
 
-// NewRooms returns rooms for the answers of these runs.
-func NewRooms(spool TempFiles, inbox *work.Inbox, runs *work.Runs, log *slog.Logger) *Rooms {
-	return &Rooms{spool: spool, inbox: inbox, runs: runs, log: log,
-		jobs: map[plan.JobKey]*largeAnswers{}}
+// NewRooms returns rooms for the answers of the session's runs.
+func NewRooms(s *work.Session, spool TempFiles) *Rooms {
+	return &Rooms{Session: s, spool: spool, jobs: map[plan.JobKey]*largeAnswers{}}
 }
 
 // largeAnswers is what is known of the answers of a job that go to files.
@@ -130,7 +126,7 @@ func (rs *Rooms) any() bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	maps.DeleteFunc(rs.jobs, func(key plan.JobKey, _ *largeAnswers) bool {
-		return rs.runs.Get(key.Batch) == nil
+		return rs.Runs.Get(key.Batch) == nil
 	})
 	return len(rs.jobs) > 0
 }
@@ -169,14 +165,14 @@ func (rs *Rooms) limit(key plan.JobKey, j *largeAnswers, room plan.Room, err err
 	}
 	was := j.room.Stops()
 	j.room = room
-	rs.inbox.Event(room)
+	rs.Inbox.Event(room)
 	switch {
 	case room.Stops() && !was:
-		rs.log.Warn("no space for answers in the temporary directory, starting no more lines of "+
+		rs.Log.Warn("no space for answers in the temporary directory, starting no more lines of "+
 			"the batch until there is some; free space, or enlarge the disk of data",
 			"batch_id", key.Batch, "model", key.Model, "answer_bytes", j.bytes, "error", err)
 	case was && !room.Stops():
-		rs.log.Info("there is space for answers in the temporary directory, starting lines",
+		rs.Log.Info("there is space for answers in the temporary directory, starting lines",
 			"batch_id", key.Batch, "model", key.Model, "answer_bytes", j.bytes)
 	}
 }

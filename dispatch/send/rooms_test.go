@@ -44,7 +44,8 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 		runs.Update(store.Batch{ID: id})
 	}
 	var log bytes.Buffer
-	rs := NewRooms(medium, inbox, runs, slog.New(slog.NewTextHandler(&log, nil)))
+	rs := NewRooms(&work.Session{Inbox: inbox, Runs: runs,
+		Log: slog.New(slog.NewTextHandler(&log, nil))}, medium)
 	key := func(batch string) plan.JobKey { return plan.JobKey{Batch: batch, Model: "m"} }
 	limited := func(batch string, lines int) plan.Room {
 		return plan.Room{Key: key(batch), Reason: plan.DiskFull, Lines: lines}

@@ -36,8 +36,8 @@ const (
 )
 
 // New returns a pool without senders.
-func New(parts Parts) *Senders {
-	return &Senders{transport: &transport{parts}, queue: make(chan *work.Flight, 1024),
+func New(s *work.Session, parts Parts) *Senders {
+	return &Senders{transport: &transport{s, parts}, queue: make(chan *work.Flight, 1024),
 		ending: make(chan struct{})}
 }
 
@@ -52,7 +52,7 @@ func (s *Senders) Submit(f *work.Flight) {
 }
 
 func (s *Senders) run(f *work.Flight) {
-	w := sender{scratch: openai.Scratch{Memory: s.transport.Memory}}
+	w := sender{scratch: openai.Scratch{Memory: &s.transport.Memory.Answers}}
 	defer w.scratch.Trim(0)
 	defer w.request.close()
 	timer := time.NewTimer(senderIdle)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -17,7 +16,10 @@ import (
 
 // transport sends lines to runners and reports to the loop how each ended. It gives good answers
 // to the recorder.
-type transport struct{ Parts }
+type transport struct {
+	*work.Session
+	Parts
+}
 
 // Parts are what senders need of the other parts of a session.
 type Parts struct {
@@ -25,10 +27,7 @@ type Parts struct {
 	// more, and the time limit of a request.
 	Runner   func(planned string) (u *upstream.Runner, limit time.Duration)
 	Recorder Recorder
-	Memory   *work.Share // of answers
 	Rooms    *Rooms
-	Inbox    *work.Inbox
-	Log      *slog.Logger
 	Metrics  Metrics
 }
 
@@ -67,7 +66,7 @@ func (t *transport) send(w *sender, f *work.Flight) {
 	if f.Outcome == plan.Succeeded {
 		t.Recorder.RecordAnswer(&w.result, f, line, id, got)
 	} else {
-		f.Failure = describe(t.Memory, f.Outcome, got, err)
+		f.Failure = describe(&t.Memory.Answers, f.Outcome, got, err)
 		f.Failure.CustomID, _ = t.Recorder.CustomID(f, line)
 	}
 	if u != nil && !f.Unsent {
@@ -188,7 +187,7 @@ func (t *transport) post(
 	return a, err
 }
 
-// refusedWithin is how soon a gateway answers 502 if it found no engine to send a line to. A line
+// refusedWithin limits the time in which a gateway answers 502 if it found no engine. A line
 // that an engine died of has taken longer. While a gateway has not noticed yet that an engine has
 // gone, a line may meet it again and again, and must not be taken for the cause.
 const refusedWithin = 100 * time.Millisecond

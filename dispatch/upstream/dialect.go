@@ -42,8 +42,8 @@ const (
 	SGLangLowFirstPriority EnginePriority = "sglang-low-first"
 )
 
-// lowPriority is how far batch lines are behind requests of priority 0: more than SGLang's default
-// threshold for preemption, 10.
+// lowPriority is the distance of batch lines from requests of priority 0: more than SGLang's
+// default threshold for preemption, 10.
 const lowPriority = 100
 
 // FairnessTenant is the value of Dialect.Fairness that sends tenants.

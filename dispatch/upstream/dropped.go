@@ -7,7 +7,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/openai"
 )
 
-// droppedEvery is how often the log repeats that a runner drops requests for a reason.
+// droppedEvery is the time between two records that a runner drops requests for a reason.
 const droppedEvery = time.Minute
 
 // droppedLog limits how often the log says why a runner drops requests.

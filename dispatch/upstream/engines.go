@@ -19,10 +19,10 @@ import (
 // shows itself, the gateway is one runner of which nothing is known but how long its answers take.
 
 const (
-	// engineGone is how long after its last reading an engine counts as one behind the gateway.
+	// engineGone is the time after its last reading from which on an engine counts as gone.
 	// Until then it is flow control that trusts it less and less.
 	engineGone = 30 * time.Second
-	// fullestWithin is how old a reading may be that shows how full an engine is.
+	// fullestWithin is the greatest age of a reading that shows how full an engine is.
 	fullestWithin = 15 * time.Second
 	// mostEngines limits the engines behind a gateway. Prometheus may select any number of series.
 	mostEngines = 1024

@@ -21,8 +21,8 @@ type State struct {
 const (
 	// fullKV is the share of the KV cache from which on engines preempt requests for new ones.
 	fullKV = 0.95
-	// stateHolds is how long a state counts if no newer one follows. A runner that no longer
-	// answers is left to the breaker.
+	// stateHolds is the time for which a state counts if no newer one follows. A runner that no
+	// longer answers is left to the breaker.
 	stateHolds = 30 * time.Second
 )
 

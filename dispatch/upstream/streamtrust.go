@@ -31,14 +31,14 @@ type StreamGaps struct {
 }
 
 const (
-	// togetherWithin is how soon one event follows another that was sent with it.
+	// togetherWithin limits the time between two events that were sent together.
 	togetherWithin = time.Millisecond
 	// leastGap is the mean gap below which events of iterations may come so close together.
 	leastGap = 4 * time.Millisecond
-	// judgedEvents is how many events a stream must have to show anything.
+	// judgedEvents is the least number of events of a stream that shows anything.
 	judgedEvents = 12
-	// judgedStreams is how many streams must show it. A machine that was busy for a moment delivers
-	// late what came in order.
+	// judgedStreams is the number of streams that must show it. A machine that was busy for a
+	// moment delivers late what came in order.
 	judgedStreams = 4
 	// bunched is the share of events that come together from which on a stream is not trusted, and
 	// severalTokens the tokens in an event.

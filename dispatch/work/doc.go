@@ -10,6 +10,7 @@
 //   - [Source] and [Line] are the open input and a line of it, with the order of the lines.
 //   - [Flight] is a line on its way to a sender and back.
 //   - [Memory] limits the bytes of lines, answers and results.
+//   - [Session] holds what the parts of a session share.
 //   - [Inbox] holds the messages to the loop, [Queue] work for several goroutines, and [Tasks] runs
 //     what must end before a session does.
 //

@@ -7,23 +7,23 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// EditsKey identifies what parameters may depend on: the endpoint and the model of a line.
-type EditsKey struct{ URL, Model string }
+// editsKey identifies what parameters may depend on: the endpoint and the model of a line.
+type editsKey struct{ URL, Model string }
 
 // Edits holds the changes to bodies that a batch asked for, resolved for one endpoint and model.
 type Edits struct{ defaults, overrides map[string]json.RawMessage }
 
 // allEdits resolves the batch's rules for every endpoint and model of its inputs; empty if there
 // are none.
-func allEdits(p store.Parameters, inputs []sourceInput) map[EditsKey]Edits {
-	all := map[EditsKey]Edits{}
+func allEdits(p store.Parameters, inputs []sourceInput) map[editsKey]Edits {
+	all := map[editsKey]Edits{}
 	if len(p.Defaults) == 0 && len(p.Overrides) == 0 {
 		return all
 	}
 	for _, in := range inputs {
 		for _, url := range in.urls {
 			for _, model := range in.models {
-				all[EditsKey{url, model}] = Edits{defaults: parameters(p.Defaults, url, model),
+				all[editsKey{url, model}] = Edits{defaults: parameters(p.Defaults, url, model),
 					overrides: parameters(p.Overrides, url, model)}
 			}
 		}

@@ -28,8 +28,10 @@ type Run struct {
 	// and some of its chunks run again. Only the reconciler uses them.
 	Planned, Again bool
 
-	first    firstStart
-	edits    map[EditsKey]Edits // by url and model; written when the source is opened
+	wantsStart bool         // the batch has a StartBy, for which its first line matters
+	started    atomic.Int64 // when that was sent, in Unix nanoseconds; 0: not in this session
+
+	edits    map[editsKey]Edits // by url and model; written when the source is opened
 	attempts atomic.Int64       // requests sent in this session
 	// of them, those of lines that were put back without a result, which no record counts
 	unrecorded atomic.Int64
@@ -95,11 +97,19 @@ func (r *Run) Models() []store.ModelLines {
 
 // NoteStart notes that a line starts, and reports whether it is the first and the batch has a
 // StartBy, for which that matters. The loop calls it.
-func (r *Run) NoteStart() bool { return r.first.note() }
+func (r *Run) NoteStart() bool {
+	return r.wantsStart && r.started.Load() == 0 &&
+		r.started.CompareAndSwap(0, time.Now().UnixNano())
+}
 
 // FirstStarted returns when the first line of a batch with a StartBy was sent; zero: not in this
 // session.
-func (r *Run) FirstStarted() time.Time { return r.first.time() }
+func (r *Run) FirstStarted() time.Time {
+	if at := r.started.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
 
 // UnlessStopped calls do with the batch as last read, unless the run has stopped. What do sends to
 // the loop comes before the message that the run has stopped.
@@ -200,7 +210,7 @@ func (r *Run) EditsOf(line *Line) Edits {
 	if len(r.edits) == 0 {
 		return Edits{}
 	}
-	return r.edits[EditsKey{line.URL(), line.Model()}]
+	return r.edits[editsKey{line.URL(), line.Model()}]
 }
 
 // Canaries returns the gate that holds back all lines but the canaries, and the batch.

@@ -75,8 +75,8 @@ func (rs *Runs) newRun(b store.Batch) *Run {
 	ctx, cancel := context.WithCancelCause(rs.tasks.Context)
 	return &Run{ID: b.ID, Tenant: b.Tenant, Limited: hasLimits(&b.Options), batch: b,
 		Context: ctx, cancel: cancel, evicted: rs.tasks.evicted, inbox: rs.inbox, limits: rs.limits,
-		first: firstStart{wanted: !b.StartBy.IsZero() && b.FirstSentAt.IsZero()},
-		held:  newHeldChunks(), results: resultCounts{givenBack: map[int]store.Chunk{}}}
+		wantsStart: !b.StartBy.IsZero() && b.FirstSentAt.IsZero(),
+		held:       newHeldChunks(), results: resultCounts{givenBack: map[int]store.Chunk{}}}
 }
 
 // HeldModels returns the models of which chunks are held.

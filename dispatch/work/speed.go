@@ -14,7 +14,7 @@ const (
 	shortWindow, longWindow = 3 * time.Second, time.Minute
 	// enoughResults end a window.
 	enoughResults = 10
-	// firstWindow is how long the first window takes at least before it shows anything.
+	// firstWindow is the shortest time after which the first window shows anything.
 	firstWindow = 500 * time.Millisecond
 )
 
