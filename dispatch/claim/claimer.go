@@ -104,7 +104,7 @@ func (cl *Claimer) load(ctx context.Context, job *plan.JobKey) {
 	cl.Inbox.Put(answer)
 }
 
-// loadFailed notes that lines could not be chunkLoaded. It returns why, unless they are not needed.
+// loadFailed notes that lines could not be loaded. It returns why, unless they are not needed.
 func (cl *Claimer) loadFailed(
 	ctx context.Context, r *work.Run, job *plan.JobKey, err error,
 ) (why plan.Reason) {
