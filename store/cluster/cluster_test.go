@@ -21,13 +21,18 @@ import (
 	"github.com/tidefill/tidefill/store/storetest"
 )
 
-func TestMain(m *testing.M) { testpostgres.Main(m) }
-
 const passwordVariable = "TIDEFILL_TEST_PASSWORD"
+
+// TestMain sets the password once, since tests of the suites run in parallel.
+func TestMain(m *testing.M) {
+	if err := os.Setenv(passwordVariable, testpostgres.Password); err != nil {
+		panic(err)
+	}
+	testpostgres.Main(m)
+}
 
 // options returns those of a node on a database of the shared server.
 func options(t *testing.T, database, directory, node string) store.OpenOptions {
-	t.Setenv(passwordVariable, testpostgres.Password)
 	cfg := cluster.DefaultConfig()
 	cfg.Metadata.URL = strings.Replace(testpostgres.Shared(t).URL(database), ":"+strings.ReplaceAll(
 		testpostgres.Password, " ", "%20")+"@", "@", 1)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,11 +52,10 @@ func conformance(t *testing.T, url string) {
 			}
 		}
 	})
-	n := 0
+	var boards atomic.Int64
 	storetest.TestProgress(t, func(t *testing.T, now func() time.Time) storetest.Store {
-		n++
 		cfg := config(url)
-		cfg.Prefix = fmt.Sprintf("test%d", n) // an empty board
+		cfg.Prefix = fmt.Sprintf("test%d", boards.Add(1)) // an empty board
 		s := storetest.StoreOf(openSQLite(t, now))
 		s.ProgressBoard = open(t, cfg, redis.Options{Progress: refusing{}})
 		return s
