@@ -4,14 +4,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tidefill/tidefill/store/journals"
 )
 
 const (
 	// parallelCommits limits the files that are synced at the same time. File systems join such
 	// syncs into fewer writes of their own journal.
 	parallelCommits = 8
-	// parallelLarge limits the large records that are written at the same time.
-	parallelLarge = 2
 	// Buffers of up to pooledBufferSize are reused, pooledBytes of them in all.
 	pooledBytes      = 2 << 20
 	pooledBufferSize = 1 << 20
@@ -32,7 +32,7 @@ type committer struct {
 	buffers    [][]byte
 	pooled     int // bytes of buffers
 
-	large   chan struct{} // a token for each large record that is being written
+	large   journals.Large
 	changed chan struct{} // the next round may be due earlier
 	now     chan struct{} // starts a round
 	stop    chan struct{}
@@ -42,7 +42,7 @@ type committer struct {
 func newCommitter(opts Options) *committer {
 	return &committer{
 		opts:    opts,
-		large:   make(chan struct{}, parallelLarge),
+		large:   journals.NewLarge(),
 		changed: make(chan struct{}, 1),
 		now:     make(chan struct{}, 1),
 		stop:    make(chan struct{}),
@@ -181,7 +181,7 @@ func (c *committer) takeBuffer() []byte {
 func (c *committer) returnBuffer(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cap(b) <= pooledBufferSize && c.pooled+cap(b) <= pooledBytes {
+	if cap(b) > 0 && cap(b) <= pooledBufferSize && c.pooled+cap(b) <= pooledBytes {
 		c.pooled += cap(b)
 		c.buffers = append(c.buffers, b[:0])
 	}

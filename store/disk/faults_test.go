@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -137,12 +138,18 @@ func (f *faulty) append(lines ...int) {
 	}
 }
 
-// waiting returns the number of callers that flush.
-func (f *faulty) waiting() int {
-	j := f.journal.(*journal)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return len(j.waiting)
+// waited is a context that notices when a caller waits for its end.
+type waited struct {
+	context.Context
+	waits chan struct{} // of capacity 1
+}
+
+func (w waited) Done() <-chan struct{} {
+	select {
+	case w.waits <- struct{}{}:
+	default:
+	}
+	return w.Context.Done()
 }
 
 func (f *faulty) want(what string, ok func(store.Commit) bool) {
@@ -270,14 +277,9 @@ func TestFlushWaitsForAnAttemptThatBeganAfterIt(t *testing.T) {
 		f.medium.sync = errors.New("broken")
 		f.medium.refusing = func() { // the medium recovers, and a caller flushes
 			f.medium.sync = nil
-			go func() { flushed <- f.journal.Flush(t.Context()) }()
-			for end := time.Now().Add(10 * time.Second); f.waiting() == 0; {
-				if time.Now().After(end) {
-					t.Error("the flush does not wait")
-					return
-				}
-				time.Sleep(time.Millisecond)
-			}
+			ctx := waited{t.Context(), make(chan struct{}, 1)}
+			go func() { flushed <- f.journal.Flush(ctx) }()
+			<-ctx.waits
 		}
 	})
 	f.append(1, 2)

@@ -3,143 +3,74 @@ package disk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"math"
 	"sync"
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/frame"
+	"github.com/tidefill/tidefill/store/journals"
 )
-
-var errJournalClosed = errors.New("journal is closed")
 
 // errTorn means that another process wrote between the written frames. They are written again.
 var errTorn = errors.New("append was torn by another writer")
 
 // journal implements [store.Journal].
 type journal struct {
-	id        store.ChunkID
-	epoch     int64
-	commits   *committer
-	reserve   *reserve
-	presence  *presence
-	committed func(store.Commit)
-	forget    func() // removes the journal from the open ones
+	journals.Log
+	open     *journals.Writers
+	commits  *committer
+	reserve  *reserve
+	presence *presence
 
-	mu       sync.Mutex
-	active   frame.Pending
-	final    error // reason why nothing can be appended any more; nil: it can
-	queued   bool  // the committer has the journal in a list, or commits it
-	appended int64 // records since Open
-	durable  int64
-	attempts int64 // to write records; the last one may be under way
-	waiting  []flush
-
-	// io guards the fields below. It is locked before mu.
-	io             sync.Mutex
-	file           file
-	size           int64 // of the file, as last checked
-	writing        frame.Pending
-	lastRefusal    string // as reported last; empty after a success
-	fencedReported bool
-	closed         bool
+	// io guards the fields below. It is locked before the Log's locks.
+	io      sync.Mutex
+	file    file
+	size    int64 // of the file, as last checked
+	writing frame.Pending
 }
 
 var _ store.Journal = (*journal)(nil)
 
-// flush is a caller that waits for the first target records.
-type flush struct {
-	target  int64
-	attempt int64 // the last one that began before
-	done    chan error
-}
+// Add implements [journals.Queue].
+func (j *journal) Add() { j.commits.add(j) }
+
+// Force implements [journals.Queue].
+func (j *journal) Force() { j.commits.force() }
+
+// Buffer implements [journals.Queue].
+func (j *journal) Buffer() []byte { return j.commits.takeBuffer() }
+
+// Drop implements [journals.Queue].
+func (j *journal) Drop(frames []byte) { j.commits.returnBuffer(frames) }
 
 // Append implements [store.Journal].
 func (j *journal) Append(_ context.Context, r store.Record) error {
 	if frame.ResultSize(&r) > frame.MaxResult {
-		return j.wrap("append to", frame.ErrTooLarge)
+		return j.Wrap("append to", frame.ErrTooLarge)
 	}
-	j.mu.Lock()
-	if j.final != nil {
-		defer j.mu.Unlock()
-		return j.wrap("append to", j.final)
+	size, err := j.Log.Append(&r)
+	if err != nil {
+		return j.Wrap("append to", err)
 	}
-	if j.active.Frames == nil {
-		j.active.Frames = j.commits.takeBuffer()
-	}
-	before := len(j.active.Frames)
-	j.active.Add(j.epoch, &r)
-	grown := len(j.active.Frames) - before
-	j.appended++
-	j.enqueue()
-	j.mu.Unlock()
-	j.commits.count(grown)
+	j.commits.count(size)
 	return nil
-}
-
-// enqueue requests a commit. mu is held.
-func (j *journal) enqueue() {
-	if !j.queued {
-		j.queued = true
-		j.commits.add(j)
-	}
-}
-
-// Flush implements [store.Journal].
-func (j *journal) Flush(ctx context.Context) error {
-	if err := j.flush(ctx); err != nil {
-		return j.wrap("flush", err)
-	}
-	return nil
-}
-
-func (j *journal) flush(ctx context.Context) error {
-	j.mu.Lock()
-	if j.durable == j.appended || j.final != nil {
-		defer j.mu.Unlock()
-		return j.final
-	}
-	f := flush{target: j.appended, attempt: j.attempts, done: make(chan error, 1)}
-	j.waiting = append(j.waiting, f)
-	j.enqueue()
-	j.mu.Unlock()
-
-	j.commits.force()
-	select {
-	case err := <-f.done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Close implements [store.Journal].
 func (j *journal) Close(ctx context.Context) error {
-	err := j.flush(ctx)
-	j.forget()
+	err := j.Wait(ctx)
+	j.open.Forget(&j.Log)
 	j.io.Lock()
 	defer j.io.Unlock()
-	if j.closed {
+	if !j.Shut() {
 		return nil
 	}
-	j.closed = true
-	j.end(errJournalClosed)
-	err = errors.Join(err, j.file.Close())
-	if err != nil {
-		return j.wrap("close", err)
+	j.writing = frame.Pending{}
+	if err = errors.Join(err, j.file.Close()); err != nil {
+		return j.Wrap("close", err)
 	}
 	return nil
-}
-
-// fence ends the journal because a newer claim has opened the chunk. The next round notifies its
-// owner.
-func (j *journal) fence() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.final == nil {
-		j.final = store.ErrFenced
-		j.enqueue()
-	}
 }
 
 // commit makes the appended records durable. It reports whether the medium refused them, so that
@@ -147,70 +78,55 @@ func (j *journal) fence() {
 func (j *journal) commit() (refused bool) {
 	if !j.io.TryLock() {
 		// A large record is being written. The other journals of the round must not wait for it.
-		j.again()
+		j.Again()
 		return false
 	}
 	defer j.io.Unlock()
-	if j.closed {
+	if errors.Is(j.Usable(), journals.ErrClosed) {
 		return false
 	}
-	target, err := j.collect()
+	pending, target, _, err := j.Take(math.MaxInt, true)
+	j.collect(pending)
 	if err == nil && len(j.writing.Frames) > 0 {
 		err = j.write()
 	}
 	switch {
 	case err == nil:
-		j.lastRefusal = ""
-		if sum := j.writing.Sum; sum.Records > 0 {
-			j.recycle()
-			j.succeed(target)
-			j.committed(sum)
+		sum := j.writing.Sum
+		j.commits.returnBuffer(j.writing.Frames)
+		j.writing = frame.Pending{}
+		j.Succeed(target, sum)
+		if j.Proceed() {
+			j.fenced()
 		}
-		return j.proceed()
 	case errors.Is(err, store.ErrFenced):
-		j.end(store.ErrFenced)
-		j.reportFenced()
-		return false
+		j.fenced()
 	default:
-		if reason := err.Error(); reason != j.lastRefusal {
-			j.lastRefusal = reason
-			j.committed(store.Commit{Err: err})
-		}
-		j.refuse(err)
+		j.Refuse(err, false)
 		return true
 	}
+	return false
 }
 
-// again adds the journal to the next round.
-func (j *journal) again() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.enqueueAgain()
-}
-
-func (j *journal) enqueueAgain() {
-	j.queued = false
-	j.enqueue()
-}
-
-// collect adds the appended frames to those that must still be written, and returns the number of
-// records up to there.
-func (j *journal) collect() (target int64, err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.attempts++
+// collect adds records to those that must still be written.
+func (j *journal) collect(p frame.Pending) {
 	if len(j.writing.Frames) == 0 {
-		j.writing, j.active = j.active, frame.Pending{}
-	} else {
-		j.writing.Frames = append(j.writing.Frames, j.active.Frames...)
-		j.writing.Sum.Records += j.active.Sum.Records
-		j.writing.Sum.Completed += j.active.Sum.Completed
-		j.writing.Sum.Failed += j.active.Sum.Failed
-		j.writing.Sum.Bytes += j.active.Sum.Bytes
-		j.writing.Sum.Usage.Add(j.active.Sum.Usage)
-		j.active = frame.Pending{Frames: j.active.Frames[:0]}
+		j.writing = p
+		return
 	}
-	return j.appended, j.final
+	j.writing.Frames = append(j.writing.Frames, p.Frames...)
+	j.commits.returnBuffer(p.Frames)
+	j.writing.Sum.Records += p.Sum.Records
+	j.writing.Sum.Completed += p.Sum.Completed
+	j.writing.Sum.Failed += p.Sum.Failed
+	j.writing.Sum.Bytes += p.Sum.Bytes
+	j.writing.Sum.Usage.Add(p.Sum.Usage)
+}
+
+// fenced ends the journal because its chunk has a newer claim. io is held.
+func (j *journal) fenced() {
+	j.Fenced()
+	j.writing = frame.Pending{}
 }
 
 // write makes the frames of j.writing durable. After an error j.writing has the frames that are
@@ -254,11 +170,11 @@ func (j *journal) check(n int64, frames int) error {
 	s := frame.NewScanner(j.file, j.size, size)
 	ours, fenced := 0, false
 	for s.Next() {
-		if s.Frame.Epoch > j.epoch {
+		if s.Frame.Epoch > j.Epoch {
 			fenced = true
 			break
 		}
-		if s.Frame.Kind == frame.Record && s.Frame.Epoch == j.epoch {
+		if s.Frame.Kind == frame.Record && s.Frame.Epoch == j.Epoch {
 			ours++
 		}
 	}
@@ -268,7 +184,7 @@ func (j *journal) check(n int64, frames int) error {
 	j.size = s.To // a frame that another process is still writing is read again
 	switch {
 	case ours >= frames && fenced:
-		j.fence() // after the frames that were written
+		j.Fence() // after the frames that were written
 		return nil
 	case fenced:
 		return store.ErrFenced
@@ -290,81 +206,4 @@ func completeFrames(b []byte) (size, frames int) {
 		frames++
 	}
 	return size, frames
-}
-
-// recycle returns the buffer of the written frames.
-func (j *journal) recycle() {
-	j.commits.returnBuffer(j.writing.Frames)
-	j.writing = frame.Pending{}
-}
-
-// succeed ends the waits for records that are durable now.
-func (j *journal) succeed(target int64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.durable = target
-	j.resolve(func(f flush) (error, bool) { return nil, f.target <= target })
-}
-
-// refuse ends the waits that began before the attempt with its error. The others, which may have
-// begun after the medium recovered, have requested another attempt.
-func (j *journal) refuse(err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.resolve(func(f flush) (error, bool) { return err, f.attempt < j.attempts })
-}
-
-// proceed requests another commit if more records were appended meanwhile.
-func (j *journal) proceed() (refused bool) {
-	j.mu.Lock()
-	fenced := j.final != nil
-	j.queued = false
-	if !fenced && len(j.active.Frames) > 0 {
-		j.enqueue()
-		if len(j.waiting) > 0 {
-			j.commits.force()
-		}
-	}
-	j.mu.Unlock()
-	if fenced {
-		j.end(store.ErrFenced)
-		j.reportFenced()
-	}
-	return false
-}
-
-// end drops the records that are not durable, and accepts no more.
-func (j *journal) end(reason error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.final = reason
-	j.queued = false
-	j.active, j.writing = frame.Pending{}, frame.Pending{}
-	j.resolve(func(flush) (error, bool) { return reason, true })
-}
-
-// reportFenced notifies the owner, once, that the journal was fenced.
-func (j *journal) reportFenced() {
-	if !j.fencedReported {
-		j.fencedReported = true
-		j.committed(store.Commit{Err: j.wrap("commit", store.ErrFenced)})
-	}
-}
-
-// resolve ends the waits for which result returns true, with its error. mu is held.
-func (j *journal) resolve(result func(flush) (error, bool)) {
-	kept := j.waiting[:0]
-	for _, f := range j.waiting {
-		if err, ok := result(f); ok {
-			f.done <- err
-		} else {
-			kept = append(kept, f)
-		}
-	}
-	clear(j.waiting[len(kept):])
-	j.waiting = kept
-}
-
-func (j *journal) wrap(operation string, err error) error {
-	return fmt.Errorf("%s journal %d of batch %s: %w", operation, j.id.Index, j.id.Batch, err)
 }

@@ -7,18 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/frame"
+	"github.com/tidefill/tidefill/store/journals"
 )
 
 // Journals implements [store.Journals].
 type Journals struct {
 	store *Store
-
-	mu   sync.Mutex
-	open map[store.ChunkID]*journal // the newest writer of each chunk in this process
+	open  journals.Writers
 }
 
 var _ store.Journals = (*Journals)(nil)
@@ -68,9 +66,10 @@ func (js *Journals) openAt(
 	if err != nil {
 		return nil, err
 	}
-	j := &journal{id: id, epoch: epoch, commits: js.store.commits, reserve: js.store.reserve,
-		presence: js.store.presence, committed: committed, file: f}
-	j.forget = func() { js.forget(j) }
+	j := &journal{open: &js.open, commits: js.store.commits, reserve: js.store.reserve,
+		presence: js.store.presence, file: f,
+		Log: journals.Log{ID: id, Epoch: epoch, Committed: committed}}
+	j.Queue = j
 	if err := js.start(ctx, j, replay); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -114,7 +113,7 @@ func (js *Journals) start(ctx context.Context, j *journal, replay func(store.Rec
 	if err := js.checkEpoch(ctx, j); err != nil {
 		return err
 	}
-	fence := frame.Append(nil, frame.Fence, j.epoch, &store.Record{})
+	fence := frame.Append(nil, frame.Fence, j.Epoch, &store.Record{})
 	if _, err := j.file.Write(fence); err != nil {
 		return fmt.Errorf("append fence: %w", err)
 	}
@@ -123,11 +122,11 @@ func (js *Journals) start(ctx context.Context, j *journal, replay func(store.Rec
 	if err := j.file.Sync(); err != nil {
 		return err
 	}
-	if err := js.register(j); err != nil {
+	if err := js.open.Enter(&j.Log, j); err != nil {
 		return err
 	}
 	if err := js.replay(ctx, j, replay); err != nil {
-		js.forget(j)
+		js.open.Forget(&j.Log)
 		return err
 	}
 	return nil
@@ -144,7 +143,7 @@ func (js *Journals) checkEpoch(ctx context.Context, j *journal) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if s.Frame.Epoch > j.epoch {
+		if s.Frame.Epoch > j.Epoch {
 			return store.ErrFenced
 		}
 	}
@@ -165,7 +164,7 @@ func (js *Journals) replay(ctx context.Context, j *journal, each func(store.Reco
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if s.Frame.Epoch > j.epoch {
+		if s.Frame.Epoch > j.Epoch {
 			return store.ErrFenced
 		}
 		if v.Accept(s.Frame) {
@@ -173,7 +172,7 @@ func (js *Journals) replay(ctx context.Context, j *journal, each func(store.Reco
 		}
 	}
 	j.size = s.To
-	js.reportDamage(j.id, s.Damaged)
+	js.reportDamage(j.ID, s.Damaged)
 	return s.Err
 }
 
@@ -185,46 +184,6 @@ func (js *Journals) reportDamage(id store.ChunkID, bytes int64) {
 	js.store.opts.Logger.Warn(
 		"skipped damaged parts of a journal; their lines are sent again",
 		"batch_id", id.Batch, "chunk", id.Index, "bytes", bytes)
-}
-
-// register makes j the chunk's writer in this process, and fences the earlier one.
-func (js *Journals) register(j *journal) error {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	if js.open == nil {
-		return errJournalClosed
-	}
-	if earlier := js.open[j.id]; earlier != nil {
-		if earlier.epoch > j.epoch {
-			return store.ErrFenced
-		}
-		earlier.fence()
-	}
-	js.open[j.id] = j
-	return nil
-}
-
-func (js *Journals) forget(j *journal) {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	if js.open[j.id] == j {
-		delete(js.open, j.id)
-	}
-}
-
-// closeAll closes the open journals, and prevents that others are opened.
-func (js *Journals) closeAll() (err error) {
-	js.mu.Lock()
-	open := js.open
-	js.open = nil
-	js.mu.Unlock()
-	for _, j := range open {
-		if closeErr := j.Close(context.Background()); !errors.Is(closeErr, store.ErrFenced) {
-			// its owner was notified
-			err = errors.Join(err, closeErr)
-		}
-	}
-	return err
 }
 
 // Read implements [store.Journals].

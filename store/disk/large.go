@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -13,67 +12,29 @@ import (
 // largePiece is the number of bytes of a large record that are in memory at a time.
 const largePiece = 64 << 10
 
-// AppendFrom implements [store.Journal]. The caller's goroutine writes the record, outside of the
-// group commit.
+// AppendFrom implements [store.Journal].
 func (j *journal) AppendFrom(
 	ctx context.Context, r store.Record, size int64, result func() io.Reader,
 ) error {
-	if err := j.appendFrom(ctx, &r, size, result); err != nil {
-		return j.wrap("append a large record to", err)
+	err := j.reserve.check(size) // before a part of it is written
+	if err == nil {
+		err = j.Log.AppendFrom(ctx, j.commits.large, &r, size, result, func(head []byte) error {
+			return j.writeLarge(head, io.LimitReader(result(), size))
+		})
 	}
-	return nil
-}
-
-func (j *journal) appendFrom(
-	ctx context.Context, r *store.Record, size int64, result func() io.Reader,
-) error {
-	if size > frame.MaxResult {
-		return frame.ErrTooLarge
-	}
-	select {
-	case j.commits.large <- struct{}{}:
-		defer func() { <-j.commits.large }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if err := j.reserve.check(size); err != nil { // before a part of it is written
-		return err
-	}
-	head, err := frame.HeaderOf(j.epoch, r, size, result())
 	if err != nil {
-		return err
+		return j.Wrap("append a large record to", err)
 	}
-
-	j.io.Lock()
-	defer j.io.Unlock()
-	if err := j.usable(); err != nil {
-		return err
-	}
-	if err := j.writeLarge(head, io.LimitReader(result(), size)); err != nil {
-		if errors.Is(err, store.ErrFenced) {
-			j.end(store.ErrFenced)
-			j.reportFenced()
-		}
-		return err
-	}
-	var one frame.Pending
-	one.Count(r) // the result was not passed to Append
-	j.committed(one.Sum)
 	return nil
-}
-
-// usable returns the reason why nothing can be appended any more, if there is one. io is held.
-func (j *journal) usable() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.closed {
-		return errJournalClosed
-	}
-	return j.final
 }
 
 // writeLarge writes a frame and makes it durable.
 func (j *journal) writeLarge(head []byte, result io.Reader) error {
+	j.io.Lock()
+	defer j.io.Unlock()
+	if err := j.Usable(); err != nil { // it may have been closed
+		return err
+	}
 	written, sum, err := copyLarge(&pacedFile{file: j.file, reserve: j.reserve, written: j.size,
 		started: j.size}, head, result, make([]byte, largePiece))
 	if err == nil {

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/tidefill/tidefill/store"
 )
 
 // Options configures Open. The zero value uses the defaults.
@@ -121,7 +119,7 @@ func open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.tmp.close())
 	}
-	s.journals = &Journals{store: s, open: make(map[store.ChunkID]*journal)}
+	s.journals = &Journals{store: s}
 	go s.commits.run()
 	s.watching.Go(s.watch)
 	return s, nil
@@ -209,7 +207,7 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.stop)
 		s.watching.Wait()
-		s.closed = s.journals.closeAll()
+		s.closed = s.journals.open.CloseAll()
 		s.commits.close()
 		s.closed = errors.Join(s.closed, s.tmp.close(), s.presence.close())
 	})

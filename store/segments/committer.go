@@ -172,7 +172,7 @@ func (c *committer) compose() *segment {
 		if s.bytes == 0 {
 			room = math.MaxInt // one journal's records fit in any case
 		}
-		p, target, more, final := j.collect(room)
+		p, target, more, final := j.Take(room, false)
 		switch {
 		case more:
 			c.putBack(due[i:])
@@ -203,8 +203,8 @@ func (c *committer) putBack(left []*journal) {
 
 func (c *committer) notify(ended []*journal) {
 	for _, j := range ended {
-		if errors.Is(j.usable(), store.ErrFenced) {
-			j.fenced()
+		if errors.Is(j.Usable(), store.ErrFenced) {
+			j.Fenced()
 		}
 	}
 }
@@ -214,12 +214,12 @@ func (c *committer) notify(ended []*journal) {
 func (s *segment) dropClosed(js *Journals) {
 	kept := s.parts[:0]
 	for _, p := range s.parts {
-		if final := p.journal.usable(); final != nil {
+		if final := p.journal.Usable(); final != nil {
 			s.bytes -= len(p.pending.Frames)
 			s.records -= p.pending.Sum.Records
 			js.queue.free(int64(len(p.pending.Frames)))
 			if errors.Is(final, store.ErrFenced) {
-				p.journal.fenced()
+				p.journal.Fenced()
 			}
 			continue
 		}
@@ -299,7 +299,7 @@ func (s *segment) describe() Segment {
 	offset := int64(0)
 	for i, p := range s.parts {
 		length := int64(len(p.pending.Frames))
-		d.Parts[i] = Part{Chunk: p.journal.id, Epoch: p.journal.epoch, Offset: offset,
+		d.Parts[i] = Part{Chunk: p.journal.ID, Epoch: p.journal.Epoch, Offset: offset,
 			Length: length}
 		offset += length
 	}
@@ -317,11 +317,11 @@ func (c *committer) refused(s *segment, err error) {
 	notified := make(map[*journal]bool, len(s.parts))
 	for _, p := range s.parts {
 		notified[p.journal] = true
-		p.journal.refuse(err)
+		p.journal.Refuse(err, true)
 	}
 	for _, j := range fresh {
-		if !notified[j] && j.usable() == nil {
-			j.refuse(err)
+		if !notified[j] && j.Usable() == nil {
+			j.Refuse(err, true)
 		}
 	}
 }
@@ -334,10 +334,10 @@ func (c *committer) finish(s *segment, done Registered) {
 	}
 	for _, p := range s.parts {
 		c.js.queue.free(int64(len(p.pending.Frames)))
-		if fenced[p.journal.id] {
-			p.journal.fenced()
+		if fenced[p.journal.ID] {
+			p.journal.Fenced()
 		} else {
-			p.journal.succeed(p.target, p.pending.Sum)
+			p.journal.Succeed(p.target, p.pending.Sum)
 		}
 	}
 	c.js.compacts.written(s.key, int64(s.bytes), done.Ranges)

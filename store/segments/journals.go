@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/frame"
+	"github.com/tidefill/tidefill/store/journals"
 )
 
 // Journals implements [store.Journals]. It has a goroutine that commits, one that compacts and one
@@ -23,11 +24,9 @@ type Journals struct {
 	compacts *compactor
 	cache    *cache
 	prepared prepared
-	large    chan struct{} // a token for each large record that is being written
+	large    journals.Large
 	damaged  atomic.Int64
-
-	mu   sync.Mutex
-	open map[store.ChunkID]*journal // the newest writer of each chunk in this process; nil: closed
+	open     journals.Writers
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -39,11 +38,6 @@ var (
 	_ store.SettledJournals = (*Journals)(nil)
 )
 
-// parallelLarge limits the large records that are written at the same time.
-const parallelLarge = 2
-
-var errClosed = errors.New("journal is closed")
-
 // Open returns the journals on an object storage and a registry. Its background work runs until
 // Close.
 func Open(
@@ -54,8 +48,8 @@ func Open(
 		return nil, fmt.Errorf("open journals: %w", err)
 	}
 	js := &Journals{objects: objects, registry: registry, opts: opts.withDefaults(),
-		keys: &keys{process: process}, open: map[store.ChunkID]*journal{},
-		large: make(chan struct{}, parallelLarge)}
+		keys:  &keys{process: process},
+		large: journals.NewLarge()}
 	js.keys.learn(now)
 	js.queue = newBudget(js.opts.QueueBytes)
 	js.cache = newCache(js.opts.CacheBytes)
@@ -71,23 +65,7 @@ func Open(
 
 // Close flushes and closes the open journals, and ends the background work.
 func (js *Journals) Close() (err error) {
-	js.mu.Lock()
-	open := js.open
-	js.open = nil
-	js.mu.Unlock()
-	var closing sync.WaitGroup
-	var mu sync.Mutex
-	for _, j := range open {
-		closing.Go(func() {
-			closeErr := j.Close(context.Background())
-			mu.Lock()
-			defer mu.Unlock()
-			if !errors.Is(closeErr, store.ErrFenced) { // its owner was notified
-				err = errors.Join(err, closeErr)
-			}
-		})
-	}
-	closing.Wait()
+	err = js.open.CloseAll()
 	js.stop()
 	js.running.Wait()
 	return err
@@ -129,8 +107,9 @@ func (js *Journals) openAt(
 			return nil, err
 		}
 	}
-	j := &journal{js: js, id: id, epoch: epoch, committed: committed}
-	if err := js.enter(j); err != nil {
+	j := &journal{js: js, Log: journals.Log{ID: id, Epoch: epoch, Committed: committed}}
+	j.Queue = j
+	if err := js.open.Enter(&j.Log, j); err != nil {
 		return nil, err
 	}
 	r := &reader{js: js, id: id, ranges: ranges}
@@ -139,36 +118,11 @@ func (js *Journals) openAt(
 		return nil
 	})
 	if err != nil {
-		js.forget(j)
+		js.open.Forget(&j.Log)
 		return nil, err
 	}
 	js.compacts.adopt(r.ranges)
 	return j, nil
-}
-
-// enter makes j the chunk's writer in this process, and fences the earlier one.
-func (js *Journals) enter(j *journal) error {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	if js.open == nil {
-		return errClosed
-	}
-	if earlier := js.open[j.id]; earlier != nil {
-		if earlier.epoch > j.epoch {
-			return store.ErrFenced
-		}
-		earlier.fence()
-	}
-	js.open[j.id] = j
-	return nil
-}
-
-func (js *Journals) forget(j *journal) {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	if js.open[j.id] == j {
-		delete(js.open, j.id)
-	}
 }
 
 // Read implements [store.Journals].

@@ -11,47 +11,20 @@ import (
 	"github.com/tidefill/tidefill/store/frame"
 )
 
-// AppendFrom implements [store.Journal]. The record has a segment of its own, which the caller's
-// goroutine writes beside the group commit.
+// AppendFrom implements [store.Journal]. The record has a segment of its own.
 func (j *journal) AppendFrom(
 	ctx context.Context, r store.Record, size int64, result func() io.Reader,
 ) error {
-	if err := j.appendFrom(ctx, &r, size, result); err != nil {
-		return j.wrap("append a large record to", err)
-	}
-	return nil
-}
-
-func (j *journal) appendFrom(
-	ctx context.Context, r *store.Record, size int64, result func() io.Reader,
-) error {
-	if size > frame.MaxResult {
-		return frame.ErrTooLarge
-	}
-	select {
-	case j.js.large <- struct{}{}:
-		defer func() { <-j.js.large }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	head, err := frame.HeaderOf(j.epoch, r, size, result())
+	err := j.Log.AppendFrom(ctx, j.js.large, &r, size, result, func(head []byte) error {
+		done, err := j.js.writeLarge(ctx, j, head, size, result)
+		if err == nil && len(done.Fenced) > 0 {
+			err = store.ErrFenced
+		}
+		return err
+	})
 	if err != nil {
-		return err
+		return j.Wrap("append a large record to", err)
 	}
-	if err := j.usable(); err != nil {
-		return err
-	}
-	done, err := j.js.writeLarge(ctx, j, head, size, result)
-	if err != nil {
-		return err
-	}
-	if len(done.Fenced) > 0 {
-		j.fenced()
-		return store.ErrFenced
-	}
-	var one frame.Pending
-	one.Count(r) // the result was not passed to Append, so it is not in Bytes
-	j.succeed(0, one.Sum)
 	return nil
 }
 
@@ -76,7 +49,7 @@ func (js *Journals) writeLarge(
 		if err == nil {
 			start = time.Now()
 			done, err = js.registry.Register(ctx, Segment{Key: key, Bytes: length,
-				Parts: []Part{{Chunk: j.id, Epoch: j.epoch, Length: length}}})
+				Parts: []Part{{Chunk: j.ID, Epoch: j.Epoch, Length: length}}})
 		}
 		js.opts.Observe(Attempt{Records: 1, Bytes: int(length), Put: put,
 			Register: time.Since(start), Err: err})
