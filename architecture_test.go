@@ -103,7 +103,7 @@ var mayImport = map[string][]string{
 var anywhere = []string{
 	"internal/portable", "internal/humanize", "internal/byname", "internal/suggest",
 	"internal/yamlfault", "internal/hangup", "internal/faults",
-	"internal/shellword",
+	"internal/shellword", "internal/collectors",
 }
 
 func TestCorePackagesArePure(t *testing.T) {

@@ -2,9 +2,10 @@ package telemetry
 
 import (
 	"cmp"
-	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/internal/collectors"
 )
 
 // gauges holds the Reader's own metrics.
@@ -17,56 +18,36 @@ type gauges struct {
 }
 
 func newGauges(registerer prometheus.Registerer) *gauges {
-	g := &gauges{
-		timestamp: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	return &gauges{
+		timestamp: collectors.Once(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_reading_timestamp_seconds",
 			Help: "Time of the last reading of a runner or a model's gateway, as its source " +
 				"(metrics, capabilities, gateway) reports it; its age is time() minus this.",
-		}, []string{"target", "source"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+		}, []string{"target", "source"})),
+		failures: collectors.Once(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_reading_failures_total",
 			Help: "Requests to a source of readings that returned none; the log has the error.",
-		}, []string{"target", "source"}),
-		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+		}, []string{"target", "source"})),
+		dropped: collectors.Once(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_reading_values_dropped_total",
 			Help: "Values of readings that were not used, by signal and reason: not_finite; " +
 				"negative; incomplete, a histogram without all buckets; absent, though shown " +
 				"before.",
-		}, []string{"target", "signal", "reason"}),
-		degraded: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		}, []string{"target", "signal", "reason"})),
+		degraded: collectors.Once(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_reading_degraded",
 			Help: "1 while a source gives no usable reading, by its state: away, refused (401 " +
 				"or 403), no_page, too_large, garbled, failing (another status), no_data " +
 				"(Prometheus has no such series), mixed (several engines answer in turn), " +
 				"starting (capabilities are answered with 503), frozen (it shows requests, but " +
 				"nothing moves).",
-		}, []string{"target", "source", "state"}),
-		signals: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		}, []string{"target", "source", "state"})),
+		signals: collectors.Once(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_signal_resolved",
 			Help: "1 for each signal that flow control reads of a runner, with the engine's " +
 				"metric that it is read from.",
-		}, []string{"runner", "signal", "metric"}),
+		}, []string{"runner", "signal", "metric"})),
 	}
-	if registerer != nil {
-		g.timestamp, g.degraded = registered(registerer, g.timestamp),
-			registered(registerer, g.degraded)
-		g.failures, g.dropped = registered(registerer, g.failures),
-			registered(registerer, g.dropped)
-		g.signals = registered(registerer, g.signals)
-	}
-	return g
-}
-
-// registered registers a collector, or returns the one of an earlier Reader in its place.
-func registered[C prometheus.Collector](registerer prometheus.Registerer, c C) C {
-	err := registerer.Register(c)
-	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
-		return before.ExistingCollector.(C)
-	}
-	if err != nil {
-		panic(err) // as MustRegister
-	}
-	return c
 }
 
 // reset forgets what an earlier Reader has published about the present state.

@@ -1,11 +1,12 @@
 package kube
 
 import (
-	"errors"
 	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidefill/tidefill/internal/collectors"
 )
 
 // gauges holds the Cluster's own metrics.
@@ -19,54 +20,38 @@ type gauges struct {
 
 func newGauges(registerer prometheus.Registerer, ages func() map[string]time.Duration) *gauges {
 	g := &gauges{
-		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		restarts: collectors.Once(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_kubernetes_watch_restarts_total",
 			Help: "Watches of a pool's objects that were opened again, by resource. API servers " +
 				"end watches every few minutes, so a low rate is normal.",
-		}, []string{"pool", "resource"}),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
+		}, []string{"pool", "resource"})),
+		errors: collectors.Once(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_kubernetes_errors_total",
 			Help: "Requests to the API server that failed, by resource and kind: unreachable; " +
 				"forbidden or unauthorized (see docs/kubernetes.md for the permissions); " +
 				"not_found; conflict; throttled; refused, with another status; other. The log " +
 				"has the error.",
-		}, []string{"pool", "resource", "kind"}),
-		leader: prometheus.NewGauge(prometheus.GaugeOpts{
+		}, []string{"pool", "resource", "kind"})),
+		leader: collectors.Once(registerer, prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidefill_kubernetes_leader",
 			Help: "1 while this daemon decides on replicas, because it holds the Lease " +
 				"kubernetes.lease or needs none.",
-		}),
-		cpu: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		})),
+		cpu: collectors.Once(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_kubernetes_pod_cpu_cores",
 			Help: "CPU that a pod uses, as metrics.k8s.io shows it " +
 				"(pools[].kubernetes.metrics.resources).",
-		}, []string{"pool", "pod"}),
-		memory: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		}, []string{"pool", "pod"})),
+		memory: collectors.Once(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_kubernetes_pod_memory_bytes",
 			Help: "Memory that a pod uses, as metrics.k8s.io shows it.",
-		}, []string{"pool", "pod"}),
+		}, []string{"pool", "pod"})),
 	}
 	if registerer != nil {
-		g.restarts = registered(registerer, g.restarts)
-		g.errors = registered(registerer, g.errors)
-		g.leader = registered(registerer, g.leader)
-		g.cpu, g.memory = registered(registerer, g.cpu), registered(registerer, g.memory)
 		registerer.Unregister(&ageCollector{}) // of an earlier Cluster
-		registered(registerer, &ageCollector{ages})
+		collectors.Once(registerer, &ageCollector{ages})
 	}
 	return g
-}
-
-// registered registers a collector, or returns the one of an earlier Cluster in its place.
-func registered[C prometheus.Collector](registerer prometheus.Registerer, c C) C {
-	err := registerer.Register(c)
-	if before := (prometheus.AlreadyRegisteredError{}); errors.As(err, &before) {
-		return before.ExistingCollector.(C)
-	}
-	if err != nil {
-		panic(err) // as MustRegister
-	}
-	return c
 }
 
 // setResources publishes what the pods of a pool use. What is unknown is not shown.
