@@ -49,12 +49,12 @@ func read(t *testing.T, name string, into any) {
 }
 
 func TestPromtoolAcceptsTheRules(t *testing.T) {
-	promtool(t, exec.Command(testservers.Program(t, "promtool"), "check", "rules", rulesFile))
+	promtool(t, exec.Command(testservers.Path(t, "promtool"), "check", "rules", rulesFile))
 }
 
 // Each alert fires in one case and is silent in another.
 func TestRulesFireWhenTheyShall(t *testing.T) {
-	promtool(t, exec.Command(testservers.Program(t, "promtool"), "test", "rules", casesFile))
+	promtool(t, exec.Command(testservers.Path(t, "promtool"), "test", "rules", casesFile))
 
 	var file struct{ Tests []struct{ Name string } }
 	read(t, casesFile, &file)

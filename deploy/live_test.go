@@ -112,7 +112,7 @@ func needsData(expression string) bool {
 func checkPage(t *testing.T, admin string) {
 	t.Helper()
 	page := get(t, admin+"/metrics")
-	check := exec.Command(testservers.Program(t, "promtool"), "check", "metrics")
+	check := exec.Command(testservers.Path(t, "promtool"), "check", "metrics")
 	check.Stdin = bytes.NewReader(page)
 	promtool(t, check)
 
@@ -190,7 +190,7 @@ func startPrometheus(t *testing.T, target string) (address string) {
 	}
 	text := fmt.Sprintf("rule_files: [%q]\nscrape_configs: [{job_name: tidefill, scrape_interval: "+
 		"1s, static_configs: [{targets: [%q]}]}]\n", rules, target)
-	address = prometheus.Start(t, text)
+	address, _ = prometheus.Start(t, text)
 	awaitData(t, address, "up == 1", time.Now().Add(30*time.Second))
 	return address
 }

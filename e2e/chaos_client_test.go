@@ -154,7 +154,7 @@ func whileAlive(t *testing.T, d *Daemon) context.Context {
 	p := d.current()
 	go func() {
 		select {
-		case <-p.ended:
+		case <-p.Ended:
 		case <-ctx.Done():
 		}
 		cancel()

@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // Options configure a daemon.
@@ -41,15 +40,9 @@ type Daemon struct {
 
 	t       testing.TB
 	mu      sync.Mutex
-	process *process
+	process *testservers.Process
 	peak    int64 // the highest peak of memory of its processes, in bytes
-	log     logBuffer
-}
-
-type process struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-	err   error // once ended
+	log     testservers.Log
 }
 
 // NewDaemon starts a daemon and waits until it answers. It ends with the test, which fails if there
@@ -78,7 +71,7 @@ func NewDaemon(t testing.TB, o Options) *Daemon {
 			}
 		}
 		if t.Failed() {
-			t.Logf("log of the daemon on %s:\n%s", o.Listen, d.log.tail())
+			t.Logf("log of the daemon on %s:\n%s", o.Listen, d.log.Tail())
 		}
 	})
 	d.Start()
@@ -103,23 +96,18 @@ func (d *Daemon) Start() {
 	for _, set := range d.Set {
 		args = append(args, "--set", set)
 	}
-	cmd := exec.Command(d.Binary, append(args, d.Args...)...)
+	program := testservers.Program{Path: d.Binary, Args: append(args, d.Args...), Log: &d.log,
+		Env: []string{"TIDEFILL_API_KEYS=" + d.Keys,
+			fmt.Sprintf("%s=%d", clockVariable, d.ClockStep/time.Second)}}
 	if d.Files > 0 {
-		limit := []string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, d.Files), "sh"}
-		cmd = exec.Command("sh", append(limit, cmd.Args...)...)
+		program.Args = append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, d.Files),
+			"sh", d.Binary}, program.Args...)
+		program.Path = "/bin/sh"
 	}
-	cmd.Env = append(os.Environ(), "TIDEFILL_API_KEYS="+d.Keys,
-		fmt.Sprintf("%s=%d", clockVariable, d.ClockStep/time.Second))
-	cmd.Stdout, cmd.Stderr = &d.log, &d.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	p, err := program.Start(nil)
+	if err != nil {
 		d.t.Fatal(err)
 	}
-	p := &process{cmd: cmd, ended: make(chan struct{})}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.ended)
-	}()
 	d.mu.Lock()
 	d.process = p
 	d.mu.Unlock()
@@ -128,7 +116,7 @@ func (d *Daemon) Start() {
 	}
 }
 
-func (d *Daemon) current() *process {
+func (d *Daemon) current() *testservers.Process {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.process
@@ -145,8 +133,8 @@ func (d *Daemon) AwaitReady() {
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(
 		5 * time.Millisecond) {
 		select {
-		case <-p.ended:
-			d.t.Fatalf("the daemon ended at once: %v\n%s", p.err, d.log.tail())
+		case <-p.Ended:
+			d.t.Fatalf("the daemon ended at once with status %d\n%s", p.ExitCode(), d.log.Tail())
 		default:
 		}
 		if response, err := http.Get(url); err == nil {
@@ -158,14 +146,13 @@ func (d *Daemon) AwaitReady() {
 			}
 		}
 	}
-	d.t.Fatalf("the daemon does not answer\n%s", d.log.tail())
+	d.t.Fatalf("the daemon does not answer\n%s", d.log.Tail())
 }
 
 // Signal sends a signal to the process.
 func (d *Daemon) Signal(sig syscall.Signal) {
 	d.t.Helper()
-	if err := d.current().cmd.Process.Signal(sig); err != nil && !errors.Is(err,
-		os.ErrProcessDone) {
+	if err := d.current().Signal(sig); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -174,14 +161,15 @@ func (d *Daemon) Signal(sig syscall.Signal) {
 func (d *Daemon) Kill() {
 	p := d.current()
 	d.readPeak(p)
-	p.cmd.Process.Kill()
-	<-p.ended
+	if err := p.Stop(); err != nil {
+		d.t.Error(err)
+	}
 }
 
 // Alive reports whether the process runs.
 func (d *Daemon) Alive() bool {
 	select {
-	case <-d.current().ended:
+	case <-d.current().Ended:
 		return false
 	default:
 		return true
@@ -194,10 +182,10 @@ func (d *Daemon) Wait(limit time.Duration) int {
 	d.t.Helper()
 	p := d.current()
 	select {
-	case <-p.ended:
-		return p.cmd.ProcessState.ExitCode()
+	case <-p.Ended:
+		return p.ExitCode()
 	case <-time.After(limit):
-		d.t.Fatalf("the process still runs after %v\n%s", limit, d.log.tail())
+		d.t.Fatalf("the process still runs after %v\n%s", limit, d.log.Tail())
 		return 0
 	}
 }
@@ -228,47 +216,11 @@ func (d *Daemon) Run(args ...string) (output string, status int) {
 // Log returns the output of the processes so far.
 func (d *Daemon) Log() string { return d.log.String() }
 
-// givenAddresses holds what freeAddress has returned.
-var givenAddresses sync.Map
-
-// freeAddress returns an address with a port below the ephemeral ports: a client of the machine
-// could otherwise take it between a kill and the next start. It returns no address twice.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			if _, given := givenAddresses.LoadOrStore(address, true); !given {
-				return address
-			}
-		}
+	address, err := testservers.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port found")
-	return ""
-}
-
-// logBuffer holds the output of processes.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// tail returns the last part, for the messages of failing tests.
-func (b *logBuffer) tail() string {
-	const lines = 60
-	all := strings.SplitAfter(b.String(), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "")
+	return address
 }

@@ -80,7 +80,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 			d.Signal(syscall.SIGTERM)
 			time.Sleep(300 * time.Millisecond)
 			select {
-			case <-d.current().ended:
+			case <-d.current().Ended:
 				t.Fatal("the daemon did not wait for the lines in flight")
 			default:
 			}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // MiB is a mebibyte.
@@ -16,8 +18,8 @@ func (d *Daemon) Peak() int64 { return d.readPeak(d.current()) }
 
 // readPeak updates the daemon's peak with VmHWM of a process, and returns it. It changes nothing if
 // the process has ended.
-func (d *Daemon) readPeak(p *process) int64 {
-	peak := memoryOf(p.cmd.Process.Pid, "VmHWM")
+func (d *Daemon) readPeak(p *testservers.Process) int64 {
+	peak := memoryOf(p.PID(), "VmHWM")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.peak = max(d.peak, peak)
@@ -25,20 +27,20 @@ func (d *Daemon) readPeak(p *process) int64 {
 }
 
 // watchMemory kills a process that uses more than MaxMemory, to protect the machine.
-func (d *Daemon) watchMemory(p *process) {
+func (d *Daemon) watchMemory(p *testservers.Process) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
-		case <-p.ended:
+		case <-p.Ended:
 			return
 		case <-tick.C:
 		}
-		if now := memoryOf(p.cmd.Process.Pid, "VmRSS"); now > d.MaxMemory {
+		if now := memoryOf(p.PID(), "VmRSS"); now > d.MaxMemory {
 			d.readPeak(p)
 			d.t.Errorf("the daemon uses %d MiB and is killed: at most %d MiB are allowed", now/MiB,
 				d.MaxMemory/MiB)
-			p.cmd.Process.Kill()
+			_ = p.Stop()
 			return
 		}
 	}
@@ -62,7 +64,7 @@ func memoryOf(pid int, figure string) int64 {
 
 // Descriptors returns the number of open files and connections of the process.
 func (d *Daemon) Descriptors() int {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", d.current().cmd.Process.Pid))
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", d.current().PID()))
 	if err != nil {
 		return 0
 	}

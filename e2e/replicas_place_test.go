@@ -139,7 +139,7 @@ func TestTwoProcessesOfOneNameDoNotFight(t *testing.T) {
 	host, _ := os.Hostname()
 	wantWords(t, "the second", refusedStart(t, inCluster(t, stub, "n1", set)),
 		fmt.Sprintf("process %d on host %s runs under the name n1",
-			first.current().cmd.Process.Pid, host), "--node")
+			first.current().PID(), host), "--node")
 	if !leads(first) || strings.Contains(first.Log(), "fenced") {
 		t.Errorf("the first was disturbed:\n%s", first.Log())
 	}

@@ -1,12 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"net/http"
-	"os/exec"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // startRunner runs an emulated runner until the test ends and returns its URL.
@@ -21,27 +20,18 @@ func startMortalRunner(
 	t testing.TB, address string, args ...string,
 ) (url string, kill func()) {
 	t.Helper()
-	var log logBuffer
-	cmd := exec.Command(Binary(t), append([]string{"runner", "emulate", "--listen", address},
-		args...)...)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	kill = sync.OnceFunc(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
+	process := testservers.Program{Path: Binary(t),
+		Args: append([]string{"runner", "emulate", "--listen", address}, args...),
+	}.Run(t, func(context.Context) error {
+		response, err := http.Get("http://" + address + "/v1/models")
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
 	})
-	t.Cleanup(kill)
-	url = "http://" + address
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(
-		10 * time.Millisecond) {
-		if response, err := http.Get(url + "/v1/models"); err == nil {
-			response.Body.Close()
-			return url, kill
+	return "http://" + address, func() {
+		if err := process.Stop(); err != nil {
+			t.Error(err)
 		}
 	}
-	t.Fatalf("the emulated runner does not answer\n%s", log.tail())
-	return "", kill
 }

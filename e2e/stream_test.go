@@ -5,18 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/tidefill/tidefill/internal/testservers"
+	"github.com/tidefill/tidefill/internal/testservers/prometheus"
 )
 
 // A streamed line has the same output as one that is not streamed.
@@ -161,29 +157,9 @@ func TestReadingsFromRunnersAndPrometheus(t *testing.T) {
 // is called.
 func startPrometheus(t testing.TB, runner string) (url string, stop func()) {
 	t.Helper()
-	program := testservers.Program(t, "prometheus")
-	dir, address := t.TempDir(), freeAddress(t)
-	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf(
-		"scrape_configs: [{job_name: runner, scrape_interval: 1s, static_configs: [{targets: "+
-			"[%q]}]}]\n", strings.TrimPrefix(runner, "http://"))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log logBuffer
-	cmd := exec.Command(program, "--config.file", config, "--storage.tsdb.path", filepath.Join(dir,
-		"data"), "--web.listen-address", address)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop = func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	}
-	t.Cleanup(stop)
-	url = "http://" + address
+	url, stop = prometheus.Start(t, fmt.Sprintf("scrape_configs: [{job_name: runner, "+
+		"scrape_interval: 1s, static_configs: [{targets: [%q]}]}]\n",
+		strings.TrimPrefix(runner, "http://")))
 	await(t, 20*time.Second, "that Prometheus is ready", func() bool {
 		response, err := http.Get(url + "/-/ready")
 		if err == nil {

@@ -30,7 +30,8 @@ func TestAnEngineOfSeveralJobsInPrometheus(t *testing.T) {
 		configuration += fmt.Sprintf("- {static_configs: [{targets: [%q], labels: {role: r}}], "+
 			"job_name: %s}\n", server.Listener.Addr(), job)
 	}
-	q := readRunner(t, prometheus.Start(t, configuration))
+	url, _ := prometheus.Start(t, configuration)
+	q := readRunner(t, url)
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		jobs, err := q.groups.query.query(t.Context(), `vllm:num_requests_running`)

@@ -94,7 +94,7 @@ func TestRedisOfTheClusterExample(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(password), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program := testservers.Program(t, "redis-server")
+	program := testservers.Path(t, "redis-server")
 	address := freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

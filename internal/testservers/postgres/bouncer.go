@@ -17,16 +17,13 @@ import (
 )
 
 // Bouncer is a running PgBouncer in front of a server, which pools by transaction.
-type Bouncer struct {
-	Port    int
-	process *process
-}
+type Bouncer struct{ Port int }
 
 // StartBouncer starts a PgBouncer that ends with the test. It has few connections to the server, so
 // that those of its clients change with every transaction.
 func StartBouncer(t testing.TB, s *Server) *Bouncer {
 	t.Helper()
-	program := testservers.Program(t, "pgbouncer", "/usr/sbin/pgbouncer")
+	program := testservers.Path(t, "pgbouncer", "/usr/sbin/pgbouncer")
 	directory, err := newDirectory()
 	if err != nil {
 		t.Fatalf("start PgBouncer: %v", err)
@@ -58,19 +55,9 @@ func StartBouncer(t testing.TB, s *Server) *Bouncer {
 			t.Fatalf("configure PgBouncer: %v", err)
 		}
 	}
-	b.process, err = startProcess(directory, program, filepath.Join(directory, "pgbouncer.ini"))
-	if err != nil {
-		t.Fatalf("start PgBouncer: %v", err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the end of the log of PgBouncer:\n%s", b.process.tail())
-		}
-		if err := b.process.stop(syscall.SIGTERM); err != nil {
-			t.Errorf("end PgBouncer: %v", err)
-		}
-	})
-	err = b.process.await(func(ctx context.Context) error {
+	testservers.Program{Path: program, Args: []string{filepath.Join(directory, "pgbouncer.ini")},
+		Dir: directory, User: unprivileged().Credential, End: syscall.SIGTERM,
+	}.Run(t, func(ctx context.Context) error {
 		config, err := pgx.ParseConfig(b.URL("postgres"))
 		if err != nil {
 			return err
@@ -82,9 +69,6 @@ func StartBouncer(t testing.TB, s *Server) *Bouncer {
 		}
 		return conn.Close(ctx)
 	})
-	if err != nil {
-		t.Fatalf("start PgBouncer: %v", err)
-	}
 	return b
 }
 

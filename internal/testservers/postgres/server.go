@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -26,8 +27,6 @@ const (
 	// User is the superuser of every server, Password its password.
 	User     = "tidefill"
 	Password = "secret word"
-	// startLimit is above what a loaded machine needs to start a server.
-	startLimit = 2 * time.Minute
 )
 
 // Server is a running PostgreSQL server.
@@ -36,7 +35,8 @@ type Server struct {
 
 	programs  string // their directory
 	directory string // holds the data, and can be read by the server's user
-	process   *process
+	process   *testservers.Process
+	log       testservers.Log
 	databases atomic.Int64
 }
 
@@ -50,7 +50,7 @@ func Start(t testing.TB, settings ...string) *Server {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the end of the log of PostgreSQL:\n%s", s.process.tail())
+			t.Logf("the end of the log of PostgreSQL:\n%s", s.process.Log.Tail())
 		}
 		if err := s.end(); err != nil {
 			t.Errorf("end PostgreSQL: %v", err)
@@ -139,23 +139,22 @@ func (s *Server) command(name string, args ...string) error {
 
 // run starts the server in its data directory and waits until it answers.
 func (s *Server) run() (err error) {
-	s.process, err = startProcess(s.directory, filepath.Join(s.programs, "postgres"), "-D",
-		s.data())
-	if err != nil {
-		return err
-	}
-	return s.process.await(func(ctx context.Context) error {
+	s.process, err = testservers.Program{Path: filepath.Join(s.programs, "postgres"),
+		Args: []string{"-D", s.data()}, Dir: s.directory, User: unprivileged().Credential,
+		End: syscall.SIGQUIT, Log: &s.log,
+	}.Start(func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL("postgres"))
 		if err != nil {
 			return err
 		}
 		return conn.Close(ctx)
 	})
+	return err
 }
 
 // end kills the server and removes its files.
 func (s *Server) end() error {
-	return errors.Join(s.process.stop(syscall.SIGQUIT), os.RemoveAll(s.directory))
+	return errors.Join(s.process.Stop(), os.RemoveAll(s.directory))
 }
 
 // URL returns the address of a database with user and password.
@@ -197,7 +196,7 @@ func (s *Server) Cut(t testing.TB, database string) {
 // Kill ends the server as a crash does. Restart follows.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
-	if err := s.process.stop(syscall.SIGQUIT); err != nil {
+	if err := s.process.Stop(); err != nil {
 		t.Fatalf("kill PostgreSQL: %v", err)
 	}
 }
@@ -213,7 +212,7 @@ func (s *Server) Restart(t testing.TB) {
 // Suspend stops the processes of the server without ending them; resume continues them.
 func (s *Server) Suspend(t testing.TB) (resume func()) {
 	t.Helper()
-	pids := s.process.tree()
+	pids := tree(s.process.PID())
 	signal := func(sig syscall.Signal) {
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, sig) // it may have ended
@@ -252,7 +251,7 @@ func (s *Server) Standby(t testing.TB) *Server {
 	if err := standby.run(); err != nil {
 		t.Fatalf("start a standby: %v", err)
 	}
-	t.Cleanup(func() { _ = standby.process.stop(syscall.SIGQUIT) })
+	t.Cleanup(func() { _ = standby.process.Stop() })
 	return standby
 }
 
@@ -310,9 +309,13 @@ func programs() (string, error) {
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := testservers.FreeAddress()
 	if err != nil {
 		return 0, err
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(port)
 }

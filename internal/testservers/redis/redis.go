@@ -4,13 +4,11 @@ package redis
 
 import (
 	"bufio"
-	"bytes"
+	"context"
 	"fmt"
 	"net"
-	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +16,7 @@ import (
 	"github.com/tidefill/tidefill/internal/testservers"
 )
 
-// startWait limits how long a server may take until it answers.
+// startWait limits how long servers may take until they know each other.
 const startWait = 20 * time.Second
 
 // Server is one Redis server.
@@ -26,11 +24,8 @@ type Server struct {
 	Addr string // host:port
 
 	t       testing.TB
-	args    []string
-	dir     string
-	command *exec.Cmd
-	ended   chan struct{}
-	log     lockedBuffer
+	program testservers.Program
+	process *testservers.Process
 }
 
 // Start starts a server. Further arguments are those of redis-server, such as "--requirepass", "x".
@@ -43,68 +38,56 @@ func Start(t testing.TB, args ...string) *Server {
 // TLS.
 func StartAt(t testing.TB, port string, args ...string) *Server {
 	t.Helper()
-	s := &Server{Addr: "127.0.0.1:" + port, t: t, dir: t.TempDir()}
-	s.args = append([]string{"--bind", "127.0.0.1", "--dir", s.dir, "--save", "",
+	args = append([]string{"--bind", "127.0.0.1", "--dir", t.TempDir(), "--save", "",
 		"--appendonly", "no", "--daemonize", "no"}, args...)
 	if !slices.Contains(args, "--tls-port") {
-		s.args = append(s.args, "--port", port)
+		args = append(args, "--port", port)
 	}
-	s.launch()
-	t.Cleanup(s.Kill)
-	return s
+	return launch(t, port, args...)
 }
 
-// launch runs the program and waits until the port answers.
-func (s *Server) launch() {
-	s.t.Helper()
-	s.command = exec.Command(testservers.Program(s.t, "redis-server"), s.args...)
-	s.command.Stdout, s.command.Stderr = &s.log, &s.log
-	// It ends with the test, also if the test is killed.
-	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.command.Start(); err != nil {
-		s.t.Fatalf("start redis-server: %v", err)
-	}
-	s.ended = make(chan struct{})
-	go func(c *exec.Cmd, ended chan struct{}) {
-		_ = c.Wait()
-		close(ended)
-	}(s.command, s.ended)
-	for end := time.Now().Add(startWait); ; {
-		conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
-		if err == nil {
-			conn.Close()
-			return
-		}
-		select {
-		case <-s.ended:
-			s.t.Fatalf("redis-server ended at once:\n%s", s.log.String())
-		case <-time.After(5 * time.Millisecond):
-		}
-		if time.Now().After(end) {
-			s.t.Fatalf("redis-server did not answer within %v: %v\n%s", startWait, err,
-				s.log.String())
-		}
-	}
+// launch starts redis-server, which is to answer on the port.
+func launch(t testing.TB, port string, args ...string) *Server {
+	t.Helper()
+	path := testservers.Path(t, "redis-server")
+	s := &Server{Addr: "127.0.0.1:" + port, t: t,
+		program: testservers.Program{Path: path, Args: args, Log: &testservers.Log{}}}
+	t.Cleanup(s.Kill)
+	s.Restart()
+	return s
 }
 
 // Kill ends the server at once, and waits for its end. Nothing that it held is left.
 func (s *Server) Kill() {
-	_ = s.command.Process.Signal(syscall.SIGCONT)
-	_ = s.command.Process.Kill()
-	<-s.ended
+	if s.process == nil {
+		return
+	}
+	if err := s.process.Stop(); err != nil {
+		s.t.Error(err)
+	}
 }
 
 // Restart starts a server that was killed again, on the same port and empty.
 func (s *Server) Restart() {
 	s.t.Helper()
-	s.launch()
+	var err error
+	s.process, err = s.program.Start(func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // Suspend stops the process: connections are accepted, and nothing is answered.
-func (s *Server) Suspend() { _ = s.command.Process.Signal(syscall.SIGSTOP) }
+func (s *Server) Suspend() { _ = s.process.Signal(syscall.SIGSTOP) }
 
 // Resume ends Suspend.
-func (s *Server) Resume() { _ = s.command.Process.Signal(syscall.SIGCONT) }
+func (s *Server) Resume() { _ = s.process.Signal(syscall.SIGCONT) }
 
 // Do sends a command without TLS and returns the first line of the answer.
 func (s *Server) Do(command ...string) string {
@@ -160,29 +143,10 @@ func readBody(in *bufio.Reader, header string) (string, error) {
 
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := testservers.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_, port, _ := net.SplitHostPort(address)
 	return port
-}
-
-// lockedBuffer holds what a server logs.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

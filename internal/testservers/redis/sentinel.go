@@ -36,12 +36,9 @@ func StartReplicated(t testing.TB) *Replicated {
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{Addr: "127.0.0.1:" + freePort(t), t: t}
-		_, own, _ := strings.Cut(s.Addr, ":")
-		s.args = []string{file, "--sentinel", "--port", own, "--bind", "127.0.0.1"}
-		s.launch()
-		t.Cleanup(s.Kill)
-		r.Sentinels = append(r.Sentinels, s)
+		own := freePort(t)
+		r.Sentinels = append(r.Sentinels, launch(t, own, file, "--sentinel", "--port", own,
+			"--bind", "127.0.0.1"))
 	}
 	await(t, "the Sentinels to know each other and the replica", func() bool {
 		for _, s := range r.Sentinels {
@@ -77,9 +74,9 @@ func StartCluster(t testing.TB) []*Server {
 	for _, s := range nodes[1:] {
 		host, port, _ := strings.Cut(nodes[0].Addr, ":")
 		bus := ""
-		for i, a := range nodes[0].args {
+		for i, a := range nodes[0].program.Args {
 			if a == "--cluster-port" {
-				bus = nodes[0].args[i+1]
+				bus = nodes[0].program.Args[i+1]
 			}
 		}
 		if answer := s.Do("CLUSTER", "MEET", host, port, bus); answer != "+OK" {

@@ -1,17 +1,11 @@
 package s3
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +24,7 @@ const (
 // Bucket is the bucket that every server has.
 const Bucket = "tidefill-test"
 
-// startLimit bounds the start of a server.
+// startLimit bounds the creation of the bucket.
 const startLimit = 30 * time.Second
 
 // Server is a running object storage.
@@ -41,10 +35,8 @@ type Server struct {
 	Directory string
 
 	address string
-	command []string
-	log     lockedBuffer
-	process *exec.Cmd
-	ended   chan struct{}
+	program testservers.Program
+	process *testservers.Process
 }
 
 // Start starts versitygw, which keeps objects in a directory. It ends with the test.
@@ -52,7 +44,7 @@ func Start(t testing.TB) *Server {
 	t.Helper()
 	s, err := versitygw(t.TempDir())
 	if err != nil {
-		t.Fatal(err)
+		testservers.Fail(t, err)
 	}
 	s.begin(t)
 	return s
@@ -76,16 +68,11 @@ func Run(directory, accessLog string) (s *Server, end func(), err error) {
 
 // versitygw returns a server that does not run yet.
 func versitygw(root string, options ...string) (*Server, error) {
-	program, err := testservers.Find("versitygw")
+	s, err := newServer("versitygw")
 	if err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{URL: "http://" + address, Directory: filepath.Join(root, "objects"),
-		address: address}
+	s.Directory = filepath.Join(root, "objects")
 	// Metadata is beside the objects, since not every file system has extended attributes.
 	sidecar := filepath.Join(root, "metadata")
 	for _, dir := range []string{s.Directory, sidecar} {
@@ -93,22 +80,31 @@ func versitygw(root string, options ...string) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.command = append([]string{program, "--access", AccessKey, "--secret", SecretKey, "--port",
-		address, "--quiet", "--keep-alive"}, options...)
-	s.command = append(s.command, "posix", "--sidecar", sidecar, s.Directory)
+	s.program.Args = append([]string{"--access", AccessKey, "--secret", SecretKey, "--port",
+		s.address, "--quiet", "--keep-alive"}, options...)
+	s.program.Args = append(s.program.Args, "posix", "--sidecar", sidecar, s.Directory)
 	return s, nil
+}
+
+// newServer returns a server that has an address and no arguments.
+func newServer(name string) (*Server, error) {
+	path, err := testservers.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	address, err := testservers.FreeAddress()
+	return &Server{URL: "http://" + address, address: address,
+		program: testservers.Program{Path: path, Log: &testservers.Log{}}}, err
 }
 
 // StartGofakes3 starts gofakes3, which keeps objects in memory. It ends with the test.
 func StartGofakes3(t testing.TB) *Server {
 	t.Helper()
-	program := testservers.Program(t, "gofakes3")
-	address, err := freeAddress()
+	s, err := newServer("gofakes3")
 	if err != nil {
-		t.Fatal(err)
+		testservers.Fail(t, err)
 	}
-	s := &Server{URL: "http://" + address, address: address,
-		command: []string{program, "-listen", address}}
+	s.program.Args = []string{"-listen", s.address}
 	s.begin(t)
 	return s
 }
@@ -119,7 +115,7 @@ func (s *Server) begin(t testing.TB) {
 	t.Cleanup(func() {
 		s.Kill()
 		if t.Failed() {
-			t.Logf("the log of %s:\n%s", filepath.Base(s.command[0]), s.log.tail())
+			t.Logf("the log of %s:\n%s", filepath.Base(s.program.Path), s.program.Log.Tail())
 		}
 	})
 	if err := s.Resume(); err != nil {
@@ -131,41 +127,25 @@ func (s *Server) begin(t testing.TB) {
 }
 
 // Resume starts the server again after Kill, on the same address. What gofakes3 had is lost.
-func (s *Server) Resume() error {
-	// The path of each argument is the server's own; nothing of it comes from outside.
-	s.process = exec.Command(s.command[0], s.command[1:]...)
-	s.process.Stdout, s.process.Stderr = &s.log, &s.log
-	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := s.process.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", s.command[0], err)
-	}
-	s.ended = make(chan struct{})
-	go func(p *exec.Cmd, ended chan struct{}) {
-		defer close(ended)
-		_ = p.Wait() // servers are killed
-	}(s.process, s.ended)
-	for deadline := time.Now().Add(startLimit); ; {
-		response, err := http.Get(s.URL + "/")
-		if err == nil {
-			return response.Body.Close()
+func (s *Server) Resume() (err error) {
+	s.process, err = s.program.Start(func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/", nil)
+		if err != nil {
+			return err
 		}
-		select {
-		case <-s.ended:
-			return fmt.Errorf("%s has ended:\n%s", s.command[0], s.log.tail())
-		case <-time.After(20 * time.Millisecond):
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
 		}
-		if time.Now().After(deadline) {
-			return errors.Join(fmt.Errorf("%s does not answer:\n%s", s.command[0], s.log.tail()),
-				err)
-		}
-	}
+		return response.Body.Close()
+	})
+	return err
 }
 
 // Kill ends the server at once.
 func (s *Server) Kill() {
-	if s.process != nil && s.process.Process != nil {
-		_ = s.process.Process.Kill()
-		<-s.ended
+	if s.process != nil {
+		_ = s.process.Stop()
 	}
 }
 
@@ -192,33 +172,4 @@ func Secrets(t testing.TB) (accessKeyFile, secretKeyFile string) {
 		}
 	}
 	return accessKeyFile, secretKeyFile
-}
-
-// freeAddress returns an address of the loopback interface on which nothing listens.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
-
-// lockedBuffer collects the output of a server.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-// tail returns the end of the output.
-func (l *lockedBuffer) tail() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := l.b.Bytes()
-	return string(b[max(0, len(b)-4096):])
 }

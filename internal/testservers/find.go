@@ -1,12 +1,14 @@
-// Package testservers finds the programs that tests start: servers, and what checks files.
 package testservers
 
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -31,8 +33,8 @@ func Find(name string, paths ...string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, ErrMissing)
 }
 
-// Program returns the path of a program like Find, and ends a test without it like Fail.
-func Program(t testing.TB, name string, paths ...string) string {
+// Path returns the path of a program like Find, and ends a test without it like Fail.
+func Path(t testing.TB, name string, paths ...string) string {
 	t.Helper()
 	path, err := Find(name, paths...)
 	if err != nil {
@@ -64,4 +66,23 @@ func repository() (string, error) {
 			return "", errors.New("the working directory is not in the repository")
 		}
 	}
+}
+
+// given holds what FreeAddress has returned.
+var given sync.Map
+
+// FreeAddress returns an address of loopback on which nothing listens. Its port is below those of
+// outgoing connections: one of these could otherwise take it while a server is restarted. It returns
+// no address twice.
+func FreeAddress() (string, error) {
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			if _, is := given.LoadOrStore(address, true); !is {
+				return address, nil
+			}
+		}
+	}
+	return "", errors.New("no free port found")
 }

@@ -1,8 +1,8 @@
 //go:build unix && !linux
 
-package postgres
+package testservers
 
 import "syscall"
 
 // endWithParent does nothing: where tests are killed, their servers remain.
-func endWithParent(*syscall.SysProcAttr) {}
+func endWithParent(*syscall.SysProcAttr, syscall.Signal) {}
