@@ -254,12 +254,7 @@ func (db *DB) StaleBatches(
 		s.rows(`SELECT id, tenant FROM batches WHERE ended > 0 AND ended < @before
 			ORDER BY ended LIMIT @limit`,
 			args{"before": tables.Micros(endedBefore), "limit": int64(limit)},
-			func(row tables.Row) error {
-				var id, tenant string
-				err := row.Scan(&id, &tenant)
-				batches = append(batches, store.Batch{ID: id, Tenant: tenant})
-				return err
-			})
+			tables.Collect(&batches, tables.ScanBatchName))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list batches that ended before %s: %w",

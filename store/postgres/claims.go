@@ -179,11 +179,7 @@ func (db *DB) Chunks(ctx context.Context, batch string) (chunks []store.Chunk, e
 	err = db.read(ctx, func(s *steps) {
 		chunks = nil
 		s.rows("SELECT "+tables.ChunkColumns+" FROM chunks WHERE batch = @batch ORDER BY idx",
-			args{"batch": text(batch)}, func(row tables.Row) error {
-				c, err := tables.ScanChunk(row)
-				chunks = append(chunks, c)
-				return err
-			})
+			args{"batch": text(batch)}, tables.Collect(&chunks, tables.ScanChunk))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list chunks of batch %s: %w", batch, err)
@@ -209,23 +205,15 @@ func (db *DB) CountChunks(
 }
 
 // LinesLeft implements [store.Claims].
-func (db *DB) LinesLeft(ctx context.Context) (left map[string]map[string]int, err error) {
-	err = db.read(ctx, func(s *steps) {
-		left = map[string]map[string]int{}
+func (db *DB) LinesLeft(ctx context.Context) (map[string]map[string]int, error) {
+	var left tables.LinesLeft
+	err := db.read(ctx, func(s *steps) {
+		left = tables.LinesLeft{}
 		// Batch by batch: most chunks are of batches that have ended.
 		s.rows(`SELECT b.id, c.model, c.lines FROM batches AS b CROSS JOIN LATERAL
 				(SELECT model, coalesce(sum(count) FILTER (WHERE NOT done), 0)::bigint AS lines
 				FROM chunks WHERE batch = b.id GROUP BY model) AS c
-			WHERE b.ended = 0`, nil, func(row tables.Row) error {
-			var batch, model string
-			var lines int
-			err := row.Scan(&batch, &model, &lines)
-			if left[batch] == nil {
-				left[batch] = map[string]int{}
-			}
-			left[batch][model] = lines
-			return err
-		})
+			WHERE b.ended = 0`, nil, left.Scan)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count the lines left of all batches: %w", err)

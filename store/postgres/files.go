@@ -149,26 +149,12 @@ func (db *DB) listFiles(
 	} else {
 		query += " ORDER BY created DESC, seq DESC LIMIT @limit::bigint"
 	}
-	var last tables.Position
+	var found tables.FilePage
 	err = db.read(ctx, func(s *steps) {
-		page = store.Page[store.File]{}
-		s.rows(query, all, func(row tables.Row) error {
-			if page.More = q.Limit > 0 && len(page.Items) == q.Limit; page.More {
-				return nil
-			}
-			var doc []byte
-			if err := row.Scan(&doc, &last.At, &last.Seq); err != nil {
-				return err
-			}
-			f, err := tables.Decode[store.File](doc)
-			page.Items = append(page.Items, f)
-			return err
-		})
+		found = tables.FilePage{Limit: q.Limit}
+		s.rows(query, all, found.Scan)
 	})
-	if page.More {
-		page.Next = last.String()
-	}
-	return page, err
+	return found.Page(), err
 }
 
 // fileCursor returns the position after which a page of files starts.
@@ -238,13 +224,5 @@ func (db *DB) PurgeFile(ctx context.Context, id string) error {
 
 // documents appends the decoded only column of a query's rows.
 func documents[T any](s *steps, items *[]T, query string, a args) {
-	s.rows(query, a, func(row tables.Row) error {
-		var doc []byte
-		if err := row.Scan(&doc); err != nil {
-			return err
-		}
-		item, err := tables.Decode[T](doc)
-		*items = append(*items, item)
-		return err
-	})
+	s.rows(query, a, tables.Collect(items, tables.ScanDocument[T]))
 }

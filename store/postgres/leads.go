@@ -68,12 +68,7 @@ func (db *DB) Leaders(
 	err = db.read(ctx, func(s *steps) {
 		leaders = map[string]string{}
 		s.rows("SELECT c.name, c.node FROM leads AS c WHERE c.name = ANY (@names::text[]) AND "+
-			holderLeased, all, func(row tables.Row) error {
-			var name, node string
-			err := row.Scan(&name, &node)
-			leaders[name] = node
-			return err
-		})
+			holderLeased, all, tables.Index(leaders, tables.ScanPair[string, string]))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find the leaders of %d names: %w", len(names), err)
@@ -91,15 +86,7 @@ func (db *DB) LastLeads(
 		s.rows(`SELECT c.name, c.node, coalesce(o.incarnation = c.incarnation, false),
 				coalesce(o.lease_until > `+serverNow+`, false)
 			FROM leads AS c LEFT JOIN owners AS o ON o.node = c.node
-			WHERE c.name = ANY (@names::text[])`, all, func(row tables.Row) error {
-			var name string
-			var lead store.LastLead
-			var same, leased bool
-			err := row.Scan(&name, &lead.Node, &same, &leased)
-			lead.State = tables.LeadState(same, leased)
-			leads[name] = lead
-			return err
-		})
+			WHERE c.name = ANY (@names::text[])`, all, tables.Index(leads, tables.ScanLastLead))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("find the last leaders of %d names: %w", len(names), err)

@@ -77,13 +77,7 @@ func (db *DB) prepareListing(ctx context.Context, l *listing, after string) erro
 		s.rows(`SELECT tag, (SELECT count(*) FROM
 				(SELECT 1 FROM batch_tags AS t WHERE t.tag = tags.tag LIMIT 1000) AS few)
 			FROM unnest(@tags::bigint[]) AS tags (tag)`, args{"tags": l.Tags},
-			func(row tables.Row) error {
-				var tag int64
-				var n int
-				err := row.Scan(&tag, &n)
-				counts[tag] = n
-				return err
-			})
+			tables.Index(counts, tables.ScanPair[int64, int]))
 	})
 	if err != nil {
 		return err

@@ -14,12 +14,7 @@ func (db *DB) NoticeEndpoints(ctx context.Context) (endpoints []string, err erro
 	err = db.read(ctx, func(s *steps) {
 		endpoints = nil
 		s.rows("SELECT endpoint FROM notice_cursors ORDER BY endpoint", nil,
-			func(row tables.Row) error {
-				var endpoint string
-				err := row.Scan(&endpoint)
-				endpoints = append(endpoints, endpoint)
-				return err
-			})
+			tables.Collect(&endpoints, tables.ScanScalar[string]))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list endpoints of notices: %w", err)
@@ -32,14 +27,7 @@ func (db *DB) KnownOwners(ctx context.Context) (owners []store.KnownOwner, err e
 	err = db.read(ctx, func(s *steps) {
 		owners = nil
 		s.rows("SELECT node, incarnation, lease_until - "+serverNow+" FROM owners ORDER BY node",
-			args{"now": db.clock()}, func(row tables.Row) error {
-				var o store.KnownOwner
-				var left int64
-				err := row.Scan(&o.Node, &o.Incarnation, &left)
-				o.LeaseLeft = time.Duration(left) * time.Microsecond
-				owners = append(owners, o)
-				return err
-			})
+			args{"now": db.clock()}, tables.Collect(&owners, tables.ScanKnownOwner))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list owners: %w", err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -151,19 +150,12 @@ func (db *DB) LiveOwners(
 		live = nil
 		s.rows(`SELECT node, incarnation FROM owners
 			WHERE node = ANY (@nodes::text[]) AND lease_until > `+serverNow, all,
-			func(row tables.Row) error {
-				var o store.Owner
-				err := row.Scan(&o.Node, &o.Incarnation)
-				if slices.Contains(owners, o) {
-					live = append(live, o)
-				}
-				return err
-			})
+			tables.Collect(&live, tables.ScanOwner))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list live owners: %w", err)
 	}
-	return db.unposted.AddLive(live, owners), nil
+	return db.unposted.LiveOf(owners, live), nil
 }
 
 // fencedUnlessOne returns ErrFenced unless a compare-and-set has changed one row.

@@ -67,12 +67,7 @@ func (db *DB) NewestBlobs(ctx context.Context, limit int) (keys []string, err er
 		s.rows(`SELECT min(b.blob) FROM (SELECT id, seq FROM files
 				WHERE expires > tidefill_now() + 3600000000 ORDER BY seq DESC LIMIT @limit) AS f
 			JOIN file_blobs AS b ON b.file = f.id GROUP BY f.seq ORDER BY f.seq DESC`,
-			args{"limit": int64(limit)}, func(row tables.Row) error {
-				var key string
-				err := row.Scan(&key)
-				keys = append(keys, key)
-				return err
-			})
+			args{"limit": int64(limit)}, tables.Collect(&keys, tables.ScanScalar[string]))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the newest files: %w", err)

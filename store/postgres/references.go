@@ -41,12 +41,7 @@ func (db *DB) DropBlobs(
 				SELECT blob, `+serverNow+` FROM unused ON CONFLICT (blob) DO NOTHING)
 			SELECT blob FROM unused`,
 			args{"blobs": blobs, "expired": text(expired), "now": now},
-			func(row tables.Row) error {
-				var blob string
-				err := row.Scan(&blob)
-				dropped = append(dropped, blob)
-				return err
-			})
+			tables.Collect(&dropped, tables.ScanScalar[string]))
 		s.do(`DELETE FROM dropped_blobs WHERE blob IN (SELECT blob FROM dropped_blobs
 			WHERE dropped <= `+serverNow+` - @kept::bigint ORDER BY dropped LIMIT @limit::bigint
 			FOR UPDATE SKIP LOCKED)`, args{"now": now, "limit": int64(oldDropsPerCall),

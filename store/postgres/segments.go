@@ -227,12 +227,8 @@ func swept(err error) error {
 func (r Segments) Batches(ctx context.Context) (batches []string, err error) {
 	err = r.db.read(ctx, func(s *steps) {
 		batches = nil
-		s.rows("SELECT DISTINCT batch FROM journals", nil, func(row tables.Row) error {
-			var batch string
-			err := row.Scan(&batch)
-			batches = append(batches, batch)
-			return err
-		})
+		s.rows("SELECT DISTINCT batch FROM journals", nil,
+			tables.Collect(&batches, tables.ScanScalar[string]))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the batches that have journals: %w", err)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -232,12 +231,8 @@ func (db *DB) StaleBatches(
 	err = db.read(ctx, func(s *session) error {
 		return s.rows(ctx, `SELECT id, tenant FROM batches WHERE ended > 0 AND ended < ?
 			ORDER BY ended LIMIT ?`,
-			[]any{tables.Micros(endedBefore), limit}, func(rows *sql.Rows) error {
-				var b store.Batch
-				err := rows.Scan(&b.ID, &b.Tenant)
-				batches = append(batches, b)
-				return err
-			})
+			[]any{tables.Micros(endedBefore), limit},
+			tables.Collect(&batches, tables.ScanBatchName))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list batches that ended before %s: %w",
@@ -262,12 +257,7 @@ func (s *session) addTags(ctx context.Context, b tables.Batch, seq int64) error 
 func (s *session) updateTags(ctx context.Context, b tables.Batch, seq int64, changed bool) error {
 	var stored []int64
 	err := s.rows(ctx, "SELECT tag FROM batch_tags WHERE seq = ? ORDER BY tag", []any{seq},
-		func(rows *sql.Rows) error {
-			var tag int64
-			err := rows.Scan(&tag)
-			stored = append(stored, tag)
-			return err
-		})
+		tables.Collect(&stored, tables.ScanScalar[int64]))
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strconv"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // Every change of a batch takes the next revision, in the transaction that writes it. One session
@@ -58,12 +58,7 @@ func (s *session) liveBatches(ctx context.Context) (ids []string, newest int64, 
 		return nil, 0, err
 	}
 	err = s.rows(ctx, "SELECT id FROM batches WHERE ended = 0 ORDER BY revision", nil,
-		func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			ids = append(ids, id)
-			return err
-		})
+		tables.Collect(&ids, tables.ScanScalar[string]))
 	return ids, newest, err
 }
 
@@ -74,7 +69,7 @@ func (s *session) changedBatches(
 	err = s.rows(
 		ctx, "SELECT id, revision FROM batches WHERE revision > ? ORDER BY revision LIMIT ?",
 		[]any{revision, limit},
-		func(rows *sql.Rows) error {
+		func(rows tables.Row) error {
 			var id string
 			err := rows.Scan(&id, &next)
 			ids = append(ids, id)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 
@@ -183,21 +182,11 @@ func (db *DB) CountChunks(
 
 // LinesLeft implements [store.Claims].
 func (db *DB) LinesLeft(ctx context.Context) (map[string]map[string]int, error) {
-	left := map[string]map[string]int{}
+	left := tables.LinesLeft{}
 	err := db.read(ctx, func(s *session) error {
 		return s.rows(ctx, `SELECT c.batch, c.model, sum(CASE WHEN c.done THEN 0 ELSE c.count END)
 			FROM batches AS b JOIN chunks AS c ON c.batch = b.id
-			WHERE b.ended = 0 GROUP BY c.batch, c.model`, nil,
-			func(rows *sql.Rows) error {
-				var batch, model string
-				var lines int
-				err := rows.Scan(&batch, &model, &lines)
-				if left[batch] == nil {
-					left[batch] = map[string]int{}
-				}
-				left[batch][model] = lines
-				return err
-			})
+			WHERE b.ended = 0 GROUP BY c.batch, c.model`, nil, left.Scan)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count the lines left of all batches: %w", err)
@@ -208,11 +197,7 @@ func (db *DB) LinesLeft(ctx context.Context) (map[string]map[string]int, error) 
 func (s *session) chunks(
 	ctx context.Context, query string, args ...any,
 ) (chunks []store.Chunk, err error) {
-	err = s.rows(ctx, query, args, func(rows *sql.Rows) error {
-		c, err := tables.ScanChunk(rows)
-		chunks = append(chunks, c)
-		return err
-	})
+	err = s.rows(ctx, query, args, tables.Collect(&chunks, tables.ScanChunk))
 	return chunks, err
 }
 

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -112,23 +111,9 @@ func (s *session) listFiles(
 	} else {
 		query += " ORDER BY created DESC, seq DESC LIMIT ?"
 	}
-	var doc sql.RawBytes
-	var last tables.Position
-	err = s.rows(ctx, query, append(args, limitOrAll(q.Limit)), func(rows *sql.Rows) error {
-		if page.More = q.Limit > 0 && len(page.Items) == q.Limit; page.More {
-			return nil
-		}
-		if err := rows.Scan(&doc, &last.At, &last.Seq); err != nil {
-			return err
-		}
-		f, err := tables.Decode[store.File](doc)
-		page.Items = append(page.Items, f)
-		return err
-	})
-	if page.More {
-		page.Next = last.String()
-	}
-	return page, err
+	found := tables.FilePage{Limit: q.Limit}
+	err = s.rows(ctx, query, append(args, limitOrAll(q.Limit)), found.Scan)
+	return found.Page(), err
 }
 
 // fileCursor returns the position after which a page of files starts.
@@ -192,14 +177,6 @@ func (db *DB) PurgeFile(ctx context.Context, id string) error {
 func documents[T any](
 	ctx context.Context, s *session, query string, args ...any,
 ) (items []T, err error) {
-	var doc sql.RawBytes
-	err = s.rows(ctx, query, args, func(rows *sql.Rows) error {
-		if err := rows.Scan(&doc); err != nil {
-			return err
-		}
-		item, err := tables.Decode[T](doc)
-		items = append(items, item)
-		return err
-	})
+	err = s.rows(ctx, query, args, tables.Collect(&items, tables.ScanDocument[T]))
 	return items, err
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/tidefill/tidefill/store"
@@ -96,15 +95,7 @@ func (db *DB) LastLeads(
 					coalesce(o.lease_until > ?, 0)
 				FROM leads AS c LEFT JOIN owners AS o ON o.node = c.node
 				WHERE c.name IN (SELECT value FROM json_each(?))`,
-				[]any{tables.Micros(db.now()), list}, func(rows *sql.Rows) error {
-					var name string
-					var lead store.LastLead
-					var same, leased bool
-					err := rows.Scan(&name, &lead.Node, &same, &leased)
-					lead.State = tables.LeadState(same, leased)
-					leads[name] = lead
-					return err
-				})
+				[]any{tables.Micros(db.now()), list}, tables.Index(leads, tables.ScanLastLead))
 		})
 	}
 	if err != nil {
@@ -140,7 +131,7 @@ func (s *session) leads(ctx context.Context, names string, now int64) (map[strin
 	led := map[string]leader{}
 	err := s.rows(ctx, `SELECT c.name, c.epoch, c.node, c.incarnation, `+holderLeased+`
 		FROM leads AS c WHERE c.name IN (SELECT value FROM json_each(?))`, []any{now, names},
-		func(rows *sql.Rows) error {
+		func(rows tables.Row) error {
 			var name string
 			var l leader
 			err := rows.Scan(&name, &l.epoch, &l.Node, &l.Incarnation, &l.leased)

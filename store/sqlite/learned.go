@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -51,7 +50,7 @@ func (db *DB) Learned(ctx context.Context) (states []store.LearnedState, err err
 	err = db.read(ctx, func(s *session) error {
 		states = nil
 		return s.rows(ctx, `SELECT pool, kind, saved, data FROM learned ORDER BY pool, kind`, nil,
-			func(rows *sql.Rows) error {
+			func(rows tables.Row) error {
 				var state store.LearnedState
 				var saved int64
 				err := rows.Scan(&state.Pool, &state.Kind, &saved, &state.Data)

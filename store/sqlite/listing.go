@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -104,7 +103,7 @@ func (s *session) scan(ctx context.Context, l listing) (found []tables.Position,
 	for _, span := range l.Spans {
 		query, start := l.query(span), len(found)
 		for _, state := range l.States {
-			err := s.rows(ctx, query, l.args(state, span), func(rows *sql.Rows) error {
+			err := s.rows(ctx, query, l.args(state, span), func(rows tables.Row) error {
 				var p tables.Position
 				err := rows.Scan(&p.At, &p.Seq)
 				found = append(found, p)
@@ -181,7 +180,7 @@ func (s *session) idsAt(ctx context.Context, positions []tables.Position) ([]str
 	}
 	ids := make([]string, len(positions))
 	err = s.rows(ctx, "SELECT seq, id FROM batches WHERE seq IN (SELECT value FROM json_each(?))",
-		[]any{list}, func(rows *sql.Rows) error {
+		[]any{list}, func(rows tables.Row) error {
 			var seq int64
 			var id string
 			err := rows.Scan(&seq, &id)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -15,12 +14,7 @@ import (
 func (db *DB) NoticeEndpoints(ctx context.Context) (endpoints []string, err error) {
 	err = db.read(ctx, func(s *session) error {
 		return s.rows(ctx, "SELECT endpoint FROM notice_cursors ORDER BY endpoint", nil,
-			func(rows *sql.Rows) error {
-				var endpoint string
-				err := rows.Scan(&endpoint)
-				endpoints = append(endpoints, endpoint)
-				return err
-			})
+			tables.Collect(&endpoints, tables.ScanScalar[string]))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list endpoints of notices: %w", err)
@@ -32,14 +26,7 @@ func (db *DB) NoticeEndpoints(ctx context.Context) (endpoints []string, err erro
 func (db *DB) KnownOwners(ctx context.Context) (owners []store.KnownOwner, err error) {
 	err = db.read(ctx, func(s *session) error {
 		return s.rows(ctx, `SELECT node, incarnation, lease_until - ? FROM owners ORDER BY node`,
-			[]any{tables.Micros(db.now())}, func(rows *sql.Rows) error {
-				var o store.KnownOwner
-				var left int64
-				err := rows.Scan(&o.Node, &o.Incarnation, &left)
-				o.LeaseLeft = time.Duration(left) * time.Microsecond
-				owners = append(owners, o)
-				return err
-			})
+			[]any{tables.Micros(db.now())}, tables.Collect(&owners, tables.ScanKnownOwner))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list owners: %w", err)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -137,7 +136,7 @@ func (db *DB) notices(
 	err = db.read(ctx, func(s *session) error {
 		notices = nil
 		return s.rows(ctx, "SELECT id, batch, event, created, attempts, due FROM notices "+where,
-			args, func(rows *sql.Rows) error {
+			args, func(rows tables.Row) error {
 				n, err := tables.ScanNotice(rows)
 				notices = append(notices, n)
 				return err

@@ -2,9 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -79,19 +77,12 @@ func (db *DB) LiveOwners(
 	now := tables.Micros(db.now())
 	err = db.read(ctx, func(s *session) error {
 		return s.rows(ctx, "SELECT node, incarnation FROM owners WHERE lease_until > ?", []any{now},
-			func(rows *sql.Rows) error {
-				var o store.Owner
-				err := rows.Scan(&o.Node, &o.Incarnation)
-				if slices.Contains(owners, o) {
-					live = append(live, o)
-				}
-				return err
-			})
+			tables.Collect(&live, tables.ScanOwner))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list live owners: %w", err)
 	}
-	return db.unposted.AddLive(live, owners), nil
+	return db.unposted.LiveOf(owners, live), nil
 }
 
 // leased reports whether the owner's lease lasts. ErrFenced: it is superseded.
@@ -100,7 +91,7 @@ func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, erro
 	found := false
 	err := s.rows(ctx, "SELECT lease_until FROM owners WHERE node = ? AND incarnation = ?",
 		[]any{o.Node, o.Incarnation},
-		func(rows *sql.Rows) error {
+		func(rows tables.Row) error {
 			found = true
 			return rows.Scan(&until)
 		})

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
@@ -76,7 +75,7 @@ func (db *DB) exportRows(
 		return false, err
 	}
 	defer db.readers.release(s)
-	err = s.rows(ctx, p.query, nil, func(rows *sql.Rows) error {
+	err = s.rows(ctx, p.query, nil, func(rows tables.Row) error {
 		row, err := p.scan(rows)
 		if err == nil && !yield(row, nil) {
 			stopped = true

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/tidefill/tidefill/store"
@@ -53,7 +52,7 @@ func (db *DB) ProgressPosts(
 		err = db.read(ctx, func(s *session) error {
 			return s.rows(ctx, `SELECT batch, node, incarnation, doc FROM progress
 				WHERE batch IN (SELECT value FROM json_each(?))`, []any{list},
-				func(rows *sql.Rows) error { return posts.Scan(rows) })
+				posts.Scan)
 		})
 	}
 	if err != nil {

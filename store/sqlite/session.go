@@ -10,6 +10,7 @@ import (
 	codes "modernc.org/sqlite/lib"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // session is a connection with its prepared statements. All statements are constants of this
@@ -177,7 +178,7 @@ func (s *session) row(ctx context.Context, query string, args []any, dest ...any
 
 // rows calls scan for every row of a query.
 func (s *session) rows(
-	ctx context.Context, query string, args []any, scan func(*sql.Rows) error,
+	ctx context.Context, query string, args []any, scan func(tables.Row) error,
 ) error {
 	stmt, err := s.prepare(ctx, query)
 	if err != nil {

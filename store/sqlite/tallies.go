@@ -2,12 +2,12 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/tables"
 )
 
 // SumDone implements [store.Tallies].
@@ -36,7 +36,7 @@ func (s *session) sumDone(
 	}
 	return s.rows(ctx, `SELECT batch, sum(completed), sum(failed) FROM chunks
 			WHERE done AND batch IN (SELECT value FROM json_each(?)) GROUP BY batch`, []any{list},
-		func(rows *sql.Rows) error {
+		func(rows tables.Row) error {
 			var batch string
 			var sum store.DoneChunks
 			err := rows.Scan(&batch, &sum.Completed, &sum.Failed)
@@ -64,7 +64,7 @@ func (s *session) whichDone(
 	}
 	return s.rows(ctx, `SELECT c.batch, c.idx FROM json_each(?) AS asked CROSS JOIN chunks AS c
 			ON c.batch = asked.value ->> 0 AND c.idx = asked.value ->> 1 WHERE c.done`, []any{list},
-		func(rows *sql.Rows) error {
+		func(rows tables.Row) error {
 			var batch string
 			var index int
 			err := rows.Scan(&batch, &index)

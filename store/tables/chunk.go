@@ -18,3 +18,18 @@ func ScanChunk(row Row) (c store.Chunk, err error) {
 	}
 	return c, err
 }
+
+// LinesLeft counts the lines that chunks have left, by batch and model.
+type LinesLeft map[string]map[string]int
+
+// Scan adds a row of batch, model and number.
+func (l LinesLeft) Scan(row Row) error {
+	var batch, model string
+	var lines int
+	err := row.Scan(&batch, &model, &lines)
+	if l[batch] == nil {
+		l[batch] = map[string]int{}
+	}
+	l[batch][model] = lines
+	return err
+}

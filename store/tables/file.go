@@ -53,3 +53,32 @@ func blobs(to []string, keys ...string) []string {
 	}
 	return to
 }
+
+// FilePage collects a page of files.
+type FilePage struct {
+	Limit int // 0: none
+	page  store.Page[store.File]
+	last  Position
+}
+
+// Scan adds a row of document, time of creation and number, or notes that there are more.
+func (p *FilePage) Scan(row Row) error {
+	if p.page.More = p.Limit > 0 && len(p.page.Items) == p.Limit; p.page.More {
+		return nil
+	}
+	var doc []byte
+	if err := row.Scan(&doc, &p.last.At, &p.last.Seq); err != nil {
+		return err
+	}
+	f, err := Decode[store.File](doc)
+	p.page.Items = append(p.page.Items, f)
+	return err
+}
+
+// Page returns the page.
+func (p *FilePage) Page() store.Page[store.File] {
+	if p.page.More {
+		p.page.Next = p.last.String()
+	}
+	return p.page
+}

@@ -13,3 +13,11 @@ func LeadState(same, leased bool) store.LeadState {
 	}
 	return store.LeadExpired
 }
+
+// ScanLastLead reads name, node, and what LeadState gets.
+func ScanLastLead(row Row) (name string, lead store.LastLead, err error) {
+	var same, leased bool
+	err = row.Scan(&name, &lead.Node, &same, &leased)
+	lead.State = LeadState(same, leased)
+	return name, lead, err
+}

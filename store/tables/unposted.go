@@ -44,15 +44,15 @@ func (u *Unposted) addTo(posts Posts, batch string) {
 	}
 }
 
-// AddLive adds those of the owners that have a post here. Their leases may end, as the disk takes
-// no renewal either, and users ask why nothing moves.
-func (u *Unposted) AddLive(live, owners []store.Owner) []store.Owner {
+// LiveOf returns those of the owners that are live, or that have a post here. Their leases may end,
+// as the disk takes no renewal either, and users ask why nothing moves.
+func (u *Unposted) LiveOf(owners, live []store.Owner) (found []store.Owner) {
 	for _, o := range owners {
-		if u.has(o) && !slices.Contains(live, o) {
-			live = append(live, o)
+		if slices.Contains(live, o) || u.has(o) {
+			found = append(found, o)
 		}
 	}
-	return live
+	return found
 }
 
 func (u *Unposted) has(o store.Owner) bool {
