@@ -113,6 +113,9 @@ func hypothetical(b store.Batch, files []store.File) Hypothetical {
 	return h
 }
 
+// NothingPlanned says why there is no prediction where no pool is configured.
+const NothingPlanned = "This server does not plan replicas, so it predicts nothing."
+
 const (
 	// previewTimeout limits how long a prediction may take that was asked for.
 	previewTimeout = 5 * time.Second
@@ -127,7 +130,7 @@ func (s *Server) preview(
 	ctx context.Context, b store.Batch, files []store.File, limit time.Duration,
 ) (Preview, error) {
 	if s.deps.Outlook == nil {
-		return Preview{Unknown: "This server does not plan replicas, so it predicts nothing."}, nil
+		return Preview{Unknown: NothingPlanned}, nil
 	}
 	h := hypothetical(b, files)
 	limited, cancel := context.WithTimeout(ctx, limit)

@@ -37,7 +37,7 @@ func (a *App) adminHandler() http.Handler {
 		Waiting:  func() []string { return a.readiness().Waiting },
 		Problems: a.problems,
 		StandsBy: a.dispatcher.StandsBy, Peers: a.consolePeers, Batches: a.dispatcher.Batches,
-		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scalingSnapshot,
+		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scaling.driver.Snapshot,
 		Now:    time.Now,
 		Logger: a.log.With("component", "console"),
 	})

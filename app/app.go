@@ -40,7 +40,7 @@ type App struct {
 	readers    chan *telemetry.Reader           // those that replace it
 	ownPages   ownPages
 	recording  *recording  // nil: nothing is recorded
-	scaling    *scaling    // nil: no pool is scaled
+	scaling    *scaling
 	kubernetes *kubernetes // nil: no pool is in Kubernetes
 	api        *api.Server
 	webhooks   *webhook.Notifier
@@ -168,7 +168,8 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
-		Store: a.apiStore(), Outlook: a.newOutlook(),
+		Store: a.apiStore(), Outlook: &outlook{a.dispatcher, a.scaling.driver,
+			a.plansReplicas},
 		Nudge: a.changed, Models: a.models, Keys: keys,
 		UnservedModels: a.unservedModels, Windows: a.sharing, Older: a.store.Older,
 		Silent: a.silent, NotLed: a.notLed,

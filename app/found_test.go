@@ -42,6 +42,8 @@ func findsRunners(t *testing.T, edit func(*config.Config)) *App {
 			}
 		}
 	}()
+	cfg.Pools[0].Kubernetes.Selector = "app=vllm" // there is no API server
+	a.running.Store(&cfg)
 	cluster, err := kube.New(cfg.Kubernetes, nil, kube.Deps{Node: cfg.Node, Logger: a.log,
 		Registerer: prometheus.NewRegistry()})
 	if err != nil {

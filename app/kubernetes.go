@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,7 @@ import (
 )
 
 // kubernetes is the part of the daemon that finds runners in Kubernetes and acts on their pods.
-// Nil: no pool is in Kubernetes.
+// Nil: this process sends no lines.
 type kubernetes struct {
 	cluster *kube.Cluster
 	changed chan struct{} // capacity 1: other runners were found
@@ -31,22 +32,42 @@ type kubernetes struct {
 	sides sides
 }
 
-// newKubernetes connects to the cluster of the pools that are in Kubernetes.
+// newKubernetes connects to the cluster of the pools that are in Kubernetes, if there are any.
 func (a *App) newKubernetes() (err error) {
-	if len(a.cfg.Pools) == 0 || !a.dispatches() {
+	if !a.dispatches() {
 		return nil
 	}
-	var pools []kube.Watched
-	for _, p := range a.cfg.Pools {
+	a.kubernetes = &kubernetes{changed: make(chan struct{}, 1), found: map[string][]kube.Runner{}}
+	a.kubernetes.cluster, err = kube.New(a.cfg.Kubernetes, watchedPools(a.cfg),
+		kube.Deps{Node: a.cfg.Node, OnChange: a.kubernetes.find, Logger: a.log,
+			Registerer: a.options.Registry})
+	return err
+}
+
+func watchedPools(cfg config.Config) (pools []kube.Watched) {
+	for _, p := range cfg.Pools {
 		pools = append(pools, kube.Watched{Name: p.Name, PoolConfig: p.Kubernetes})
 	}
-	k := &kubernetes{changed: make(chan struct{}, 1), found: map[string][]kube.Runner{}}
-	k.cluster, err = kube.New(a.cfg.Kubernetes, pools, kube.Deps{Node: a.cfg.Node,
-		OnChange: k.find, Logger: a.log, Registerer: a.options.Registry})
-	if err == nil && k.cluster.Enabled() {
-		a.kubernetes = k
+	return pools
+}
+
+// prepare returns the function that replaces the pools that are watched.
+func (k *kubernetes) prepare(cfg config.Config) (follow func(), err error) {
+	if k == nil {
+		return func() {}, nil
 	}
-	return err
+	replace, err := k.cluster.Prepare(watchedPools(cfg))
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		replace()
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		maps.DeleteFunc(k.found, func(pool string, _ []kube.Runner) bool {
+			return !k.cluster.Has(pool)
+		})
+	}, nil
 }
 
 // find takes over the runners of a pool.
@@ -87,6 +108,9 @@ func (k *kubernetes) withFound(cfg config.Config) config.Config {
 	}
 	engines := map[string]side{}
 	for _, p := range cfg.Pools {
+		if p.Kubernetes.IsZero() { // no longer
+			continue
+		}
 		pages := map[kube.Role][]string{}
 		ready := map[kube.Role]int{}
 		for _, r := range k.found[p.Name] {
@@ -201,19 +225,24 @@ func (k *kubernetes) Remove(ctx context.Context, pool string, replicas []string)
 	return k.cluster.SetDeletionCosts(ctx, pool, costs)
 }
 
-// leased leaves the decisions about replicas to the daemon that holds the Lease.
+// leased leaves the decisions about replicas to the daemon that holds the Lease, while one is
+// needed because a pool is in Kubernetes.
 type leased struct {
 	*dispatch.Dispatcher
-	held atomic.Bool
+	needed func() bool
+	held   atomic.Bool
 }
 
 // LeadScaling implements driver.Dispatcher.
 func (l *leased) LeadScaling(ctx context.Context) (bool, error) {
-	if !l.held.Load() {
+	if l.needed() && !l.held.Load() {
 		return false, nil
 	}
 	return l.Dispatcher.LeadScaling(ctx)
 }
+
+// competes reports whether this process is to hold the Lease if it can.
+func (l *leased) competes() bool { return l.needed() && !l.StandsByForScaling() }
 
 // leaseEvery is how often it is looked at whether this process stands by.
 const leaseEvery = time.Second
@@ -224,7 +253,7 @@ func (k *kubernetes) holdLease(ctx context.Context, l *leased) error {
 	tick := time.NewTicker(leaseEvery)
 	defer tick.Stop()
 	for {
-		if !l.StandsByForScaling() {
+		if l.competes() {
 			if err := k.lead(ctx, l, tick.C); err != nil {
 				return err
 			}
@@ -237,7 +266,7 @@ func (k *kubernetes) holdLease(ctx context.Context, l *leased) error {
 	}
 }
 
-// lead competes for the Lease until this process stands by.
+// lead competes for the Lease until this process stands by, or none is needed.
 func (k *kubernetes) lead(ctx context.Context, l *leased, tick <-chan time.Time) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -255,7 +284,7 @@ func (k *kubernetes) lead(ctx context.Context, l *leased, tick <-chan time.Time)
 		case err := <-ended:
 			return err
 		case <-tick:
-			if l.StandsByForScaling() {
+			if !l.competes() {
 				cancel()
 			}
 		}

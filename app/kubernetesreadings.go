@@ -25,7 +25,7 @@ func (k *kubernetes) sources(cfg config.Config) (sources []telemetry.Source) {
 		return nil
 	}
 	for _, p := range cfg.Pools {
-		if !k.cluster.HasReadings(p.Name) {
+		if !p.Kubernetes.HasReadings() {
 			continue
 		}
 		sources = append(sources, telemetry.Source{Target: p.Name, Kind: clusterSource,

@@ -16,18 +16,14 @@ import (
 type outlook struct {
 	dispatcher *dispatch.Dispatcher
 	driver     *driver.Driver
-}
-
-// newOutlook returns nil if no pool is configured: nothing is predicted then.
-func (a *App) newOutlook() api.Outlook {
-	if a.scaling == nil {
-		return nil
-	}
-	return &outlook{a.dispatcher, a.scaling.driver}
+	planned    func() bool // whether a pool is configured: nothing is predicted without
 }
 
 // Preview implements api.Outlook.
 func (o *outlook) Preview(ctx context.Context, h api.Hypothetical) (p api.Preview, err error) {
+	if !o.planned() {
+		return api.Preview{Unknown: api.NothingPlanned}, nil
+	}
 	demand, err := o.dispatcher.Estimate(ctx, batchOf(h))
 	if err != nil {
 		return unknownYet(err)

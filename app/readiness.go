@@ -188,7 +188,7 @@ func (a *App) roleReadiness(role config.Role) (r roleReadiness) {
 		}
 	case config.RoleScale:
 		switch {
-		case a.scaling == nil:
+		case !a.plansReplicas():
 			r.State = "no pools are configured"
 		case a.sharing.decides.Load():
 			r.State = "deciding"

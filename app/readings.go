@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/autoscale/kube"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -89,7 +91,8 @@ func runnersOf(cfg config.Config) (runners []telemetry.Runner, err error) {
 // prepareReader returns the function that has the readings of a changed configuration read. Runners
 // that stay are read on; all are read anew only if something else of it has changed.
 func (a *App) prepareReader(before, now config.Config) (func(context.Context), error) {
-	if reflect.DeepEqual(telemetryOf(before), telemetryOf(now)) {
+	if reflect.DeepEqual(telemetryOf(before), telemetryOf(now)) &&
+		slices.Equal(withReadings(before), withReadings(now)) {
 		runners, err := a.readRunners(now)
 		if err != nil {
 			return nil, err
@@ -110,6 +113,13 @@ func (a *App) prepareReader(before, now config.Config) (func(context.Context), e
 		a.reloads.accept(&a.reloads.signals)
 		a.replaceReader(ctx, reader)
 	}, nil
+}
+
+// withReadings lists the pools of which metrics APIs are read.
+func withReadings(cfg config.Config) []kube.Watched {
+	return slices.DeleteFunc(watchedPools(cfg), func(p kube.Watched) bool {
+		return !p.HasReadings()
+	})
 }
 
 // watched returns the file of signals, to be watched from now on.

@@ -94,7 +94,7 @@ func (a *App) apply(ctx context.Context, next config.Config) (config.Changes, er
 		return changes, err
 	}
 	now := running.Running(next)
-	if err := validTogether(now, next, changes.Restart); err != nil {
+	if err := validTogether(now, changes.Restart); err != nil {
 		return changes, err
 	}
 	if err := checkKeys(now.Upstreams); err != nil {
@@ -112,8 +112,13 @@ func (a *App) apply(ctx context.Context, next config.Config) (config.Changes, er
 	if err != nil {
 		return changes, err
 	}
+	follow, err := a.kubernetes.prepare(now)
+	if err != nil {
+		return changes, err
+	}
 	useKeys()
 	apply(ctx)
+	follow()
 	a.effective, a.found = effective, foundRunners{}
 	a.running.Store(&now)
 	return changes, nil
@@ -121,11 +126,8 @@ func (a *App) apply(ctx context.Context, next config.Config) (config.Changes, er
 
 // validTogether reports what makes the changes that are applied useless without those that need a
 // restart. The daemon then runs on as it is.
-func validTogether(now, next config.Config, restart []config.Change) error {
+func validTogether(now config.Config, restart []config.Change) error {
 	err := now.Validate()
-	if len(now.Upstreams) == 0 && len(next.Upstreams) > 0 {
-		err = errors.Join(err, errors.New("upstreams: each names a pool that is added"))
-	}
 	if err == nil {
 		return nil
 	}

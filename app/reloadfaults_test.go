@@ -5,6 +5,7 @@ package app_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,25 +176,49 @@ func TestRefusedFileIsTriedAgain(t *testing.T) {
 	d.await("/metrics", successful+"1")
 }
 
-// A pool that is added needs a restart, with the upstreams that name it. The rest is applied.
-func TestAddedPoolWaitsForARestart(t *testing.T) {
+// A pool is added and removed with the upstream that names it, and batches use it meanwhile.
+func TestPoolsAreAddedAndRemovedByAReload(t *testing.T) {
 	d := startReloading(t)
 	guest := apptest.StartRunner(t, nil)
-	const pools = "pools: [{name: p, models: [m], max: 2}]\n"
-	d.write("api: {max_streams: 9}\n" + pools + "upstreams:\n- {url: '" +
-		d.runner + "'}\n- {name: guest, pool: p, url: '" + guest + "'}\n")
+	const own, wanted = "upstreams:\n- {url: '%s', models: [n]}\n",
+		`tidefill_scaling_wanted_replicas{pool="p"} 1`
+	d.write(fmt.Sprintf(own, d.runner) + "- {name: guest, pool: p, url: '" + guest + "'}\n" +
+		"pools: [{name: p, models: [m], min: 1, max: 2}]\n")
 	d.hup()
-	page := d.page("/admin/config")
-	for _, want := range []string{"max_streams: 9\n", "# Restart to apply: upstreams.guest: added",
-		"# Restart to apply: pools.p: added"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %q:\n%s", want, page)
+	d.await("/metrics", wanted)
+	d.await("/metrics", "tidefill_config_changes_pending_restart 0")
+	c, batch := apptest.Submit(t, d.App, 5)
+	deadline := time.Now().Add(30 * time.Second)
+	for batch.Status != "completed" || batch.Counts.Completed != 5 {
+		if time.Now().After(deadline) {
+			t.Fatalf("the batch of the pool's model is %+v", batch)
+		}
+		time.Sleep(20 * time.Millisecond)
+		var err error
+		if batch, err = c.Batch(t.Context(), batch.ID); err != nil {
+			t.Fatal(err)
 		}
 	}
+	d.write(fmt.Sprintf(own, d.runner))
+	d.hup()
+	for strings.Contains(d.page("/metrics"), wanted) {
+		if time.Now().After(deadline.Add(30 * time.Second)) {
+			t.Fatalf("the pool is still there:\n%s", d.page("/metrics"))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 	d.await("/metrics", successful+"1")
-	d.await("/metrics", "tidefill_config_changes_pending_restart 2")
-	d.write(pools + "upstreams: [{pool: p, url: '" + guest + "'}]\n")
-	d.hup() // nothing could be sent without the pool
+}
+
+// What can't be applied without something that needs a restart changes nothing.
+func TestChangesWaitForWhatNeedsARestart(t *testing.T) {
+	d := startReloadingWith(t, "scaler: {listen: 127.0.0.1:0}\n"+
+		"pools: [{name: p, models: [m], max: 2}]\n")
+	more := d.more
+	d.more = ""
+	d.write("api: {max_streams: 9}\n")
+	d.hup() // a scaler can't be without pools, and is served until a restart
 	d.await("/metrics", successful+"0")
-	d.awaitLog("needs a restart (")
+	d.awaitLog("needs a restart (scaler.listen)")
+	d.more = more
 }

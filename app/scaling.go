@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/api"
-	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/autoscale/driver"
 	"github.com/tidefill/tidefill/autoscale/keda"
 	"github.com/tidefill/tidefill/config"
@@ -16,23 +15,19 @@ import (
 	"github.com/tidefill/tidefill/registry"
 )
 
-// scaling is the part of the daemon that decides how many replicas pools have. Nil: no pool is
-// configured.
+// scaling is the part of the daemon that decides how many replicas pools have.
 type scaling struct {
 	pools  atomic.Pointer[registry.Snapshot]
 	since  time.Time
 	driver *driver.Driver
 	server *keda.Server // nil: KEDA is not served
 
-	kubernetes *kubernetes // nil: no pool is in Kubernetes
+	kubernetes *kubernetes // nil: this process sends no lines
 	leased     *leased     // nil: this process takes no Lease
 }
 
 // newScaling builds the scaling of the configured pools.
 func (a *App) newScaling() (err error) {
-	if len(a.cfg.Pools) == 0 {
-		return nil
-	}
 	pools := a.cfg.Registry()
 	s := &scaling{since: time.Now(), kubernetes: a.kubernetes}
 	s.pools.Store(pools)
@@ -47,7 +42,7 @@ func (a *App) newScaling() (err error) {
 		deps.Replicas = a.kubernetes
 	}
 	if a.kubernetes != nil && a.scales() {
-		s.leased = &leased{Dispatcher: a.dispatcher}
+		s.leased = &leased{Dispatcher: a.dispatcher, needed: a.kubernetes.cluster.Enabled}
 		deps.Dispatcher = scalingDispatcher{s.leased, a}
 	}
 	if s.driver, err = driver.New(a.cfg.Autoscale, deps); err != nil {
@@ -74,9 +69,6 @@ func (a *App) newScaling() (err error) {
 
 // configure replaces what applies at run time.
 func (s *scaling) configure(cfg config.Config) {
-	if s == nil {
-		return
-	}
 	pools := cfg.Registry()
 	s.pools.Store(pools)
 	s.driver.Configure(cfg.Autoscale, pools.Pools())
@@ -84,9 +76,6 @@ func (s *scaling) configure(cfg config.Config) {
 
 // withModels adds the models of pools that have no runner now: batches may ask for them.
 func (s *scaling) withModels(models []api.ModelInfo) []api.ModelInfo {
-	if s == nil {
-		return models
-	}
 	listed := map[string]bool{}
 	for _, m := range models {
 		listed[m.ID] = true
@@ -110,16 +99,13 @@ func sortedModels(models []api.ModelInfo) []api.ModelInfo {
 
 // observe takes over a reading of a runner.
 func (s *scaling) observe(runner string, r *flowcontrol.Reading) {
-	if s != nil && runner != "" {
+	if runner != "" && len(s.pools.Load().Pools()) > 0 {
 		s.driver.Observe(runner, r)
 	}
 }
 
 // run decides until work ends, and serves KEDA for as long.
 func (s *scaling) run(work context.Context, start func(part string, run func() error)) {
-	if s == nil {
-		return
-	}
 	start("scaling", func() error { return s.driver.Run(work) })
 	if s.kubernetes != nil {
 		start("kubernetes", func() error { return s.kubernetes.cluster.Run(work) })
@@ -134,16 +120,11 @@ func (s *scaling) run(work context.Context, start func(part string, run func() e
 
 // ScalerAddr returns the address at which KEDA is served; empty: it is not.
 func (a *App) ScalerAddr() string {
-	if a.scaling == nil || a.scaling.server == nil {
+	if a.scaling.server == nil {
 		return ""
 	}
 	return a.scaling.server.Addr().String()
 }
 
-// scalingSnapshot returns what was decided last about replicas; nothing, if no pool is configured.
-func (a *App) scalingSnapshot() (*autoscale.Snapshot, error) {
-	if a.scaling == nil {
-		return &autoscale.Snapshot{}, nil
-	}
-	return a.scaling.driver.Snapshot()
-}
+// plansReplicas reports whether a pool is configured.
+func (a *App) plansReplicas() bool { return len(a.running.Load().Pools) > 0 }

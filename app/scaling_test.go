@@ -193,8 +193,7 @@ func TestFromZeroAndBack(t *testing.T) {
 	}
 }
 
-// The bounds of pools and the settings of scaling follow a reload; what else pools are needs a
-// restart.
+// Pools and the settings of scaling follow a reload.
 func TestPoolsFollowAReload(t *testing.T) {
 	d := startScaled(t)
 	d.await("at first", func(replicas float64, _ bool) bool { return replicas == 0 })
@@ -203,8 +202,8 @@ func TestPoolsFollowAReload(t *testing.T) {
 	d.hangup <- syscall.SIGHUP
 	d.await("two at least", func(replicas float64, _ bool) bool { return replicas == 2 })
 	_, page := answerOf(t, http.MethodGet, d.AdminURL()+"/metrics")
-	if !strings.Contains(page, "\ntidefill_config_changes_pending_restart 1\n") {
-		t.Error("the change of the models is not reported")
+	if !strings.Contains(page, "\ntidefill_config_changes_pending_restart 0\n") {
+		t.Error("a change waits for a restart")
 	}
 	d.cfg.Autoscale.Policy = "static" // the maximum
 	d.hangup <- syscall.SIGHUP

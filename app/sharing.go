@@ -61,7 +61,7 @@ func (a *App) follow() {
 		case live.Leading:
 			a.dispatcher.LookForLeaders()
 		case live.Scaling:
-			if a.scaling != nil && !a.sharing.decides.Load() {
+			if !a.sharing.decides.Load() {
 				a.scaling.driver.Poke()
 			}
 		}

@@ -114,17 +114,17 @@ func poolsByName(list *yaml.Node) *yaml.Node {
 	return n
 }
 
-// keysThatAreSet returns an upstream, or its tuning, without the keys that have no value. All of
-// them default to none, but headers: an empty one removes a default.
+// keysThatAreSet returns an upstream or a pool without the keys that have no value. All of them
+// default to none, but headers: an empty one removes a default.
 func keysThatAreSet(section *yaml.Node) *yaml.Node {
 	set := &yaml.Node{Kind: yaml.MappingNode}
 	for i := 0; i < len(section.Content); i += 2 {
 		key, value := section.Content[i], section.Content[i+1]
-		if key.Value == "tuning" {
+		if value.Kind == yaml.MappingNode && key.Value != "headers" {
 			value = keysThatAreSet(value)
 		}
-		no := value.ShortTag() == "!!bool" && value.Value == "false"
-		if len(value.Content) > 0 || value.Value != "" && !no {
+		none := slices.Contains([]string{"", "false", "0", "0s"}, value.Value)
+		if len(value.Content) > 0 || !none {
 			set.Content = append(set.Content, key, value)
 		}
 	}
@@ -136,6 +136,9 @@ func shownValue(path string, n *yaml.Node) string {
 		return ""
 	}
 	shown := withoutSecrets(path, n)
+	if shown.Kind == yaml.MappingNode && strings.HasPrefix(path, "pools.") {
+		shown = keysThatAreSet(shown)
+	}
 	shown.Style |= yaml.FlowStyle
 	out, err := yaml.Marshal(shown)
 	if err != nil {
@@ -165,7 +168,7 @@ var runTimeKeys = []string{
 	"dispatch.tuning.look_ahead", "dispatch.tuning.look_ahead_tokens", "dispatch.tuning.breaker",
 	"dispatch.tuning.dial_timeout", "dispatch.tuning.max_models", "dispatch.tuning.models_every",
 	"shutdown",
-	"pools[].min", "pools[].max", "pools[].price", "pools[].reclaim", "pools[].cold_start",
+	"pools",
 	"autoscale",
 }
 
@@ -184,19 +187,12 @@ var restartKeys = []string{
 	"dispatch.tuning.cost", "dispatch.tuning.chunk_lines", "dispatch.tuning.chunk_bytes",
 	"dispatch.tuning.lease_ttl", "dispatch.tuning.poll_every", "dispatch.tuning.learned_every",
 	"dispatch.tuning.progress_every",
-	"pools", // but for the keys of pools in runTimeKeys
 	"scaler", "kubernetes", "webhooks",
 }
 
 // atRunTime reports whether a running daemon applies a change of the key. mixed reports that it is
 // a section with keys of both kinds.
 func atRunTime(key string) (applied, mixed bool) {
-	if name, of := strings.CutPrefix(key, "pools."); of { // as Compare names it
-		key = "pools[]"
-		if _, rest, inside := strings.Cut(name, "."); inside {
-			key += "." + rest
-		}
-	}
 	if under(runTimeKeys, key) {
 		return true, false
 	}

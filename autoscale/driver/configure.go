@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,10 +33,29 @@ func (d *Driver) Configure(cfg autoscale.Config, pools []registry.Pool) {
 	d.Poke()
 }
 
+// replacePools forgets the replicas of pools that have gone. What was learned of them is kept, for
+// the case that they come back.
+func (d *Driver) replacePools(pools []registry.Pool) {
+	for _, before := range d.pools {
+		same := func(p registry.Pool) bool { return p.Name == before.Name }
+		if !slices.ContainsFunc(pools, same) {
+			delete(d.leaving, before.Name)
+			d.metrics.forget(before.Name)
+		}
+	}
+	if len(pools) == 0 && len(d.pools) > 0 {
+		d.deps.Dispatcher.SetDraining(nil)
+		d.deps.Dispatcher.SetClosed(nil)
+		d.deps.Dispatcher.SetForecasts(nil)
+		d.published.set(&autoscale.Snapshot{At: d.last})
+	}
+	d.pools = pools
+}
+
 // takeOver takes over the configuration. A fleet of other settings gets what this one has learned.
 func (d *Driver) takeOver(ctx context.Context) error {
 	cfg, pools := d.configured.get()
-	d.pools = pools
+	d.replacePools(pools)
 	if reflect.DeepEqual(cfg, d.cfg) {
 		return nil
 	}

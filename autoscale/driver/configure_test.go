@@ -44,9 +44,10 @@ func TestLearnedOutlastsAnotherConfiguration(t *testing.T) {
 		t.Errorf("replicas may drain for %v", limit)
 	}
 	same := d.fleet
-	d.Configure(cfg, pools[:0])
-	if err := d.takeOver(t.Context()); err != nil || d.fleet != same || len(d.pools) != 0 {
-		t.Errorf("other pools alone: %v, another fleet %v, %d pools", err, d.fleet != same,
-			len(d.pools))
+	d.Configure(cfg, []registry.Pool{{Name: "day", Models: []string{"m"}, Max: 1}})
+	if err := d.takeOver(t.Context()); err != nil || d.fleet != same || len(d.leaving) != 0 ||
+		d.pools[0].Name != "day" {
+		t.Errorf("other pools alone: %v, another fleet %v, %d with replicas that leave, %+v", err,
+			d.fleet != same, len(d.leaving), d.pools)
 	}
 }

@@ -31,7 +31,7 @@ type Dispatcher interface {
 
 // Deps holds what a Driver works with.
 type Deps struct {
-	Pools      []registry.Pool
+	Pools      []registry.Pool // at first; Configure replaces them
 	Dispatcher Dispatcher
 	// Flow returns the configuration of a pool's flow control, which says what is known of its
 	// engine and what interactive users are promised.
@@ -79,6 +79,9 @@ func New(cfg autoscale.Config, deps Deps) (*Driver, error) {
 	var err error
 	if d.fleet, err = autoscale.NewFleet(cfg); err != nil {
 		return nil, err
+	}
+	if len(deps.Pools) == 0 {
+		d.published.set(&autoscale.Snapshot{})
 	}
 	d.metrics, err = newMetrics(deps.Registerer)
 	return d, err
@@ -155,6 +158,9 @@ func (d *Driver) once(ctx context.Context) time.Duration {
 	defer cancel()
 	if err := d.takeOver(ctx); err != nil {
 		d.note(ctx, err)
+		return lookEvery
+	}
+	if len(d.pools) == 0 {
 		return lookEvery
 	}
 	leads, err := d.deps.Dispatcher.LeadScaling(asking)

@@ -73,5 +73,14 @@ func (m *metrics) decided(s *autoscale.PoolSnapshot) {
 	m.reason.WithLabelValues(s.Pool, string(s.Reason)).Set(1)
 }
 
+// forget removes what belongs to a pool.
+func (m *metrics) forget(pool string) {
+	for _, g := range []*prometheus.GaugeVec{m.wanted, m.reported, m.deadline, m.rate, m.replicas,
+		m.reason, m.unknownPools, m.coldStart, m.harvest} {
+		g.DeletePartialMatch(prometheus.Labels{"pool": pool})
+	}
+	delete(m.lastReason, pool)
+}
+
 // unknown shows that the replicas of a pool are not known.
 func (m *metrics) unknown(pool string) { m.unknownPools.WithLabelValues(pool).Set(1) }

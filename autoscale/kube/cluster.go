@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,14 +33,18 @@ type Deps struct {
 
 // Cluster reads pools from Kubernetes and acts on them. Its methods may be called concurrently.
 type Cluster struct {
-	cfg       Config
-	deps      Deps
-	log       *slog.Logger
-	gauges    *gauges
-	clients   *clients // nil: no pool is in Kubernetes
-	followers map[string]*follower
+	cfg     Config
+	deps    Deps
+	log     *slog.Logger
+	gauges  *gauges
+	reports *reports // of what belongs to no pool
+	running sync.WaitGroup
+
+	mu        sync.RWMutex
+	clients   *clients // nil: no pool has been in Kubernetes yet
 	readers   readers
-	reports   *reports // of what belongs to no pool
+	followers map[string]*follower // by pool
+	work      context.Context      // of Run; nil: it has not been called
 }
 
 // New builds a Cluster; Run starts it. Pools without the section kubernetes are ignored. If there
@@ -53,63 +58,129 @@ func New(cfg Config, pools []Watched, deps Deps) (*Cluster, error) {
 		followers: map[string]*follower{}}
 	c.gauges = newGauges(deps.Registerer, c.ages)
 	c.reports = c.newReports("")
-	var first string
-	for _, p := range pools {
-		if !p.IsZero() {
-			first = p.Name
-			break
-		}
-	}
-	if first == "" {
-		return c, nil
-	}
-	connected, err := connect(cfg)
+	follow, err := c.Prepare(pools)
 	if err != nil {
-		return nil, fmt.Errorf("find the runners of pool %s in Kubernetes: %w", first, err)
+		return nil, err
 	}
-	if c.readers, err = newReaders(connected); err != nil {
-		return nil, fmt.Errorf("connect to the metrics APIs: %w", err)
-	}
-	return c, c.follow(connected, pools)
+	follow()
+	return c, nil
 }
 
-// follow makes a follower for each pool.
-func (c *Cluster) follow(connected *clients, pools []Watched) error {
-	c.clients = connected
+// Prepare returns the function that replaces the pools. Pools that stay as they are, are watched
+// on. One that has changed is unknown until it is listed again, and one that has gone is not
+// reported after the function has returned. Prepare fails as New does, and then nothing changes.
+func (c *Cluster) Prepare(pools []Watched) (follow func(), err error) {
+	pools = slices.DeleteFunc(slices.Clone(pools), func(p Watched) bool { return p.IsZero() })
 	for _, p := range pools {
-		if p.IsZero() {
+		if err := p.Validate(); err != nil {
+			return nil, fmt.Errorf("pool %s: kubernetes: %w", p.Name, err)
+		}
+	}
+	connected := c.connected()
+	var readers readers
+	if connected == nil && len(pools) > 0 {
+		if connected, err = connect(c.cfg); err != nil {
+			return nil, fmt.Errorf("find the runners of pool %s in Kubernetes: %w", pools[0].Name,
+				err)
+		}
+		if readers, err = newReaders(connected); err != nil {
+			return nil, fmt.Errorf("connect to the metrics APIs: %w", err)
+		}
+	}
+	return func() { c.follow(connected, readers, pools) }, nil
+}
+
+// follow makes a follower for each pool that has none, and ends those of other pools.
+func (c *Cluster) follow(connected *clients, readers readers, pools []Watched) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.clients == nil {
+		c.clients, c.readers = connected, readers
+	}
+	before := c.followers
+	c.followers = make(map[string]*follower, len(pools))
+	for _, p := range pools {
+		cfg := p.withDefaults(connected.namespace)
+		f := before[p.Name]
+		if f == nil || f.cfg != cfg {
+			f = newFollower(c, p.Name, cfg)
+		}
+		c.followers[p.Name] = f
+	}
+	for name, f := range before {
+		if c.followers[name] != f && f.end != nil {
+			f.end()
+		}
+		if c.followers[name] == nil {
+			c.gauges.forget(name)
+		}
+	}
+	c.start()
+}
+
+// start runs the followers that do not run yet, if Run has been called.
+func (c *Cluster) start() {
+	if c.work == nil || c.work.Err() != nil {
+		return
+	}
+	for _, f := range c.followers {
+		if f.end != nil {
 			continue
 		}
-		if err := p.Validate(); err != nil {
-			return fmt.Errorf("pool %s: kubernetes: %w", p.Name, err)
+		ctx, cancel := context.WithCancel(c.work)
+		ended := make(chan struct{})
+		f.end = func() {
+			cancel()
+			<-ended
 		}
-		c.followers[p.Name] = newFollower(c, p.Name, p.withDefaults(connected.namespace))
+		c.running.Go(func() {
+			defer close(ended)
+			f.run(ctx)
+		})
 	}
-	return nil
+}
+
+func (c *Cluster) connected() *clients {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.clients
+}
+
+// follower returns that of a pool; nil: the pool is not in Kubernetes.
+func (c *Cluster) follower(pool string) *follower {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.followers[pool]
 }
 
 // Enabled reports whether a pool is in Kubernetes.
-func (c *Cluster) Enabled() bool { return c.clients != nil }
+func (c *Cluster) Enabled() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.followers) > 0
+}
 
 // Has reports whether a pool is in Kubernetes.
-func (c *Cluster) Has(pool string) bool { return c.followers[pool] != nil }
+func (c *Cluster) Has(pool string) bool { return c.follower(pool) != nil }
 
 // Run watches the pools until ctx is done.
 func (c *Cluster) Run(ctx context.Context) error {
-	var running sync.WaitGroup
-	for _, f := range c.followers {
-		running.Go(func() { f.run(ctx) })
-	}
+	c.mu.Lock()
+	c.work = ctx
+	c.start()
+	c.mu.Unlock()
 	<-ctx.Done()
-	running.Wait()
+	c.mu.Lock() // a pool that is being added has started
+	defer c.mu.Unlock()
+	c.running.Wait()
 	return nil
 }
 
 // State returns the state of a pool. It returns false if the pool is not in Kubernetes, or has not
 // been read yet; the error says why.
 func (c *Cluster) State(pool string) (State, bool) {
-	f, known := c.followers[pool]
-	if !known {
+	f := c.follower(pool)
+	if f == nil {
 		return State{Pool: pool, Desired: Unknown, Err: errors.New("the pool has no section " +
 			"kubernetes")}, false
 	}
@@ -118,6 +189,8 @@ func (c *Cluster) State(pool string) (State, bool) {
 
 // ages returns the age of each pool's state.
 func (c *Cluster) ages() map[string]time.Duration {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	ages := make(map[string]time.Duration, len(c.followers))
 	now := time.Now()
 	for name, f := range c.followers {

@@ -86,10 +86,7 @@ func newFake(t *testing.T, cfg PoolConfig, pods ...*corev1.Pod) (*Cluster, *fake
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.follow(&clients{typed: client, namespace: "models"}, []Watched{{"batch", cfg}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.follow(&clients{typed: client, namespace: "models"}, readers{}, []Watched{{"batch", cfg}})
 	return c, client
 }
 
@@ -155,6 +152,43 @@ func TestChangesArePublishedOnce(t *testing.T) {
 	}
 	if s := next(); len(s.Runners) != 0 { // not twice the pod
 		t.Errorf("got %+v", s)
+	}
+}
+
+// Pools come, change and go while a Cluster runs. One that stays is watched on.
+func TestPoolsComeAndGo(t *testing.T) {
+	c, _ := newFake(t, PoolConfig{Selector: "app=vllm"}, newTestPod("a", "10.0.0.1"))
+	run(t, c)
+	awaitWatch(t, c)
+	use := func(pools ...Watched) {
+		t.Helper()
+		follow, err := c.Prepare(pools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		follow()
+	}
+	batch := Watched{"batch", PoolConfig{Selector: "app=vllm"}}
+	stays := c.follower("batch")
+	use(batch, Watched{"other", PoolConfig{Selector: "app=other"}}, Watched{Name: "none"})
+	if c.follower("batch") != stays || !c.Has("other") || c.Has("none") {
+		t.Error("a pool that stays is not watched on, or one that has come is not watched")
+	}
+	if _, err := c.Prepare([]Watched{{"batch", PoolConfig{Scheme: "ftp"}}}); err == nil {
+		t.Error("a pool that is not valid was taken")
+	}
+	batch.Port = "9000"
+	use(batch)
+	if c.follower("batch") == stays || c.Has("other") {
+		t.Error("a pool that has changed is not read anew, or one that has gone is watched")
+	}
+	awaitWatch(t, c)
+	if s, _ := c.State("batch"); len(s.Runners) != 1 || s.Runners[0].URL != "http://10.0.0.1:9000" {
+		t.Errorf("the runners of the changed pool: %+v", s.Runners)
+	}
+	use()
+	if c.Enabled() {
+		t.Error("a pool is left")
 	}
 }
 

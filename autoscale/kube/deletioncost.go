@@ -26,8 +26,8 @@ const fieldManager = "tidefill"
 func (c *Cluster) SetDeletionCosts(
 	ctx context.Context, pool string, costs map[string]int,
 ) error {
-	f, known := c.followers[pool]
-	if !known || !f.cfg.usesCosts() {
+	f := c.follower(pool)
+	if f == nil || !f.cfg.usesCosts() {
 		return nil
 	}
 	pods, err := f.currentPods()

@@ -69,6 +69,14 @@ func (g *gauges) setResources(pool string, readings readingsByPod) {
 	}
 }
 
+// forget removes what belongs to a pool.
+func (g *gauges) forget(pool string) {
+	of := prometheus.Labels{"pool": pool}
+	g.restarts.DeletePartialMatch(of)
+	g.errors.DeletePartialMatch(of)
+	g.setResources(pool, nil)
+}
+
 // ageCollector exports the ages of states, which grow between two scrapes.
 type ageCollector struct {
 	ages func() map[string]time.Duration

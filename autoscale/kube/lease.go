@@ -15,7 +15,7 @@ import (
 // done, the Lease is released after run has returned, so that another daemon takes over at once. If
 // no pool is in Kubernetes or the configuration names no Lease, run is called without one.
 func (c *Cluster) Lead(ctx context.Context, run func(context.Context) error) error {
-	if c.clients == nil || c.cfg.Lease == "" {
+	if c.connected() == nil || c.cfg.Lease == "" {
 		c.gauges.leader.Set(1)
 		defer c.gauges.leader.Set(0)
 		return run(ctx)

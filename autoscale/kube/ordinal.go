@@ -11,8 +11,8 @@ import (
 // to end before the others. Nil: it goes by deletion costs, see SetDeletionCosts. A StatefulSet
 // ends the pod with the highest ordinal, whatever that does.
 func (c *Cluster) Order(pool string) func(a, b string) int {
-	f, known := c.followers[pool]
-	if !known || f.cfg.Target.Name == "" || f.cfg.usesCosts() {
+	f := c.follower(pool)
+	if f == nil || f.cfg.Target.Name == "" || f.cfg.usesCosts() {
 		return nil
 	}
 	return func(a, b string) int {

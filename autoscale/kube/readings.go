@@ -63,19 +63,18 @@ func newReaders(c *clients) (readers, error) {
 	}, errors.Join(err1, err2)
 }
 
-// HasReadings reports whether metrics are configured for a pool.
-func (c *Cluster) HasReadings(pool string) bool {
-	f, known := c.followers[pool]
-	return known && f.cfg.Metrics != (PoolConfig{}).withDefaults("").Metrics
+// HasReadings reports whether metrics are configured for the pool.
+func (p PoolConfig) HasReadings() bool {
+	return !p.IsZero() && p.withDefaults("").Metrics != (PoolConfig{}).withDefaults("").Metrics
 }
 
 // Readings reads the configured metrics of a pool, by pod. What a metrics API does not show is
 // unknown. If some can't be read, the others are returned with the error.
 func (c *Cluster) Readings(ctx context.Context, pool string) ([]Reading, error) {
-	if !c.HasReadings(pool) {
+	f := c.follower(pool)
+	if f == nil || !f.cfg.HasReadings() {
 		return nil, nil
 	}
-	f := c.followers[pool]
 	readings := readingsByPod{}
 	var faults []error
 	for i, m := range f.cfg.Metrics.all() {

@@ -72,7 +72,7 @@ func repository() (string, error) {
 var given sync.Map
 
 // FreeAddress returns an address of loopback on which nothing listens. Its port is below those of
-// outgoing connections: one of these could otherwise take it while a server is restarted. It returns
+// outgoing connections: one of these could otherwise take it while a server restarts. It returns
 // no address twice.
 func FreeAddress() (string, error) {
 	for range 100 {
