@@ -116,7 +116,7 @@ func TestEveryShownTermIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Observe(start, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "a"})
+	c.Observe(start, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "a"}})
 	explained := map[string]bool{}
 	for _, term := range c.(flowcontrol.Explainer).Explain(start) {
 		explained[term.Name] = true

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -43,17 +44,18 @@ type watching struct{ flowcontrol.Controller }
 // lines until one has come back.
 var seen struct {
 	sync.Mutex
-	observations []flowcontrol.Observation
+	observations []any // copies
 	evict        bool
 }
 
 func (w *watching) Observe(now time.Time, o flowcontrol.Observation) bool {
 	seen.Lock()
 	defer seen.Unlock()
-	seen.observations = append(seen.observations, o)
-	seen.evict = seen.evict && o.Kind != flowcontrol.Evicted
-	return w.Controller.Observe(now, o) || o.Kind == flowcontrol.Evicted ||
-		o.Kind == flowcontrol.Read
+	_, evicted := o.(*flowcontrol.Evicted)
+	_, read := o.(*flowcontrol.Read)
+	seen.observations = append(seen.observations, reflect.ValueOf(o).Elem().Interface())
+	seen.evict = seen.evict && !evicted
+	return w.Controller.Observe(now, o) || evicted || read
 }
 
 func (w *watching) Allowance(now time.Time) flowcontrol.Allowance {
@@ -82,12 +84,12 @@ func watch() func(*dispatch.Config, *dispatch.Deps) {
 	}
 }
 
-// observed are the observations of a kind.
-func observed(kind flowcontrol.Kind) (of []flowcontrol.Observation) {
+// observed are the observations of a type.
+func observed[T any]() (of []T) {
 	seen.Lock()
 	defer seen.Unlock()
 	for _, o := range seen.observations {
-		if o.Kind == kind {
+		if o, ok := o.(T); ok {
 			of = append(of, o)
 		}
 	}
@@ -162,9 +164,9 @@ func TestStreamedAnswersAreTheSame(t *testing.T) {
 	if diff := cmp.Diff(without, with); diff != "" {
 		t.Errorf("streamed answers differ: %s", diff)
 	}
-	if len(with) != 48 || len(observed(flowcontrol.FirstToken)) != 36 {
+	if len(with) != 48 || len(observed[flowcontrol.FirstToken]()) != 36 {
 		t.Errorf("%d answers, %d first tokens; want 48, of which 36 are streamed", len(with),
-			len(observed(flowcontrol.FirstToken)))
+			len(observed[flowcontrol.FirstToken]()))
 	}
 	page := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page,
@@ -191,14 +193,14 @@ func TestStreamsReportTokenGaps(t *testing.T) {
 	w.awaitEnd(w.submit(lines, nil))
 	stop()
 	gaps, took := 0, time.Duration(0)
-	for _, o := range observed(flowcontrol.TokenGaps) {
-		gaps, took = gaps+o.Gaps, took+o.GapTime
+	for _, o := range observed[flowcontrol.TokenGaps]() {
+		gaps, took = gaps+o.Gaps, took+o.Time
 	}
-	if len(observed(flowcontrol.FirstToken)) != 8 || gaps < 100 {
+	if len(observed[flowcontrol.FirstToken]()) != 8 || gaps < 100 {
 		t.Fatalf("%d first tokens, %d gaps; want 8 and some hundred",
-			len(observed(flowcontrol.FirstToken)), gaps)
+			len(observed[flowcontrol.FirstToken]()), gaps)
 	}
-	whole := observed(flowcontrol.Answered)[0].Latency
+	whole := observed[flowcontrol.Answered]()[0].Latency
 	if mean := took / time.Duration(gaps); mean < whole/800 || mean > whole/200 {
 		t.Errorf("the mean gap is %v, an answer of 400 tokens took %v", mean, whole)
 	}
@@ -356,7 +358,7 @@ func TestEvictedLinesCountNoAttempt(t *testing.T) {
 	if b.State != store.Completed || b.Counts.Completed != 16 {
 		t.Errorf("got state %s, counts %+v", b.State, b.Counts)
 	}
-	if n := len(observed(flowcontrol.Evicted)); n != 16 {
+	if n := len(observed[flowcontrol.Evicted]()); n != 16 {
 		t.Errorf("%d lines were evicted, want 16", n)
 	}
 }

@@ -8,96 +8,20 @@ import (
 // Controller decides how many batch lines each runner of one pool may carry.
 //
 // One goroutine uses it. It reads no clock; now must not go back from call to call. It ignores
-// observations of runners that have not joined and of kinds that it does not know, so that a new
-// kind needs no change in existing policies. It cannot fail. flowcontroltest.TestController checks
+// observations of runners that have not joined and of types that it does not know, so that a new
+// type needs no change in existing policies. It cannot fail. flowcontroltest.TestController checks
 // the contract.
 type Controller interface {
 	// Name returns the policy's name.
 	Name() string
-	// Observe takes over what happened. It returns whether the allowance may differ now.
+	// Observe takes over what happened. It returns whether the allowance may differ now. The
+	// observation belongs to the caller, who may use its memory for the next one: what is kept of
+	// it is copied.
 	Observe(now time.Time, o Observation) (changed bool)
 	// Allowance returns what is granted. It is valid until an Observe that returns true, or until
 	// its Until.
 	Allowance(now time.Time) Allowance
 }
-
-// Observation is one thing that happened to a runner, or to the pool if Runner is empty.
-type Observation struct {
-	Kind   Kind
-	Runner string
-	// InFlight is how many batch lines the runner carries after this event.
-	InFlight int
-	// Prefilling is how many prompt tokens of batch lines the runner was sent and, as far as known,
-	// must compute and has not computed yet. Tokens that are expected in its prefix cache do not
-	// count. A first token shows that its line's prompt is computed, and those of all lines sent
-	// there before it. Without streams and metrics, prompts cease to count after some seconds.
-	Prefilling int
-	// Latency is the time from start to answer. For Answered; for FirstToken, from start to that
-	// token, 0 if only metrics showed its prompt computed; for Evicted, from start to its end.
-	Latency time.Duration
-	// RetryAfter is how long the runner asked not to be sent more; 0: it named no time, which
-	// counts as PauseAfterShed. More than LongestHold counts as that. For Shed.
-	RetryAfter time.Duration
-	// PromptTokens and OutputTokens come from the answer's usage; 0: unknown. For Answered. For
-	// Started and FirstToken, PromptTokens is an estimate for the line. For Started, OutputTokens
-	// is the output predicted for the line from others of its job, those that have been under way
-	// for long included; 0: nothing is known of the job yet. So lines of a new kind show there from
-	// their first tokens on, long before their answers.
-	PromptTokens, OutputTokens int
-	// LongOutput is how long the answer may be, cautiously, while few lines of the job have been
-	// answered: those that end first are the short ones. Later it is OutputTokens. For Started.
-	LongOutput int
-	// Streamed is whether the line's first token will be seen. For Started.
-	Streamed bool
-	// CachedTokens of the PromptTokens were found in the runner's prefix cache; 0: none, or
-	// unknown. For Answered, and as an estimate for Started and FirstToken.
-	CachedTokens int
-	// Gaps is how many gaps between tokens of one stream were seen since the last such event, and
-	// GapTime how long they took together. One gap is one iteration of the engine: streams of one
-	// runner get their tokens together. For TokenGaps.
-	Gaps    int
-	GapTime time.Duration
-	// Lines is how many lines the pool would have to carry from now on to meet all its deadlines.
-	// For DeadlineDemand.
-	Lines float64
-	// Reading is for Read. It is shared: nobody writes to it.
-	Reading *Reading
-	// Access says which engine gets the runner's lines. For RunnerJoined.
-	Access Access
-}
-
-// Access says which engine gets the lines of a runner.
-type Access uint8
-
-// The ways to an engine.
-const (
-	// Direct: the runner is an engine, and gets its lines.
-	Direct Access = iota
-	// Routed: the runner is one of the engines behind a gateway. It stands for its part of the
-	// gateway's lines: the gateway decides which engine gets a line, so none can be kept from a
-	// certain one, and an evicted one may have run on another. Readings are those of the engine.
-	Routed
-	// Opaque: the runner is a gateway with any number of engines, which nothing shows.
-	Opaque
-)
-
-// Kind says what an Observation is about.
-type Kind uint8
-
-// The kinds. Runner is empty for DeadlineDemand, and for a Read of the pool.
-const (
-	RunnerJoined   Kind = iota + 1 // may be sent lines from now on; a second time changes nothing
-	RunnerLeft                     // the controller forgets it, with all that it learned about it
-	Started                        // a line was sent to it
-	Answered                       // it answered a line, whatever the answer says about the line
-	Shed                           // it refused a line because of load: 429 or 503
-	Broken                         // a line got no answer: transport error, another 5xx
-	Evicted                        // we ended a line; says nothing about the runner
-	FirstToken                     // a line brought its first token, or its prompt was computed
-	TokenGaps                      // streamed lines brought further tokens
-	Read                           // a reading of its metrics, or of the pool's, has arrived
-	DeadlineDemand                 // deadlines of the pool's jobs require lines
-)
 
 // LongestHold limits Retry-After. A longer one is an outage or a mistake, and asking again once an
 // hour costs nobody anything.

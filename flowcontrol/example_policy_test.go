@@ -86,7 +86,7 @@ flowcontrol:
 		return
 	}
 	friday := time.Date(2026, 3, 13, 23, 59, 0, 0, time.UTC)
-	c.Observe(friday, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "gpu-0"})
+	c.Observe(friday, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "gpu-0"}})
 	a := c.Allowance(friday)
 	fmt.Println(a.Runners[0].Lines, "lines until", a.Until.Format(time.DateTime))
 	fmt.Println(c.Allowance(a.Until).Runners[0].Lines, "lines then")

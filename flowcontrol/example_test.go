@@ -14,10 +14,11 @@ type cautious struct{ runners []flowcontrol.RunnerAllowance }
 func (*cautious) Name() string { return "cautious" }
 
 func (c *cautious) Observe(_ time.Time, o flowcontrol.Observation) bool {
-	if o.Kind != flowcontrol.RunnerJoined || len(c.runners) > 0 {
+	joined, ok := o.(*flowcontrol.RunnerJoined)
+	if !ok || len(c.runners) > 0 {
 		return false
 	}
-	c.runners = append(c.runners, flowcontrol.RunnerAllowance{Runner: o.Runner, Lines: 1,
+	c.runners = append(c.runners, flowcontrol.RunnerAllowance{Runner: joined.Runner, Lines: 1,
 		Prompt: flowcontrol.NoLimit, Reason: flowcontrol.ReasonRunnerLimit})
 	return true
 }
@@ -31,7 +32,7 @@ func (c *cautious) Allowance(time.Time) flowcontrol.Allowance {
 func ExampleController() {
 	var c flowcontrol.Controller = new(cautious)
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "gpu-0"})
+	c.Observe(now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "gpu-0"}})
 	fmt.Println(c.Allowance(now).Runners[0].Lines)
 	// Output: 1
 }
@@ -45,7 +46,7 @@ func ExampleNew() {
 	}
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	for _, runner := range []string{"gpu-0", "gpu-1"} {
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: runner})
+		c.Observe(now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: runner}})
 	}
 	a := c.Allowance(now)
 	fmt.Println(a.Pool, a.Runners[0].Lines, a.Runners[1].Lines, a.Reason)

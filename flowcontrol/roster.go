@@ -90,19 +90,19 @@ func (r *Roster[S]) Leave(id string) bool {
 // changed the allowance, and the runner for what else the policy does with the observation; nil if
 // the runner has just joined, has left, or is unknown.
 func (r *Roster[S]) Observe(now time.Time, o Observation, fresh S) (m *Member[S], changed bool) {
-	switch o.Kind {
-	case RunnerJoined:
+	switch o := o.(type) {
+	case *RunnerJoined:
 		return nil, r.Join(o.Runner, fresh)
-	case RunnerLeft:
+	case *RunnerLeft:
 		return nil, r.Leave(o.Runner)
 	}
-	if m = r.Find(o.Runner); m == nil {
+	if m = r.Find(o.About()); m == nil {
 		return nil, false
 	}
-	switch o.Kind {
-	case Answered:
+	switch o := o.(type) {
+	case *Answered:
 		m.Answered()
-	case Shed:
+	case *Shed:
 		changed = m.Hold(now, o.RetryAfter)
 	}
 	return m, changed

@@ -49,13 +49,16 @@ func init() {
 func (*recordingController) Name() string { return "spy" }
 
 func (s *recordingController) Observe(now time.Time, o flowcontrol.Observation) bool {
-	s.carried[o.Runner] = o.InFlight
-	if o.Kind == flowcontrol.RunnerJoined {
-		s.granted.Runners = append(s.granted.Runners, flowcontrol.RunnerAllowance{Runner: o.Runner,
-			Lines: s.granted.Pool, Prompt: flowcontrol.NoLimit})
+	if of, ok := o.(interface{ Carried() flowcontrol.Load }); ok {
+		s.carried[o.About()] = of.Carried().InFlight
+	}
+	_, joined := o.(*flowcontrol.RunnerJoined)
+	if joined {
+		s.granted.Runners = append(s.granted.Runners, flowcontrol.RunnerAllowance{
+			Runner: o.About(), Lines: s.granted.Pool, Prompt: flowcontrol.NoLimit})
 	}
 	s.onObservation(now, o)
-	return o.Kind == flowcontrol.RunnerJoined
+	return joined
 }
 
 func (s *recordingController) Allowance(now time.Time) flowcontrol.Allowance {
@@ -107,36 +110,39 @@ func record(t *testing.T, s Setup, lines, streams int, evictions ...time.Duratio
 	return text.String()
 }
 
-var kinds = map[flowcontrol.Kind]string{
-	flowcontrol.RunnerJoined: "joined", flowcontrol.RunnerLeft: "left",
-	flowcontrol.Started: "started", flowcontrol.Answered: "answered",
-	flowcontrol.Shed: "shed", flowcontrol.Broken: "broken", flowcontrol.Evicted: "evicted",
-	flowcontrol.FirstToken: "first token",
-	flowcontrol.TokenGaps:  "gaps", flowcontrol.Read: "read",
-}
-
+// observationText returns a row for an observation. That of DeadlineDemand, which is the planner's
+// own and no signal of the plant, is empty.
 func observationText(now time.Time, o flowcontrol.Observation) string {
-	if o.Kind == flowcontrol.DeadlineDemand {
-		return "" // the planner's own, no signal of the plant
+	text := ""
+	switch o := o.(type) {
+	case *flowcontrol.RunnerJoined:
+		text = "joined     "
+	case *flowcontrol.RunnerLeft:
+		text = "left       "
+	case *flowcontrol.Started:
+		text = fmt.Sprintf("started     %d in flight, %d prompt tokens to compute", o.InFlight,
+			o.Prefilling)
+	case *flowcontrol.FirstToken:
+		text = fmt.Sprintf("first token after %v, %d prompt tokens to compute", o.Latency,
+			o.Prefilling)
+	case *flowcontrol.TokenGaps:
+		text = fmt.Sprintf("gaps        %d in %v", o.Gaps, o.Time)
+	case *flowcontrol.Answered:
+		text = fmt.Sprintf("answered    after %v, %d in, %d cached, %d out, %d in flight",
+			o.Latency, o.PromptTokens, o.CachedTokens, o.OutputTokens, o.InFlight)
+	case *flowcontrol.Shed:
+		text = "shed       "
+	case *flowcontrol.Broken:
+		text = "broken     "
+	case *flowcontrol.Evicted:
+		text = fmt.Sprintf("evicted     after %v, %d in flight, %d prompt tokens to compute",
+			o.Latency, o.InFlight, o.Prefilling)
+	case *flowcontrol.Read:
+		text = "read        " + readingText(o.Reading)
+	default:
+		return ""
 	}
-	text := fmt.Sprintf("%9.4f  %-11s", now.Sub(epoch).Seconds(), kinds[o.Kind])
-	switch o.Kind {
-	case flowcontrol.Started:
-		text += fmt.Sprintf(" %d in flight, %d prompt tokens to compute", o.InFlight, o.Prefilling)
-	case flowcontrol.FirstToken:
-		text += fmt.Sprintf(" after %v, %d prompt tokens to compute", o.Latency, o.Prefilling)
-	case flowcontrol.TokenGaps:
-		text += fmt.Sprintf(" %d in %v", o.Gaps, o.GapTime)
-	case flowcontrol.Answered:
-		text += fmt.Sprintf(" after %v, %d in, %d cached, %d out, %d in flight", o.Latency,
-			o.PromptTokens, o.CachedTokens, o.OutputTokens, o.InFlight)
-	case flowcontrol.Evicted:
-		text += fmt.Sprintf(" after %v, %d in flight, %d prompt tokens to compute", o.Latency,
-			o.InFlight, o.Prefilling)
-	case flowcontrol.Read:
-		text += " " + readingText(o.Reading)
-	}
-	return text + "\n"
+	return fmt.Sprintf("%9.4f  %s\n", now.Sub(epoch).Seconds(), text)
 }
 
 func readingText(r *flowcontrol.Reading) string {
@@ -340,8 +346,8 @@ func TestSignalsAreConsistent(t *testing.T) {
 		shrunk := map[string]int{}
 		metered := map[string]bool{} // runners whose metrics were read
 		first := run(func(now time.Time, o flowcontrol.Observation) {
-			switch o.Kind {
-			case flowcontrol.Read:
+			switch o := o.(type) {
+			case *flowcontrol.Read:
 				checkHistograms(t, o.Reading)
 				if o.Reading.Source == flowcontrol.Metrics && !m.Engine {
 					t.Fatal("a reading of an engine without metrics")
@@ -360,16 +366,16 @@ func TestSignalsAreConsistent(t *testing.T) {
 					}
 				}
 				last[key] = r
-			case flowcontrol.TokenGaps:
-				each := o.GapTime / time.Duration(o.Gaps)
+			case *flowcontrol.TokenGaps:
+				each := o.Time / time.Duration(o.Gaps)
 				if least := time.Duration(s.Profile.CostModel.C0 * 0.9 * float64(
 					time.Millisecond)); streams == 0 || each < least || each > time.Second {
-					t.Fatalf("%d gaps in %v with %d streams", o.Gaps, o.GapTime, streams)
+					t.Fatalf("%d gaps in %v with %d streams", o.Gaps, o.Time, streams)
 				}
-				if o.GapTime > 2*time.Second {
-					t.Fatalf("gaps of %v in a second", o.GapTime)
+				if o.Time > 2*time.Second {
+					t.Fatalf("gaps of %v in a second", o.Time)
 				}
-			case flowcontrol.FirstToken:
+			case *flowcontrol.FirstToken:
 				byMetrics := o.Latency == 0 && metered[o.Runner]
 				if !byMetrics && (streams == 0 || o.Latency < 2*s.Scenario.Pool.Network) {
 					t.Fatalf("first token after %v with %d streams", o.Latency, streams)

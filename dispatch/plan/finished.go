@@ -128,30 +128,34 @@ func (f *Finished) turnedAway() bool {
 // report reports the end of a line to the breaker and to flow control. cause is that of a bad
 // answer.
 func (p *Planner) report(now time.Time, f *Finished, r *runner, cause fault) {
-	o := r.observation(flowcontrol.Answered)
-	o.Latency, o.RetryAfter = f.Latency, f.RetryAfter
-	o.PromptTokens, o.OutputTokens, o.CachedTokens = f.InputTokens, f.OutputTokens, f.CachedTokens
 	trial := f.Start.trial
 	outcome := f.Outcome
 	if f.Unsent {
 		outcome = Evicted
 	}
+	load, seen := r.load(), &r.pool.observed
+	seen.answered = flowcontrol.Answered{Load: load, Latency: f.Latency,
+		PromptTokens: f.InputTokens, OutputTokens: f.OutputTokens, CachedTokens: f.CachedTokens}
+	seen.shed = flowcontrol.Shed{Load: load, RetryAfter: f.RetryAfter}
+	seen.broken = flowcontrol.Broken{Load: load}
+	seen.evicted = flowcontrol.Evicted{Load: load, Latency: f.Latency}
+	var o flowcontrol.Observation = &seen.answered
 	switch outcome {
 	case Evicted:
 		r.breaker.pass(trial)
-		o.Kind = flowcontrol.Evicted
+		o = &seen.evicted
 	case TimedOut:
 		r.breaker.pass(trial)
-		o.Kind = flowcontrol.Broken
+		o = &seen.broken
 	case Unreachable, Died:
 		r.failed = RunnerFailure{f.Outcome, f.Status}
 		if until, opened := r.breaker.fail(now, p.cfg.Breaker, trial); opened {
 			p.timers.set(timer{at: until, runner: r})
 		}
-		o.Kind = flowcontrol.Broken
+		o = &seen.broken
 	case Shed:
 		r.breaker.answer(trial)
-		o.Kind = flowcontrol.Shed
+		o = &seen.shed
 		r.hold(now, f.RetryAfter)
 		p.pauseGateway(now, r)
 	case Succeeded:
@@ -169,7 +173,7 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner, cause fault) {
 			r.pool.suspected(r)); opened {
 			p.timers.set(timer{at: until, runner: r})
 		}
-		o.Kind = flowcontrol.Broken
+		o = &seen.broken
 	}
 	r.pool.observe(now, o)
 }

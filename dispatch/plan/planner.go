@@ -228,10 +228,10 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job, l line) {
 	}
 	r.lines.add(now, &s)
 	p.out.Start = append(p.out.Start, s)
-	o := r.observation(flowcontrol.Started)
-	o.PromptTokens, o.CachedTokens = int(l.prompt), int(s.cached)
-	o.Streamed = s.Stream
-	o.LongOutput = int(p.longOutput(j, output, float64(l.max)))
+	o := &pool.observed.started
+	*o = flowcontrol.Started{Load: r.load(), PromptTokens: int(l.prompt),
+		CachedTokens: int(s.cached), Streamed: s.Stream,
+		LongOutput: int(p.longOutput(j, output, float64(l.max)))}
 	if j.measured() {
 		o.OutputTokens = int(output)
 	}

@@ -26,6 +26,7 @@ type pool struct {
 	flow       flowcontrol.Controller
 	controlled flowcontrol.Config // of flow and shadow
 	shadow     *shadow.Shadow     // nil: there is none
+	observed   observed
 	gateway    gatewayCounts
 	prefill    prefill
 	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
@@ -72,6 +73,25 @@ func (p *pool) observe(now time.Time, o flowcontrol.Observation) {
 	if p.shadow != nil {
 		p.shadow.Observe(now, o)
 	}
+}
+
+// observed holds an observation of each type that lines and readings cause, so that reporting one
+// allocates nothing: controllers keep none.
+type observed struct {
+	started    flowcontrol.Started
+	answered   flowcontrol.Answered
+	shed       flowcontrol.Shed
+	broken     flowcontrol.Broken
+	evicted    flowcontrol.Evicted
+	firstToken flowcontrol.FirstToken
+	tokenGaps  flowcontrol.TokenGaps
+	read       flowcontrol.Read
+}
+
+// read reports a reading of a runner, or of the pool's gateway if runner is empty.
+func (p *pool) read(now time.Time, runner string, r *flowcontrol.Reading) {
+	p.observed.read = flowcontrol.Read{Runner: runner, Reading: r}
+	p.observe(now, &p.observed.read)
 }
 
 // refresh gets the controller's allowance if it may have changed. It appends the lines to evict to
@@ -186,6 +206,6 @@ func (p *pool) remove(now time.Time, r *runner) {
 	r.pool, r.granted = nil, flowcontrol.RunnerAllowance{}
 	r.heldUntil, r.pausedUntil = time.Time{}, time.Time{}
 	p.inFlight -= r.inFlight
-	p.observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.id})
+	p.observe(now, &flowcontrol.RunnerLeft{Runner: r.id})
 	p.stale = true
 }

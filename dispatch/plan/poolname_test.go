@@ -196,8 +196,8 @@ func TestWhatWasLearnedBelongsToANamedPool(t *testing.T) {
 }
 
 func (c *spyController) Observe(now time.Time, o flowcontrol.Observation) bool {
-	if o.Kind == flowcontrol.Read {
-		c.reads, c.last = c.reads+1, o.Reading
+	if read, ok := o.(*flowcontrol.Read); ok {
+		c.reads, c.last = c.reads+1, read.Reading
 	}
 	return c.Controller.Observe(now, o)
 }

@@ -14,16 +14,17 @@ func (p *Planner) firstToken(now time.Time, ev *FirstToken) {
 	}
 	r.lines.firstToken(now, s.number)
 	s.job.cached.computedOn(r)
-	o := r.observation(flowcontrol.FirstToken)
-	o.Latency, o.PromptTokens, o.CachedTokens = ev.Latency, int(s.line.prompt), int(s.cached)
+	o := &r.pool.observed.firstToken
+	*o = flowcontrol.FirstToken{Load: r.load(), Latency: ev.Latency,
+		PromptTokens: int(s.line.prompt), CachedTokens: int(s.cached)}
 	r.pool.observe(now, o)
 }
 
 func (p *Planner) tokenGaps(now time.Time, ev TokenGaps) {
 	if r := p.runners[ev.Runner]; r != nil && r.pool != nil && ev.Gaps > 0 {
 		r.lines.tick(now, ev.Gaps, ev.Time)
-		o := r.observation(flowcontrol.TokenGaps)
-		o.Gaps, o.GapTime = ev.Gaps, ev.Time
+		o := &r.pool.observed.tokenGaps
+		*o = flowcontrol.TokenGaps{Load: r.load(), Gaps: ev.Gaps, Time: ev.Time}
 		r.pool.observe(now, o)
 	}
 }
@@ -38,8 +39,9 @@ func (p *Planner) promptsComputed(now time.Time, r *runner) {
 		if !l.detached {
 			l.job.cached.computedOn(r)
 		}
-		o := r.observation(flowcontrol.FirstToken)
-		o.PromptTokens, o.CachedTokens = int(l.prompt), int(l.prompt-l.uncached)
+		o := &r.pool.observed.firstToken
+		*o = flowcontrol.FirstToken{Load: r.load(), PromptTokens: int(l.prompt),
+			CachedTokens: int(l.prompt - l.uncached)}
 		r.pool.observe(now, o)
 	}
 	if u := &r.lines; u.next.After(now) && (!u.timer.After(now) || u.next.Before(u.timer)) {
@@ -52,9 +54,7 @@ func (p *Planner) promptsComputed(now time.Time, r *runner) {
 func (p *Planner) reading(now time.Time, ev Reading) {
 	if ev.Runner != "" {
 		if r := p.runners[ev.Runner]; r != nil && r.pool != nil {
-			o := r.observation(flowcontrol.Read)
-			o.Reading = ev.Reading
-			r.pool.observe(now, o)
+			r.pool.read(now, r.id, ev.Reading)
 			if ev.Source == flowcontrol.Metrics {
 				r.lines.read(now, ev.Reading)
 				p.promptsComputed(now, r)
@@ -71,8 +71,7 @@ func (p *Planner) reading(now time.Time, ev Reading) {
 			r = pool.gateway.add(gatewayModel{ev.Pool, ev.Model}, r)
 		}
 		if r != nil {
-			pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.Read,
-				Reading: r.Against(pool.controlled.SLO)})
+			pool.read(now, "", r.Against(pool.controlled.SLO))
 		}
 	}
 }

@@ -120,9 +120,7 @@ func (p *pool) rejoin(now time.Time, observe func(time.Time, flowcontrol.Observa
 	for _, r := range p.runners {
 		observe(now, r.joined())
 		if pause := r.heldUntil.Sub(now); pause > 0 {
-			o := r.observation(flowcontrol.Shed)
-			o.RetryAfter = pause
-			observe(now, o)
+			observe(now, &flowcontrol.Shed{Load: r.load(), RetryAfter: pause})
 		}
 	}
 }

@@ -153,7 +153,7 @@ func TestNewControllerLearnsTheAccessOfRunners(t *testing.T) {
 	w := newTestDriver(t, DefaultConfig(), scheduler.DefaultConfig(), flowcontrol.DefaultConfig())
 	joined := func() (access flowcontrol.Access) {
 		w.planner.pools[0].rejoin(w.now, func(_ time.Time, o flowcontrol.Observation) {
-			access = o.Access
+			access = o.(*flowcontrol.RunnerJoined).Access
 		})
 		return access
 	}

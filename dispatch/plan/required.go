@@ -33,8 +33,7 @@ func (p *Planner) reportRequired(now time.Time) {
 	for _, pool := range p.pools {
 		due := p.due(pool)
 		pool.setDoneBy(now, due, p.cfg.Cost.AssumedRate)
-		pool.observe(now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand,
-			Lines: pool.requiredLines(now, due)})
+		pool.observe(now, &flowcontrol.DeadlineDemand{Lines: pool.requiredLines(now, due)})
 	}
 }
 

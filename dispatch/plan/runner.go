@@ -44,17 +44,14 @@ func (r *runner) free(now time.Time) int {
 	return min(r.lines.free(r.granted, r.inFlight), r.breaker.admits(now))
 }
 
-// observation returns an observation of the runner with its present numbers of lines and tokens.
-func (r *runner) observation(kind flowcontrol.Kind) flowcontrol.Observation {
-	return flowcontrol.Observation{Kind: kind, Runner: r.id, InFlight: r.inFlight,
-		Prefilling: r.lines.prefilling}
+// load returns what the runner carries now.
+func (r *runner) load() flowcontrol.Load {
+	return flowcontrol.Load{Runner: r.id, InFlight: r.inFlight, Prefilling: r.lines.prefilling}
 }
 
 // joined returns the observation that the runner is part of a pool.
-func (r *runner) joined() flowcontrol.Observation {
-	o := r.observation(flowcontrol.RunnerJoined)
-	o.Access = r.access
-	return o
+func (r *runner) joined() *flowcontrol.RunnerJoined {
+	return &flowcontrol.RunnerJoined{Load: r.load(), Access: r.access}
 }
 
 // hold notes that the runner asked for a pause.

@@ -33,16 +33,18 @@ func init() {
 
 func (m *variable) Observe(now time.Time, o flowcontrol.Observation) bool {
 	changed := m.Controller.Observe(now, o)
-	switch {
-	case o.Kind == flowcontrol.RunnerLeft:
+	switch o := o.(type) {
+	case *flowcontrol.RunnerLeft:
 		delete(m.grants, o.Runner)
-	case o.Kind != flowcontrol.Read:
-		return changed
-	case o.Runner == "":
-		clear(m.grants)
-		m.all = int(o.Reading.Running)
+	case *flowcontrol.Read:
+		if o.Runner == "" {
+			clear(m.grants)
+			m.all = int(o.Reading.Running)
+		} else {
+			m.grants[o.Runner] = int(o.Reading.Running)
+		}
 	default:
-		m.grants[o.Runner] = int(o.Reading.Running)
+		return changed
 	}
 	return true
 }

@@ -49,10 +49,10 @@ func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed 
 		return changed
 	}
 	// A broken line is no sign of load; the breaker of dispatch counts those.
-	switch o.Kind {
-	case flowcontrol.Answered:
+	switch o := o.(type) {
+	case *flowcontrol.Answered:
 		return m.State.grow(o.InFlight+1, c.cfg)
-	case flowcontrol.Shed:
+	case *flowcontrol.Shed:
 		return m.State.cut(now, c.cfg) || changed
 	}
 	return changed

@@ -45,8 +45,7 @@ func TestGrowsByTheAnswers(t *testing.T) {
 		t.Errorf("the other runner has %d, want 16 as before", got)
 	}
 	for range 1000 { // carries too little to prove anything
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Answered,
-			Runner: "a", InFlight: 5})
+		p.Observe(p.Now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "a", InFlight: 5}})
 	}
 	if got := p.Of("a").Lines; got != 17 {
 		t.Errorf("after many answers at low load: %d, want 17", got)
@@ -61,7 +60,7 @@ func TestCutsOncePerBurst(t *testing.T) {
 	p := pool(t, nil)
 	p.Join("a")
 	for range 10 {
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "a"})
+		p.Observe(p.Now, &flowcontrol.Shed{Load: flowcontrol.Load{Runner: "a"}})
 	}
 	p.Shed("a")
 	if got := p.Of("a"); got.Lines != 11 || got.Reason != flowcontrol.ReasonShed {

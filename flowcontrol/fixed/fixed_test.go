@@ -35,8 +35,8 @@ func TestFixedSharesThePoolOut(t *testing.T) {
 	expect("a=5:pool_limit c=6:runner_limit pool_limit")
 	p.Join("b")
 	expect("a=3:pool_limit b=4:pool_limit c=4:pool_limit pool_limit")
-	p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Shed,
-		Runner: "b", RetryAfter: time.Minute})
+	p.Observe(p.Now, &flowcontrol.Shed{Load: flowcontrol.Load{Runner: "b"},
+		RetryAfter: time.Minute})
 	expect("a=5:pool_limit b=0:retry_after c=6:runner_limit pool_limit")
 	p.Now = p.Now.Add(time.Minute)
 	expect("a=3:pool_limit b=4:pool_limit c=4:pool_limit pool_limit")
@@ -49,7 +49,7 @@ func TestThePoolsReasonIsItsLimitWhereThatBinds(t *testing.T) {
 	if a := p.Allowance(p.Now); a.Reason != flowcontrol.ReasonPoolLimit {
 		t.Errorf("got %+v, want pool_limit although two of three have their full limit", a)
 	}
-	p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: "b"})
+	p.Observe(p.Now, &flowcontrol.RunnerLeft{Runner: "b"})
 	if a := p.Allowance(p.Now); a.Reason != flowcontrol.ReasonRunnerLimit {
 		t.Errorf("got %+v, want runner_limit", a)
 	}

@@ -54,7 +54,7 @@ func (p *LivePool) Restart(c flowcontrol.Controller) {
 	p.Controller = c
 	for _, id := range liveRunners {
 		p.runners[id].lines = nil
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: id})
+		p.Observe(p.Now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: id}})
 	}
 }
 
@@ -110,8 +110,8 @@ func (p *LivePool) decode(id string, r *liveRunner) {
 	}
 	r.lines = left
 	for i := range ended {
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: id,
-			InFlight: len(r.lines) + ended - 1 - i, PromptTokens: livePrompt,
+		p.Observe(p.Now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: id,
+			InFlight: len(r.lines) + ended - 1 - i}, PromptTokens: livePrompt,
 			OutputTokens: liveOutput, Latency: time.Duration(liveOutput * r.iteration() * 1e6)})
 	}
 }
@@ -125,8 +125,7 @@ func (p *LivePool) read() {
 		m.PromptTokens, m.CachedTokens, m.OutputTokens = r.prompts, 0, r.output
 		m.TokenGaps, m.TokenGapTime = r.iterations, r.spent
 		p.change(&m)
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: id,
-			InFlight: len(r.lines), Reading: &m})
+		p.Observe(p.Now, &flowcontrol.Read{Runner: id, Reading: &m})
 	}
 	if p.steps%20 != 0 {
 		return
@@ -140,7 +139,7 @@ func (p *LivePool) read() {
 	g.FirstTokenTimes, g.TTFT = first, flowcontrol.Attained(first, 2)
 	g.TPOT = flowcontrol.Attainment{Requests: g.TTFT.Requests}
 	p.change(&g)
-	p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
+	p.Observe(p.Now, &flowcontrol.Read{Reading: &g})
 }
 
 func (p *LivePool) change(r *flowcontrol.Reading) {
@@ -159,8 +158,8 @@ func (p *LivePool) start(id string, r *liveRunner) {
 			}
 			for g.Evict && len(r.lines) > g.Lines {
 				r.lines = r.lines[:len(r.lines)-1]
-				p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Evicted, Runner: id,
-					InFlight: len(r.lines)})
+				p.Observe(p.Now, &flowcontrol.Evicted{Load: flowcontrol.Load{Runner: id,
+					InFlight: len(r.lines)}})
 			}
 			if len(r.lines) >= g.Lines || p.InFlight() >= a.Pool || g.Prompt <= 0 {
 				return
@@ -169,10 +168,10 @@ func (p *LivePool) start(id string, r *liveRunner) {
 		r.lines = append(r.lines, 0)
 		r.prompts += livePrompt
 		p.Started++
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: id,
-			InFlight: len(r.lines), PromptTokens: livePrompt, OutputTokens: liveOutput,
-			LongOutput: liveOutput, Prefilling: livePrompt})
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: id,
-			InFlight: len(r.lines), PromptTokens: livePrompt})
+		p.Observe(p.Now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: id,
+			InFlight: len(r.lines), Prefilling: livePrompt}, PromptTokens: livePrompt,
+			OutputTokens: liveOutput, LongOutput: liveOutput})
+		p.Observe(p.Now, &flowcontrol.FirstToken{Load: flowcontrol.Load{Runner: id,
+			InFlight: len(r.lines)}, PromptTokens: livePrompt})
 	}
 }

@@ -43,9 +43,10 @@ type signFlipped struct {
 }
 
 func (c signFlipped) Observe(now time.Time, o flowcontrol.Observation) bool {
-	if o.Kind == flowcontrol.TokenGaps && o.Gaps > 0 {
-		gap := o.GapTime / time.Duration(o.Gaps)
-		o.GapTime = max(2*c.target-gap, time.Millisecond) * time.Duration(o.Gaps)
+	if gaps, ok := o.(*flowcontrol.TokenGaps); ok && gaps.Gaps > 0 {
+		flipped, n := *gaps, time.Duration(gaps.Gaps)
+		flipped.Time = max(2*c.target-gaps.Time/n, time.Millisecond) * n
+		o = &flipped
 	}
 	return c.Controller.Observe(now, o)
 }
@@ -54,32 +55,41 @@ func (c signFlipped) Observe(now time.Time, o flowcontrol.Observation) bool {
 // changes a counter in readings that repeat each other, and repeats token gaps and readings when
 // there are no new ones.
 func StalenessIgnored(c flowcontrol.Controller) flowcontrol.Controller {
-	return &stalenessIgnored{wrapped: wrapped{c}, gaps: map[string]flowcontrol.Observation{},
-		readings: map[string]flowcontrol.Observation{}, seen: map[string]time.Time{}}
+	return &stalenessIgnored{wrapped: wrapped{c}, gaps: map[string]flowcontrol.TokenGaps{},
+		readings: map[string]*flowcontrol.Reading{}, seen: map[string]time.Time{}}
 }
 
 type stalenessIgnored struct {
 	wrapped
-	gaps, readings map[string]flowcontrol.Observation // the last ones, by runner
-	seen           map[string]time.Time               // last observation, by runner
-	extra          float64                            // output tokens that make readings change
+	gaps     map[string]flowcontrol.TokenGaps // the last ones, by runner
+	readings map[string]*flowcontrol.Reading  // the last ones of metrics, by runner
+	seen     map[string]time.Time             // last observation, by runner
+	extra    float64                          // output tokens that make readings change
 }
 
 func (c *stalenessIgnored) Observe(now time.Time, o flowcontrol.Observation) bool {
-	switch o.Kind {
-	case flowcontrol.TokenGaps:
-		c.gaps[o.Runner] = o
-	case flowcontrol.Read:
+	c.seen[o.About()] = now
+	switch o := o.(type) {
+	case *flowcontrol.TokenGaps:
+		c.gaps[o.Runner] = *o
+	case *flowcontrol.Read:
 		if o.Runner != "" && o.Reading.Source == flowcontrol.Metrics {
-			o.Reading = c.alive(*o.Reading, now)
-			c.readings[o.Runner] = o
+			return c.read(now, o.Runner, o.Reading)
 		}
-	case flowcontrol.RunnerLeft:
+	case *flowcontrol.RunnerLeft:
 		delete(c.gaps, o.Runner)
 		delete(c.readings, o.Runner)
 	}
-	c.seen[o.Runner] = now
 	return c.Controller.Observe(now, o)
+}
+
+// read reports a reading of a runner that seems to be alive.
+func (c *stalenessIgnored) read(
+	now time.Time, runner string, r *flowcontrol.Reading,
+) (changed bool) {
+	alive := c.alive(*r, now)
+	c.readings[runner] = alive
+	return c.Controller.Observe(now, &flowcontrol.Read{Runner: runner, Reading: alive})
 }
 
 // alive returns the reading with the time now and a counter that has grown, so that its source
@@ -92,15 +102,14 @@ func (c *stalenessIgnored) alive(r flowcontrol.Reading, now time.Time) *flowcont
 }
 
 func (c *stalenessIgnored) Allowance(now time.Time) flowcontrol.Allowance {
-	for _, last := range []map[string]flowcontrol.Observation{c.gaps, c.readings} {
-		for runner, o := range last {
-			if now.Sub(c.seen[runner]) < time.Second {
-				continue
-			}
-			if o.Kind == flowcontrol.Read {
-				o.Reading = c.alive(*o.Reading, now)
-			}
-			c.Controller.Observe(now, o)
+	for runner, gaps := range c.gaps {
+		if now.Sub(c.seen[runner]) >= time.Second {
+			c.Controller.Observe(now, &gaps)
+		}
+	}
+	for runner, r := range c.readings {
+		if now.Sub(c.seen[runner]) >= time.Second {
+			c.Controller.Observe(now, &flowcontrol.Read{Runner: runner, Reading: c.alive(*r, now)})
 		}
 	}
 	return c.Controller.Allowance(now)
@@ -118,8 +127,8 @@ type deadlinesAboveSafety struct {
 
 func (c *deadlinesAboveSafety) Observe(now time.Time, o flowcontrol.Observation) bool {
 	changed := c.Controller.Observe(now, o)
-	if o.Kind == flowcontrol.DeadlineDemand && o.Lines != c.pressed {
-		c.pressed, changed = o.Lines, true
+	if demand, ok := o.(*flowcontrol.DeadlineDemand); ok && demand.Lines != c.pressed {
+		c.pressed, changed = demand.Lines, true
 	}
 	return changed
 }
@@ -145,12 +154,17 @@ type ownLoadAsInteractive struct {
 }
 
 func (c *ownLoadAsInteractive) Observe(now time.Time, o flowcontrol.Observation) bool {
-	if o.Kind != flowcontrol.Read {
-		c.carried[o.Runner] = o.InFlight
-	} else if o.Reading.Source == flowcontrol.Metrics {
-		r := *o.Reading // the controller subtracts its lines once
-		r.Running += float64(c.carried[o.Runner])
-		o.Reading = &r
+	switch of := o.(type) {
+	case interface{ Carried() flowcontrol.Load }:
+		c.carried[o.About()] = of.Carried().InFlight
+	case *flowcontrol.RunnerLeft:
+		delete(c.carried, of.Runner)
+	case *flowcontrol.Read:
+		if of.Reading.Source == flowcontrol.Metrics {
+			r := *of.Reading // the controller subtracts its lines once
+			r.Running += float64(c.carried[of.Runner])
+			o = &flowcontrol.Read{Runner: of.Runner, Reading: &r}
+		}
 	}
 	return c.Controller.Observe(now, o)
 }
@@ -163,7 +177,7 @@ func LatenessHidden(c flowcontrol.Controller) flowcontrol.Controller {
 type latenessHidden struct{ wrapped }
 
 func (c latenessHidden) Observe(now time.Time, o flowcontrol.Observation) bool {
-	if o.Kind == flowcontrol.Read && o.Runner == "" {
+	if read, ok := o.(*flowcontrol.Read); ok && read.Runner == "" {
 		return false
 	}
 	return c.Controller.Observe(now, o)

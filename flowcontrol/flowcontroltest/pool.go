@@ -28,21 +28,21 @@ func NewPool(t testing.TB, cfg flowcontrol.Config) *Pool {
 // Join adds runners.
 func (p *Pool) Join(runners ...string) {
 	for _, r := range runners {
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+		p.Observe(p.Now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: r}})
 	}
 }
 
 // Answer reports n answers of a runner that carries as many lines as it may.
 func (p *Pool) Answer(runner string, n int) {
 	for range n {
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: runner,
-			InFlight: p.Of(runner).Lines - 1})
+		p.Observe(p.Now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: runner,
+			InFlight: p.Of(runner).Lines - 1}})
 	}
 }
 
 // Shed reports a refusal and lets its pause pass.
 func (p *Pool) Shed(runner string) {
-	p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: runner})
+	p.Observe(p.Now, &flowcontrol.Shed{Load: flowcontrol.Load{Runner: runner}})
 	p.Now = p.Now.Add(flowcontrol.LongestPause)
 }
 
@@ -50,8 +50,7 @@ func (p *Pool) Shed(runner string) {
 func (p *Pool) Read(runner string, set func(*flowcontrol.Reading)) (changed bool) {
 	r := flowcontrol.NoReading(flowcontrol.Metrics, p.Now)
 	set(&r)
-	return p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: runner,
-		Reading: &r})
+	return p.Observe(p.Now, &flowcontrol.Read{Runner: runner, Reading: &r})
 }
 
 // Of returns what a runner is granted now.

@@ -50,6 +50,19 @@ func TestController(
 		}
 	})
 
+	t.Run("observations are not kept", func(t *testing.T) {
+		one, other := newRun(t, limits, needs, build(), 1), newRun(t, limits, needs, build(), 1)
+		other.wipes = true
+		for range 500 {
+			one.step()
+			other.step()
+			if !reflect.DeepEqual(one.last, other.last) {
+				t.Fatalf("got %+v once an observation's memory is used again, want %+v",
+					other.last, one.last)
+			}
+		}
+	})
+
 	t.Run("a pool without runners has that reason", func(t *testing.T) {
 		a := build().Allowance(Noon)
 		if len(a.Runners) != 0 || a.Reason != flowcontrol.ReasonNoRunner {
@@ -59,14 +72,14 @@ func TestController(
 
 	t.Run("a new runner may start something soon", func(t *testing.T) {
 		c := build()
-		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}) {
+		if !c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}}) {
 			t.Error("joining changes nothing")
 		}
 		a := c.Allowance(opened(t, c))
 		if starts := a.Runners[0].Lines > 0 && a.Pool > 0; starts != (limits.PerRunner > 0) {
 			t.Errorf("got %+v with %+v, want at least one line unless none may start", a, limits)
 		}
-		if c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"}) {
+		if c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}}) {
 			t.Error("joining twice changes something")
 		}
 	})
@@ -76,17 +89,16 @@ func TestController(
 			t.Skip("nothing starts in any case")
 		}
 		c := build()
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
-		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
-			Runner: "r", RetryAfter: 30 * time.Second}) {
+		c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
+		if !c.Observe(Noon, &flowcontrol.Shed{Load: flowcontrol.Load{Runner: "r"},
+			RetryAfter: 30 * time.Second}) {
 			t.Error("a shed with Retry-After changes nothing")
 		}
 		// shortens nothing
-		c.Observe(Noon.Add(time.Second), flowcontrol.Observation{Kind: flowcontrol.Shed,
-			Runner: "r", RetryAfter: time.Second})
+		c.Observe(Noon.Add(time.Second), &flowcontrol.Shed{Load: flowcontrol.Load{Runner: "r"},
+			RetryAfter: time.Second})
 		// neither does this
-		c.Observe(Noon.Add(time.Second), flowcontrol.Observation{Kind: flowcontrol.Answered,
-			Runner: "r"})
+		c.Observe(Noon.Add(time.Second), &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r"}})
 		for _, test := range []struct {
 			after time.Duration
 			held  bool
@@ -109,9 +121,9 @@ func TestController(
 
 	t.Run("a shed without retry-after is followed by a pause", func(t *testing.T) {
 		c := build()
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
 		now := opened(t, c)
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "r"})
+		c.Observe(now, &flowcontrol.Shed{Load: flowcontrol.Load{Runner: "r"}})
 		if a := c.Allowance(now); a.Runners[0].Lines != 0 || !a.Until.After(now) {
 			t.Errorf("got %+v, want a pause with an end", a)
 		}
@@ -123,9 +135,9 @@ func TestController(
 
 	t.Run("a retry-after that is too long is cut", func(t *testing.T) {
 		c := build()
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
-			Runner: "r", RetryAfter: 1<<63 - 1})
+		c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
+		c.Observe(Noon, &flowcontrol.Shed{Load: flowcontrol.Load{Runner: "r"},
+			RetryAfter: 1<<63 - 1})
 		if a := c.Allowance(Noon.Add(flowcontrol.LongestHold)); limits.PerRunner > 0 &&
 			a.Runners[0].Lines < 1 {
 			t.Errorf("got %+v after the longest hold, want lines again", a)
@@ -135,17 +147,21 @@ func TestController(
 	t.Run("a runner that turns bad and well again gets lines again", func(t *testing.T) {
 		c := build()
 		for _, r := range []string{"bad", "good"} {
-			c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+			c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: r}})
 		}
 		now := opened(t, c)
-		end := func(runner string, kind flowcontrol.Kind) {
-			for _, k := range []flowcontrol.Kind{flowcontrol.Started, kind} {
-				o := flowcontrol.Observation{Kind: k, Runner: runner, Latency: time.Second}
-				if k == flowcontrol.Started {
-					o.InFlight = 1
-				}
-				c.Observe(now, o)
-			}
+		start := func(runner string) {
+			c.Observe(now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: runner,
+				InFlight: 1}})
+		}
+		fail := func(runner string) {
+			start(runner)
+			c.Observe(now, &flowcontrol.Broken{Load: flowcontrol.Load{Runner: runner}})
+		}
+		answer := func(runner string) {
+			start(runner)
+			c.Observe(now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: runner},
+				Latency: time.Second})
 		}
 		lines := func(i int) int {
 			a := c.Allowance(now)
@@ -156,12 +172,12 @@ func TestController(
 		}
 		// As the planner does it: many fail at once, then single lines are tried.
 		for range 20 {
-			end("bad", flowcontrol.Broken)
+			fail("bad")
 		}
 		for range 10 {
 			now = now.Add(30 * time.Second)
-			end("bad", flowcontrol.Broken)
-			end("good", flowcontrol.Answered)
+			fail("bad")
+			answer("good")
 			if limits.PerRunner > 0 && lines(1) < 1 {
 				t.Fatalf("the good runner gets no line while another is bad: %+v",
 					c.Allowance(now))
@@ -170,8 +186,8 @@ func TestController(
 		now = now.Add(2 * time.Minute)
 		for range 60 {
 			now = now.Add(time.Second)
-			end("bad", flowcontrol.Answered)
-			end("good", flowcontrol.Answered)
+			answer("bad")
+			answer("good")
 		}
 		if limits.PerRunner > 0 && lines(0) < 1 && lines(1) < c.Allowance(now).Pool {
 			t.Errorf("got %+v a minute after the runner is well again, want lines",
@@ -181,23 +197,25 @@ func TestController(
 
 	t.Run("a runner that left is forgotten", func(t *testing.T) {
 		c := build()
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
 		fresh := c.Allowance(Noon).Runners[0]
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
-			Runner: "r", RetryAfter: time.Minute})
-		if !c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: "r"}) {
+		c.Observe(Noon, &flowcontrol.Shed{Load: flowcontrol.Load{Runner: "r"},
+			RetryAfter: time.Minute})
+		if !c.Observe(Noon, &flowcontrol.RunnerLeft{Runner: "r"}) {
 			t.Error("leaving changes nothing")
 		}
-		for _, kind := range []flowcontrol.Kind{flowcontrol.Answered, flowcontrol.Shed,
-			flowcontrol.Broken, flowcontrol.RunnerLeft} {
-			if c.Observe(Noon, flowcontrol.Observation{Kind: kind, Runner: "r"}) {
-				t.Errorf("kind %d of a runner that left changes something", kind)
+		gone := flowcontrol.Load{Runner: "r"}
+		for _, o := range []flowcontrol.Observation{&flowcontrol.Answered{Load: gone},
+			&flowcontrol.Shed{Load: gone}, &flowcontrol.Broken{Load: gone},
+			&flowcontrol.RunnerLeft{Runner: "r"}} {
+			if c.Observe(Noon, o) {
+				t.Errorf("%T of a runner that left changes something", o)
 			}
 		}
 		if a := c.Allowance(Noon); len(a.Runners) != 0 {
 			t.Errorf("got %+v, want no runner", a)
 		}
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
 		if got := c.Allowance(Noon).Runners[0]; got != fresh {
 			t.Errorf("back again: %+v, want it as new: %+v", got, fresh)
 		}
@@ -208,26 +226,28 @@ func TestController(
 			t.Skip("it declares them")
 		}
 		c := build()
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
 		full := flowcontrol.NoReading(flowcontrol.Metrics, Noon)
 		full.Running, full.Waiting, full.KVUsed = 1000, 1000, 1
-		if c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
-			Reading: &full}) {
+		if c.Observe(Noon, &flowcontrol.Read{Runner: "r", Reading: &full}) {
 			t.Error("a reading changes something")
 		}
 	})
 
 	testLearner(t, limits, needs, build)
 
-	t.Run("unknown kinds are ignored", func(t *testing.T) {
+	t.Run("unknown observations are ignored", func(t *testing.T) {
 		c := build()
-		c.Observe(Noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
-		if c.Observe(Noon, flowcontrol.Observation{Kind: 250, Runner: "r"}) ||
-			c.Observe(Noon, flowcontrol.Observation{Runner: "r"}) {
-			t.Error("an unknown kind changes something")
+		c.Observe(Noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
+		if c.Observe(Noon, unknown{&flowcontrol.Shed{Load: flowcontrol.Load{Runner: "r"}}}) ||
+			c.Observe(Noon, unknown{&flowcontrol.DeadlineDemand{Lines: 100}}) {
+			t.Error("an unknown observation changes something")
 		}
 	})
 }
+
+// unknown is an observation of a type that no policy knows.
+type unknown struct{ flowcontrol.Observation }
 
 // opened returns when a pool that was new at Noon, and of which nothing is observed, may start
 // something, or when it is clear that it never will. A policy may watch the pool for a minute
@@ -259,6 +279,7 @@ type run struct {
 	inFlight   map[string]int // by runner; a runner that is not in it has left
 	heldUntil  map[string]time.Time
 	last       flowcontrol.Allowance
+	wipes      bool // sets an observation to zero once the controller has it
 }
 
 func newRun(
@@ -276,40 +297,49 @@ func newRun(
 func (r *run) step() {
 	r.now = r.now.Add(time.Duration(r.random.ExpFloat64() * float64(300*time.Millisecond)))
 	id := fmt.Sprintf("runner-%d", r.random.IntN(5))
-	o := flowcontrol.Observation{Runner: id}
+	var o flowcontrol.Observation
 	busy, joined := r.inFlight[id]
+	carried := func() flowcontrol.Load {
+		return flowcontrol.Load{Runner: id, InFlight: r.inFlight[id]}
+	}
 	switch dice := r.random.IntN(100); {
 	case !joined:
-		o.Kind, r.inFlight[id] = flowcontrol.RunnerJoined, 0
+		r.inFlight[id] = 0
+		o = &flowcontrol.RunnerJoined{Load: carried()}
 	case dice < 2:
-		o.Kind = flowcontrol.RunnerLeft
+		o = &flowcontrol.RunnerLeft{Runner: id}
 		delete(r.inFlight, id)
 		delete(r.heldUntil, id)
 	case dice < 60 || busy == 0:
 		if !r.mayStart(id) {
 			return
 		}
-		o.Kind, o.InFlight = flowcontrol.Started, busy+1
 		r.inFlight[id]++
+		o = &flowcontrol.Started{Load: carried()}
 	default:
-		o.InFlight = busy - 1
 		r.inFlight[id]--
 		switch {
 		case dice < 90:
-			o.Kind, o.Latency = flowcontrol.Answered,
-				time.Duration(r.random.IntN(30_000))*time.Millisecond
+			o = &flowcontrol.Answered{Load: carried(),
+				Latency: time.Duration(r.random.IntN(30_000)) * time.Millisecond}
 		case dice < 93:
-			o.Kind = flowcontrol.Broken
+			o = &flowcontrol.Broken{Load: carried()}
 		case dice < 96:
-			o.Kind = flowcontrol.Evicted
+			o = &flowcontrol.Evicted{Load: carried()}
 		default:
-			o.Kind, o.RetryAfter = flowcontrol.Shed, time.Duration(r.random.IntN(4))*time.Second
-			if until := r.now.Add(o.RetryAfter); until.After(r.heldUntil[id]) {
+			shed := &flowcontrol.Shed{Load: carried(),
+				RetryAfter: time.Duration(r.random.IntN(4)) * time.Second}
+			if until := r.now.Add(shed.RetryAfter); until.After(r.heldUntil[id]) {
 				r.heldUntil[id] = until
 			}
+			o = shed
 		}
 	}
-	r.check(r.controller.Observe(r.now, o))
+	changed := r.controller.Observe(r.now, o)
+	if r.wipes {
+		reflect.ValueOf(o).Elem().SetZero()
+	}
+	r.check(changed)
 }
 
 func (r *run) total() (sum int) {

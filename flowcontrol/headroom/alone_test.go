@@ -22,8 +22,7 @@ func TestFastEnginesAreFastAlone(t *testing.T) {
 		reading.Sampled = now
 		reading.TokenGaps += 1000 / took
 		reading.TokenGapTime++
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
-			Reading: &reading})
+		c.Observe(now, &flowcontrol.Read{Runner: "r", Reading: &reading})
 		c.Allowance(now)
 	}
 	if got := c.timeAlone(runners[0]); !near(got, took) {

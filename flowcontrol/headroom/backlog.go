@@ -19,12 +19,12 @@ type backlog struct {
 const computedShare, blindlyComputedShare = 0.5, 0.1
 
 // observe follows the prompts of lines that start and that are computed.
-func (b *backlog) observe(now time.Time, o flowcontrol.Observation) {
+func (b *backlog) observe(now time.Time, o carrying) {
 	b.drain(now)
-	if o.Kind == flowcontrol.Started {
-		b.tokens += float64(o.PromptTokens - o.CachedTokens)
+	if line, ok := o.(*flowcontrol.Started); ok {
+		b.tokens += float64(line.PromptTokens - line.CachedTokens)
 	}
-	b.tokens = min(b.tokens, float64(o.Prefilling))
+	b.tokens = min(b.tokens, float64(o.Carried().Prefilling))
 }
 
 func (b *backlog) drain(now time.Time) {

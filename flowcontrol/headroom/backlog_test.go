@@ -22,8 +22,8 @@ func TestPromptsAreComputedUnseen(t *testing.T) {
 			r := runners[0]
 			r.interactive.seenAt = test.seen
 			c.updateBacklog(noon, r)
-			started := flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-				PromptTokens: 5000, CachedTokens: 1000, InFlight: 1, Prefilling: 4000}
+			started := &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: 1,
+				Prefilling: 4000}, PromptTokens: 5000, CachedTokens: 1000}
 			r.backlog.observe(noon, started)
 			r.own.prefilling = started.Prefilling
 			if got := r.computedUnseen(); got != 0 {
@@ -38,7 +38,7 @@ func TestPromptsAreComputedUnseen(t *testing.T) {
 			if got := r.computedUnseen(); got != 4000 {
 				t.Errorf("%v of 4000 tokens are computed after a minute", got)
 			}
-			answered := flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r"}
+			answered := &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r"}}
 			r.backlog.observe(noon.Add(time.Minute), answered)
 			if r.own.prefilling = 0; r.computedUnseen() != 0 {
 				t.Errorf("%v tokens are computed of none", r.computedUnseen())
@@ -54,8 +54,8 @@ func TestUsersPromptsAreComputedFirst(t *testing.T) {
 	r.interactive.seenAt = noon
 	r.interactive.promptRate.add(noon, time.Minute, 1e6)
 	c.updateBacklog(noon, r)
-	r.backlog.observe(noon, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-		PromptTokens: 4000, InFlight: 1, Prefilling: 4000})
+	r.backlog.observe(noon, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: 1,
+		Prefilling: 4000}, PromptTokens: 4000})
 	c.updateBacklog(noon.Add(time.Minute), r)
 	if r.own.prefilling = 4000; r.computedUnseen() != 0 {
 		t.Errorf("%v tokens are computed beside those of users", r.computedUnseen())

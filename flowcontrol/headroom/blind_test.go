@@ -20,15 +20,15 @@ func TestShortAnswersSetTheLines(t *testing.T) {
 			now, lines := noon.Add(time.Minute), 0
 			for range 20_000 {
 				for g := c.Allowance(now).Runners[0]; lines < g.Lines; lines++ {
-					c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-						InFlight: lines + 1, PromptTokens: 9})
+					c.Observe(now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r",
+						InFlight: lines + 1}, PromptTokens: 9})
 				}
 				took := 200 * time.Millisecond * time.Duration(max(lines, test.atOnce)) /
 					time.Duration(test.atOnce)
 				now = now.Add(took / time.Duration(max(lines, 1)))
 				lines--
-				c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
-					InFlight: lines, Latency: took, PromptTokens: 9, OutputTokens: 5})
+				c.Observe(now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r",
+					InFlight: lines}, Latency: took, PromptTokens: 9, OutputTokens: 5})
 			}
 			if c.lines < test.least || c.lines > test.most {
 				t.Errorf("%v lines, want %v to %v", c.lines, test.least, test.most)
@@ -42,8 +42,8 @@ func TestAnswersBoundTheCostOfPrompts(t *testing.T) {
 	c, runners := newPool(t, nil, "r")
 	guess := c.promptTime()
 	answer := func(latency time.Duration, prompt int) {
-		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
-			Latency: latency, PromptTokens: prompt, OutputTokens: 5})
+		c.Observe(noon, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r"}, Latency: latency,
+			PromptTokens: prompt, OutputTokens: 5})
 	}
 	answer(time.Millisecond, 5) // mostly the network
 	if got := c.promptTime(); got != guess {
@@ -62,13 +62,10 @@ func TestAnswersBoundTheCostOfPrompts(t *testing.T) {
 // A line whose prompt was guessed to cost minutes keeps no other waiting once it is answered.
 func TestAnsweredPromptsOweNoMoreThanTheyTook(t *testing.T) {
 	c, runners := newPool(t, nil, "r")
-	for _, o := range []flowcontrol.Observation{
-		{Kind: flowcontrol.Started, InFlight: 1, PromptTokens: 750_000},
-		{Kind: flowcontrol.Answered, Latency: 10 * time.Millisecond, PromptTokens: 3},
-	} {
-		o.Runner = "r"
-		c.Observe(noon, o)
-	}
+	c.Observe(noon, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: 1},
+		PromptTokens: 750_000})
+	c.Observe(noon, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r"},
+		Latency: 10 * time.Millisecond, PromptTokens: 3})
 	if got := runners[0].budget; got < -10 {
 		t.Errorf("%v ms are left for prompts after an answer of 10 ms", got)
 	}
@@ -86,7 +83,7 @@ func TestOpaqueRunnersGrowBeyondOneEngine(t *testing.T) {
 			c, _ := newPool(t, func(cfg *flowcontrol.Config) {
 				cfg.Engine.MaxSeqs, cfg.Engine.KVTokens = 64, 100_000
 			})
-			c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "gw",
+			c.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "gw"},
 				Access: flowcontrol.Opaque})
 			now, lines := noon.Add(time.Minute), 0
 			for range 200_000 {
@@ -98,8 +95,8 @@ func TestOpaqueRunnersGrowBeyondOneEngine(t *testing.T) {
 					}
 					lines++
 					prefilling += 20
-					c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "gw",
-						InFlight: lines, PromptTokens: 20, Prefilling: prefilling})
+					c.Observe(now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "gw",
+						InFlight: lines, Prefilling: prefilling}, PromptTokens: 20})
 				}
 				took := 4 * time.Second * time.Duration(max(lines, test.atOnce)) /
 					time.Duration(test.atOnce)
@@ -107,8 +104,8 @@ func TestOpaqueRunnersGrowBeyondOneEngine(t *testing.T) {
 				if lines > 0 {
 					lines--
 				}
-				c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "gw",
-					InFlight: lines, Latency: took, PromptTokens: 20, OutputTokens: 100})
+				c.Observe(now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "gw",
+					InFlight: lines}, Latency: took, PromptTokens: 20, OutputTokens: 100})
 			}
 			if c.lines < test.least || c.lines > test.most {
 				t.Errorf("%v lines (%d in flight), want %v to %v", c.lines, lines, test.least,
@@ -139,16 +136,15 @@ func TestQueueOfCapabilitiesStopsLines(t *testing.T) {
 			c, runners := newPool(t, nil, "r")
 			now := noon.Add(7 * time.Second)
 			for i := range 2 {
-				c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-					InFlight: i + 1, PromptTokens: 100, Prefilling: test.own})
+				c.Observe(now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r",
+					InFlight: i + 1, Prefilling: test.own}, PromptTokens: 100})
 			}
 			if test.metrics {
 				runners[0].interactive.seenAt = now
 			}
 			r := flowcontrol.NoReading(flowcontrol.Capabilities, now)
 			r.Waiting = test.waiting
-			c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", InFlight: 2,
-				Reading: &r})
+			c.Observe(now, &flowcontrol.Read{Runner: "r", Reading: &r})
 			c.lines = 50
 			c.invalidate()
 			got := c.Allowance(now.Add(test.age)).Runners[0]
@@ -172,8 +168,8 @@ func TestShortAnswersBesideAGateway(t *testing.T) {
 		if i >= 40 {
 			latency = 120 * time.Millisecond
 		}
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
-			PromptTokens: 100, OutputTokens: 3, Latency: latency, InFlight: int(c.lines)})
+		c.Observe(now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r",
+			InFlight: int(c.lines)}, PromptTokens: 100, OutputTokens: 3, Latency: latency})
 	}
 	if c.lines < 4*float64(c.cfg.Start) {
 		t.Errorf("%v lines after 400 answers, %d at the start", c.lines, c.cfg.Start)
@@ -189,8 +185,8 @@ func TestOneLineShowsHowThePoolIsWithoutLines(t *testing.T) {
 	answer := func(latency time.Duration) {
 		now = now.Add(time.Second)
 		runners[0].own.lines = 1
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
-			PromptTokens: 100, OutputTokens: 3, Latency: latency, InFlight: 1})
+		c.Observe(now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r", InFlight: 1},
+			PromptTokens: 100, OutputTokens: 3, Latency: latency})
 	}
 	for i := range 60 {
 		latency := 80 * time.Millisecond

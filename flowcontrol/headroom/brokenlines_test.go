@@ -13,12 +13,11 @@ import (
 func TestRunnersThatBreakLinesDoNotLimitOthers(t *testing.T) {
 	c := newController(t, config())
 	carried, broken := map[string]int{}, 0
-	observe := func(now time.Time, o flowcontrol.Observation) {
-		o.InFlight = carried[o.Runner]
-		c.Observe(now, o)
+	on := func(runner string) flowcontrol.Load {
+		return flowcontrol.Load{Runner: runner, InFlight: carried[runner]}
 	}
 	for _, r := range []string{"bad", "good"} {
-		observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+		c.Observe(noon, &flowcontrol.RunnerJoined{Load: on(r)})
 	}
 	for second := range 180 {
 		now := noon.Add(time.Duration(second) * time.Second)
@@ -27,20 +26,20 @@ func TestRunnersThatBreakLinesDoNotLimitOthers(t *testing.T) {
 			m.Running, m.Waiting, m.KVUsed = float64(carried[r]), 0, 0
 			m.OutputTokens = float64(second)
 			m.TokenGaps, m.TokenGapTime = 30*float64(second), float64(second)
-			observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: r, Reading: &m})
+			c.Observe(now, &flowcontrol.Read{Runner: r, Reading: &m})
 		}
 		for _, g := range slices.Clone(c.Allowance(now).Runners) {
 			if g.Runner == "bad" && g.Lines > 0 && (broken < 10 || second%30 == 0) {
 				broken++ // or a trial
-				observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "bad",
+				c.Observe(now, &flowcontrol.Started{Load: on("bad"),
 					PromptTokens: 20, OutputTokens: 200})
-				observe(now, flowcontrol.Observation{Kind: flowcontrol.Broken, Runner: "bad"})
+				c.Observe(now, &flowcontrol.Broken{Load: on("bad")})
 			}
 			for g.Runner == "good" && carried["good"] < g.Lines {
 				carried["good"]++
-				observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "good",
+				c.Observe(now, &flowcontrol.Started{Load: on("good"),
 					PromptTokens: 20, OutputTokens: 2000})
-				observe(now, flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: "good",
+				c.Observe(now, &flowcontrol.FirstToken{Load: on("good"),
 					PromptTokens: 20})
 			}
 		}

@@ -135,24 +135,26 @@ func (*Controller) Name() string { return Name }
 // Observe implements flowcontrol.Controller.
 func (c *Controller) Observe(now time.Time, o flowcontrol.Observation) (changed bool) {
 	changed = c.Advance(now)
-	switch {
-	case o.Kind == flowcontrol.RunnerJoined:
+	switch o := o.(type) {
+	case *flowcontrol.RunnerJoined:
 		return c.join(now, o) || changed
-	case o.Kind == flowcontrol.RunnerLeft:
+	case *flowcontrol.RunnerLeft:
 		return c.leave(o.Runner) || changed
-	case o.Kind == flowcontrol.Read && o.Runner == "":
-		return c.readGateway(now, o.Reading) || changed
-	case o.Kind == flowcontrol.DeadlineDemand:
+	case *flowcontrol.Read:
+		if o.Runner == "" {
+			return c.readGateway(now, o.Reading) || changed
+		}
+	case *flowcontrol.DeadlineDemand:
 		return c.demand(o.Lines) || changed
 	}
-	m := c.roster.Find(o.Runner)
+	m := c.roster.Find(o.About())
 	if m == nil {
 		return changed
 	}
 	return c.observe(now, m, o) || changed
 }
 
-func (c *Controller) join(now time.Time, o flowcontrol.Observation) bool {
+func (c *Controller) join(now time.Time, o *flowcontrol.RunnerJoined) bool {
 	joins := newRunner(now, o.InFlight, o.Prefilling)
 	joins.access = o.Access
 	if !c.roster.Join(o.Runner, joins) {

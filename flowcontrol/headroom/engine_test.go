@@ -39,7 +39,7 @@ func newEngine(t *testing.T, cfg flowcontrol.Config) *engine {
 	s := &engine{Controller: newController(t, cfg), now: noon, prompt: 500, output: 200,
 		interactive: 15, promptRate: 900, kvTokens: 400_000,
 		objective: float64(cfg.SLO.WithUsual().TPOT) / float64(time.Millisecond)}
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+	s.Observe(s.now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
 	return s
 }
 
@@ -56,14 +56,19 @@ func (s *engine) run(d time.Duration) {
 	}
 }
 
-func (s *engine) report(o flowcontrol.Observation) {
-	o.Runner, o.InFlight, o.Prefilling = "r", len(s.lines), 0
+// load returns what the runner carries now.
+func (s *engine) load() flowcontrol.Load {
+	carried := flowcontrol.Load{Runner: "r", InFlight: len(s.lines)}
 	for _, l := range s.lines {
 		if l.waits > 0 {
-			o.Prefilling += s.prompt
+			carried.Prefilling += s.prompt
 		}
 	}
-	if !s.silent || o.Kind == flowcontrol.Started {
+	return carried
+}
+
+func (s *engine) report(o flowcontrol.Observation) {
+	if _, started := o.(*flowcontrol.Started); started || !s.silent {
 		s.Observe(s.now, o)
 	}
 }
@@ -90,8 +95,8 @@ func (s *engine) step() {
 	for i := range s.lines {
 		if l := &s.lines[i]; l.waits > 0 {
 			if l.waits -= prefill; l.waits <= 0 {
-				s.report(flowcontrol.Observation{
-					Kind: flowcontrol.FirstToken, PromptTokens: s.prompt, Latency: time.Second})
+				s.report(&flowcontrol.FirstToken{Load: s.load(), PromptTokens: s.prompt,
+					Latency: time.Second})
 			}
 		} else {
 			l.left -= iterations
@@ -100,15 +105,15 @@ func (s *engine) step() {
 	before := len(s.lines)
 	s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return l.left <= 0 })
 	for range before - len(s.lines) {
-		s.report(flowcontrol.Observation{Kind: flowcontrol.Answered, PromptTokens: s.prompt,
+		s.report(&flowcontrol.Answered{Load: s.load(), PromptTokens: s.prompt,
 			OutputTokens: s.output, Latency: 20 * time.Second})
 	}
 	if s.gaps += iterations; !decodes {
 		s.gaps = 0 // no line shows them
 	} else if s.gaps >= 1 {
 		complete := math.Floor(s.gaps)
-		s.report(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Gaps: int(complete),
-			GapTime: time.Duration(float64(moment) * complete / iterations)})
+		s.report(&flowcontrol.TokenGaps{Load: s.load(), Gaps: int(complete),
+			Time: time.Duration(float64(moment) * complete / iterations)})
 		s.gaps -= complete
 	}
 	s.felt += (s.mean - s.felt) / 20
@@ -123,12 +128,12 @@ func (s *engine) step() {
 	g := s.granted()
 	for g.Evict && len(s.lines) > g.Lines {
 		s.lines = s.lines[:len(s.lines)-1]
-		s.report(flowcontrol.Observation{Kind: flowcontrol.Evicted, Latency: time.Second})
+		s.report(&flowcontrol.Evicted{Load: s.load(), Latency: time.Second})
 	}
 	for len(s.lines) < g.Lines && int(s.queue) < g.Prompt {
 		s.queue += float64(s.prompt)
 		s.lines = append(s.lines, line{waits: s.queue, left: float64(s.output)})
-		s.report(flowcontrol.Observation{Kind: flowcontrol.Started, PromptTokens: s.prompt,
+		s.report(&flowcontrol.Started{Load: s.load(), PromptTokens: s.prompt,
 			OutputTokens: s.output})
 		g = s.granted()
 	}
@@ -143,10 +148,10 @@ func (s *engine) read() {
 	g.TPOT, g.TTFT = s.late, flowcontrol.Attainment{Requests: s.late.Requests}
 	g.FirstTokenTimes = []flowcontrol.Bucket{{Upper: 0.2}, {Upper: 0.4, Count: s.late.Requests},
 		{Upper: 2, Count: s.late.Requests}, {Upper: math.Inf(1), Count: s.late.Requests}}
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
+	s.Observe(s.now, &flowcontrol.Read{Reading: &g})
 	if !s.noMetrics {
 		r := s.reading()
-		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+		s.Observe(s.now, &flowcontrol.Read{Runner: "r", Reading: &r})
 	}
 }
 

@@ -84,25 +84,29 @@ type firstTokenTime struct {
 // mostSeen bounds them for a runner whose metrics are not read.
 const mostSeen = 2000
 
-func (o *ownFirstTokens) observe(now time.Time, ob flowcontrol.Observation) {
-	switch {
-	case ob.Kind == flowcontrol.Started && !ob.Streamed:
-		o.unseen++
-	case ob.Kind == flowcontrol.Shed: // the engine counts no first token of it
-		o.unseen = max(0, o.unseen-1)
-	case ob.Kind == flowcontrol.FirstToken && ob.Latency > 0 && len(o.seen) < mostSeen:
-		o.seen = append(o.seen, firstTokenTime{now, ob.Latency.Seconds()})
+func (f *ownFirstTokens) observe(now time.Time, o flowcontrol.Observation) {
+	switch o := o.(type) {
+	case *flowcontrol.Started:
+		if !o.Streamed {
+			f.unseen++
+		}
+	case *flowcontrol.Shed: // the engine counts no first token of it
+		f.unseen = max(0, f.unseen-1)
+	case *flowcontrol.FirstToken:
+		if o.Latency > 0 && len(f.seen) < mostSeen {
+			f.seen = append(f.seen, firstTokenTime{now, o.Latency.Seconds()})
+		}
 	}
 }
 
 // removeFrom removes the first tokens of batch lines from what an engine has counted until sampled.
 // An engine counts them before they are seen, and with less time. Those of lines without a stream
 // are supposed to take as long as the others.
-func (o *ownFirstTokens) removeFrom(times firstTokenTimes, sampled time.Time) {
+func (f *ownFirstTokens) removeFrom(times firstTokenTimes, sampled time.Time) {
 	counts := times.counts()
 	counted := 0
-	for counted < len(o.seen) && !o.seen[counted].at.After(sampled) {
-		for i := times.bucket(o.seen[counted].seconds); i >= 0; i-- {
+	for counted < len(f.seen) && !f.seen[counted].at.After(sampled) {
+		for i := times.bucket(f.seen[counted].seconds); i >= 0; i-- {
 			if counts[i] >= 1 {
 				counts[i]--
 				break
@@ -110,13 +114,13 @@ func (o *ownFirstTokens) removeFrom(times firstTokenTimes, sampled time.Time) {
 		}
 		counted++
 	}
-	o.seen = slices.Delete(o.seen, 0, counted)
+	f.seen = slices.Delete(f.seen, 0, counted)
 	all := 0.0
 	for _, n := range counts {
 		all += n
 	}
-	unseen := min(o.unseen, all)
-	o.unseen -= unseen
+	unseen := min(f.unseen, all)
+	f.unseen -= unseen
 	sum, part := 0.0, (all-unseen)/max(all, 1)
 	for i, n := range counts {
 		sum += n * part

@@ -22,17 +22,17 @@ func times(counts ...float64) (f firstTokenTimes) {
 // seen is an observation with its time.
 type seen struct {
 	at time.Time
-	flowcontrol.Observation
+	carrying
 }
 
 // First tokens of batch lines are taken from those that an engine counted, however late either is
 // reported.
 func TestOwnFirstTokensAreRemoved(t *testing.T) {
 	line := func(second int, took float64) seen {
-		return seen{noon.Add(time.Duration(second) * time.Second), flowcontrol.Observation{
-			Kind: flowcontrol.FirstToken, Latency: time.Duration(took * float64(time.Second))}}
+		return seen{noon.Add(time.Duration(second) * time.Second), &flowcontrol.FirstToken{
+			Latency: time.Duration(took * float64(time.Second))}}
 	}
-	unseen := seen{noon, flowcontrol.Observation{Kind: flowcontrol.Started}}
+	unseen := seen{noon, &flowcontrol.Started{}}
 	for _, test := range []struct {
 		name     string
 		lines    []seen
@@ -50,7 +50,7 @@ func TestOwnFirstTokensAreRemoved(t *testing.T) {
 			[][]float64{{0, 0, 1, 0}, {2, 0, 0, 0}}, []float64{2, 0, 1, 0}},
 		{"not streamed", []seen{unseen, unseen},
 			[][]float64{{4, 2, 2, 0}}, []float64{3, 1.5, 1.5, 0}},
-		{"shed", []seen{unseen, unseen, {noon, flowcontrol.Observation{Kind: flowcontrol.Shed}}},
+		{"shed", []seen{unseen, unseen, {noon, &flowcontrol.Shed{}}},
 			[][]float64{{4, 0, 0, 0}}, []float64{3, 0, 0, 0}},
 		{"all not streamed", []seen{unseen, unseen, unseen},
 			[][]float64{{2, 0, 0, 0}}, []float64{0, 0, 0, 0}},
@@ -58,7 +58,7 @@ func TestOwnFirstTokensAreRemoved(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var own ownFirstTokens
 			for _, l := range test.lines {
-				own.observe(l.at, l.Observation)
+				own.observe(l.at, l.carrying)
 			}
 			sum := make([]float64, len(test.want))
 			for i, counts := range test.readings {
@@ -87,13 +87,10 @@ type enginePool struct {
 func (p *enginePool) report(soon, late float64, ours int) {
 	p.now = p.now.Add(time.Second)
 	for range ours {
-		for _, o := range []flowcontrol.Observation{
-			{Kind: flowcontrol.Started, Streamed: true, InFlight: 1, PromptTokens: 10},
-			{Kind: flowcontrol.FirstToken, Latency: 3 * time.Second, InFlight: 1, PromptTokens: 10},
-		} {
-			o.Runner = "r"
-			p.Observe(p.now, o)
-		}
+		on := flowcontrol.Load{Runner: "r", InFlight: 1}
+		p.Observe(p.now, &flowcontrol.Started{Load: on, Streamed: true, PromptTokens: 10})
+		p.Observe(p.now, &flowcontrol.FirstToken{Load: on, Latency: 3 * time.Second,
+			PromptTokens: 10})
 	}
 	r := flowcontrol.NoReading(flowcontrol.Metrics, p.now)
 	for i, n := range []float64{soon, soon, soon + late, soon + late} {
@@ -101,7 +98,7 @@ func (p *enginePool) report(soon, late float64, ours int) {
 		r.FirstTokenTimes = append(r.FirstTokenTimes,
 			flowcontrol.Bucket{Upper: firstTokenEdges[i], Count: p.counts[i]})
 	}
-	p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+	p.Observe(p.now, &flowcontrol.Read{Runner: "r", Reading: &r})
 }
 
 // Without a gateway, engines show first tokens of interactive requests, and which were late because
@@ -195,12 +192,12 @@ func TestRareGapsGiveWayToMetrics(t *testing.T) {
 	now, gaps, took := noon, 0.0, 0.0
 	for range 60 {
 		now = now.Add(time.Second)
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: "r",
-			InFlight: 1, Gaps: 2, GapTime: 80 * time.Millisecond})
+		c.Observe(now, &flowcontrol.TokenGaps{Load: flowcontrol.Load{Runner: "r", InFlight: 1},
+			Gaps: 2, Time: 80 * time.Millisecond})
 		gaps, took = gaps+10, took+10*0.09
 		r := flowcontrol.NoReading(flowcontrol.Metrics, now)
 		r.Running, r.TokenGaps, r.TokenGapTime = 1, gaps, took
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+		c.Observe(now, &flowcontrol.Read{Runner: "r", Reading: &r})
 	}
 	if got := runners[0].iterations.all.mean(); math.Abs(got-90) > 5 {
 		t.Errorf("iterations take %v ms, want the 90 ms of the metrics", got)

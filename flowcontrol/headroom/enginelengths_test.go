@@ -16,8 +16,9 @@ func TestAnswersOfLinesAreNoUsers(t *testing.T) {
 	engines := make([]counts, len(runners))
 	answered := func(i, lines, tokens int) {
 		for range lines {
-			c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered,
-				Runner: c.roster.Members[i].ID, PromptTokens: 100, OutputTokens: tokens})
+			c.Observe(now, &flowcontrol.Answered{
+				Load: flowcontrol.Load{Runner: c.roster.Members[i].ID}, PromptTokens: 100,
+				OutputTokens: tokens})
 		}
 		if tokens <= 5 {
 			engines[i].short += float64(lines)
@@ -32,8 +33,7 @@ func TestAnswersOfLinesAreNoUsers(t *testing.T) {
 		n := engines[i]
 		m.AnswerLengths = []flowcontrol.Bucket{{Upper: 5, Count: n.short},
 			{Upper: 1000, Count: n.short + n.long}}
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read,
-			Runner: c.roster.Members[i].ID, Reading: &m})
+		c.Observe(now, &flowcontrol.Read{Runner: c.roster.Members[i].ID, Reading: &m})
 	}
 	answered(0, 30, 2)
 	answered(1, 30, 2)

@@ -160,9 +160,9 @@ func TestMoreRequestsNeverGrantMoreLines(t *testing.T) {
 		more := rapid.Float64Range(0, 40).Draw(rt, "more")
 		feed := func(o flowcontrol.Observation) {
 			one.Observe(now, o)
-			if o.Reading != nil {
-				r := *o.Reading
-				o.Reading = &r
+			if read, ok := o.(*flowcontrol.Read); ok {
+				r := *read.Reading
+				o = &flowcontrol.Read{Runner: read.Runner, Reading: &r}
 			}
 			other.Observe(now, o)
 		}
@@ -172,35 +172,33 @@ func TestMoreRequestsNeverGrantMoreLines(t *testing.T) {
 				rt, "running")), rapid.Float64Range(0, 0.6).Draw(rt, "kv"), 0
 			return r
 		}
-		feed(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+		feed(&flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
 		now = now.Add(2 * time.Minute) // a new pool is watched until enough requests were seen
 		lines := 0
 		gaps := func() {
 			now = now.Add(300 * time.Millisecond)
 			gap := time.Duration(rapid.IntRange(30, 120).Draw(rt, "gap")) * time.Millisecond
-			feed(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: "r", InFlight: lines,
-				Gaps: 4, GapTime: 4 * gap})
+			feed(&flowcontrol.TokenGaps{Load: flowcontrol.Load{Runner: "r", InFlight: lines},
+				Gaps: 4, Time: 4 * gap})
 		}
 		for range rapid.IntRange(20, 200).Draw(rt, "moments") {
 			gaps()
 			if lines < other.Allowance(now).Runners[0].Lines {
 				lines++
-				feed(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-					InFlight: lines, PromptTokens: 300})
+				feed(&flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: lines},
+					PromptTokens: 300})
 			}
 			if rapid.IntRange(0, 9).Draw(rt, "read") == 0 {
 				r := read(lines)
-				feed(flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+				feed(&flowcontrol.Read{Runner: "r", Reading: &r})
 			}
 		}
 		less := read(lines)
 		greater := less
 		greater.Running += more
 		greater.KVUsed = min(1, greater.KVUsed+more/400)
-		one.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
-			Reading: &less})
-		other.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
-			Reading: &greater})
+		one.Observe(now, &flowcontrol.Read{Runner: "r", Reading: &less})
+		other.Observe(now, &flowcontrol.Read{Runner: "r", Reading: &greater})
 		for range 10 {
 			a, b := one.Allowance(now).Runners[0], other.Allowance(now).Runners[0]
 			if b.Lines > a.Lines+1 {
@@ -217,7 +215,7 @@ func TestReadingsThatDoNotChangeAreIgnored(t *testing.T) {
 	s.run(5 * time.Minute)
 	s.noMetrics = true
 	r := s.reading()
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+	s.Observe(s.now, &flowcontrol.Read{Runner: "r", Reading: &r})
 	for _, restamped := range []bool{false, true} {
 		s.run(3 * time.Second)
 		repeated := r
@@ -226,8 +224,7 @@ func TestReadingsThatDoNotChangeAreIgnored(t *testing.T) {
 		}
 		before := s.Allowance(s.now)
 		before.Runners = slices.Clone(before.Runners)
-		if s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read,
-			Runner: "r", Reading: &repeated}) {
+		if s.Observe(s.now, &flowcontrol.Read{Runner: "r", Reading: &repeated}) {
 			t.Errorf("restamped %v: a reading that repeats another one changes something",
 				restamped)
 		}
@@ -248,13 +245,13 @@ func TestGapsInCountersAreSkipped(t *testing.T) {
 		g := flowcontrol.NoReading(flowcontrol.Gateway,
 			s.now.Add(time.Duration(i+1)*time.Millisecond))
 		g.TPOT, g.TTFT = a, a
-		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
+		s.Observe(s.now, &flowcontrol.Read{Reading: &g})
 	}
 	if got := s.term(t, flowcontrol.TermTargetShare); got != share {
 		t.Errorf("the target share went from %v to %v", share, got)
 	}
 	empty := flowcontrol.NoReading(flowcontrol.Metrics, s.now)
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r", Reading: &empty})
+	s.Observe(s.now, &flowcontrol.Read{Runner: "r", Reading: &empty})
 	if got := s.term(t, "interactive running"); got != running {
 		t.Errorf("%v requests, absent %v", running, got)
 	}
@@ -271,8 +268,7 @@ func TestLoadThatIsNoLongerShownIsUnknown(t *testing.T) {
 			s.run(time.Second)
 			r := s.reading()
 			r.Running, r.Waiting, r.KVUsed = running, waiting, kv
-			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "r",
-				Reading: &r})
+			s.Observe(s.now, &flowcontrol.Read{Runner: "r", Reading: &r})
 		}
 		for range 300 { // all sequences, until the lines have ended
 			read(256+float64(len(s.lines)), 0, 0.9)
@@ -329,7 +325,7 @@ func TestSilenceShrinksTheAllowance(t *testing.T) {
 		t.Errorf("%d lines ten minutes after, were %d", got, good)
 	}
 	for range own(cfg).Tuning.Staleness.BrokenLines {
-		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Broken, Runner: "r"})
+		s.Observe(s.now, &flowcontrol.Broken{Load: flowcontrol.Load{Runner: "r"}})
 	}
 	s.now = s.now.Add(2 * time.Second)
 	if got := s.granted(); got.Lines != 0 || got.Reason != headroom.ReasonUnreachable {
@@ -345,13 +341,13 @@ func TestSilenceShrinksTheAllowance(t *testing.T) {
 func TestOthersLateRequestsDoNotCount(t *testing.T) {
 	c := newController(t, config())
 	s := &engine{Controller: c, now: noon}
-	c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+	c.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
 	for i := range 60 { // nothing of ours runs, and every request is late
 		s.now = s.now.Add(5 * time.Second)
 		g := flowcontrol.NoReading(flowcontrol.Gateway, s.now)
 		g.TPOT = flowcontrol.Attainment{Requests: float64(100 * i), Late: float64(100 * i)}
 		g.TTFT = g.TPOT
-		c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &g})
+		c.Observe(s.now, &flowcontrol.Read{Reading: &g})
 	}
 	if got, start := s.term(t, flowcontrol.TermTargetShare),
 		own(config()).Tuning.TargetShare.Start; got != start {
@@ -384,15 +380,13 @@ func TestLinesAreEvictedFromAFullKVCache(t *testing.T) {
 			s.noMetrics = true
 			r := s.reading()
 			r.Preemptions = 0
-			s.Observe(s.now, flowcontrol.Observation{
-				Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+			s.Observe(s.now, &flowcontrol.Read{Runner: "r", Reading: &r})
 			s.run(time.Second)
 			before := len(s.lines)
 			r = s.reading()
 			r.Preemptions = 0
 			fill(&r)
-			s.Observe(s.now, flowcontrol.Observation{
-				Kind: flowcontrol.Read, Runner: "r", Reading: &r})
+			s.Observe(s.now, &flowcontrol.Read{Runner: "r", Reading: &r})
 			if g := s.granted(); g.Lines >= before || !g.Evict ||
 				g.Reason != headroom.ReasonKV {
 				t.Errorf("%+v beside %d lines, want fewer, the youngest evicted", g, before)
@@ -445,7 +439,7 @@ func TestExplainWithoutRunners(t *testing.T) {
 		s.step()
 	}
 	for _, r := range s.Allowance(s.now).Runners {
-		s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: r.Runner})
+		s.Observe(s.now, &flowcontrol.RunnerLeft{Runner: r.Runner})
 	}
 	for _, term := range s.Controller.(flowcontrol.Explainer).Explain(s.now) {
 		if math.IsNaN(term.Value) {
@@ -486,34 +480,31 @@ func TestHeldRunnersDoNotLimitOthers(t *testing.T) {
 	c := newController(t, cfg)
 	runners := []string{"a", "b", "held"}
 	carried := map[string]int{}
-	observe := func(now time.Time, o flowcontrol.Observation) {
-		o.InFlight = carried[o.Runner]
-		c.Observe(now, o)
+	on := func(runner string) flowcontrol.Load {
+		return flowcontrol.Load{Runner: runner, InFlight: carried[runner]}
 	}
 	for _, r := range runners {
-		observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+		c.Observe(noon, &flowcontrol.RunnerJoined{Load: on(r)})
 	}
-	observe(noon, flowcontrol.Observation{Kind: flowcontrol.Shed,
-		Runner: "held", RetryAfter: time.Hour})
+	c.Observe(noon, &flowcontrol.Shed{Load: on("held"), RetryAfter: time.Hour})
 	for second := range 120 {
 		now := noon.Add(time.Duration(second) * time.Second)
 		if second%5 == 0 { // its metrics continue, so it is not stale
 			m := flowcontrol.NoReading(flowcontrol.Metrics, now)
 			m.Running, m.OutputTokens = 0, float64(second)
-			observe(now, flowcontrol.Observation{Kind: flowcontrol.Read,
-				Runner: "held", Reading: &m})
+			c.Observe(now, &flowcontrol.Read{Runner: "held", Reading: &m})
 		}
 		for _, g := range slices.Clone(c.Allowance(now).Runners) {
 			for carried[g.Runner] < g.Lines {
 				carried[g.Runner]++
-				observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: g.Runner,
+				c.Observe(now, &flowcontrol.Started{Load: on(g.Runner),
 					PromptTokens: 20, OutputTokens: 2000})
-				observe(now, flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: g.Runner,
+				c.Observe(now, &flowcontrol.FirstToken{Load: on(g.Runner),
 					PromptTokens: 20})
 			}
 			if carried[g.Runner] > 0 {
-				observe(now, flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner,
-					Gaps: 25, GapTime: time.Second})
+				c.Observe(now, &flowcontrol.TokenGaps{Load: on(g.Runner),
+					Gaps: 25, Time: time.Second})
 			}
 		}
 	}
@@ -532,19 +523,18 @@ func TestRunnersStayAlikeInContext(t *testing.T) {
 		c := newController(t, cfg)
 		carried := map[string]int{}
 		now := noon
-		observe := func(o flowcontrol.Observation) {
-			o.InFlight = carried[o.Runner]
-			c.Observe(now, o)
+		on := func(runner string) flowcontrol.Load {
+			return flowcontrol.Load{Runner: runner, InFlight: carried[runner]}
 		}
 		start := func(runner string) {
 			carried[runner]++
-			observe(flowcontrol.Observation{Kind: flowcontrol.Started, Runner: runner,
-				PromptTokens: 20, OutputTokens: 6000})
-			observe(flowcontrol.Observation{Kind: flowcontrol.FirstToken, Runner: runner,
+			c.Observe(now, &flowcontrol.Started{Load: on(runner), PromptTokens: 20,
+				OutputTokens: 6000})
+			c.Observe(now, &flowcontrol.FirstToken{Load: on(runner),
 				PromptTokens: 20})
 		}
 		for _, r := range []string{"old", "young"} {
-			observe(flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+			c.Observe(now, &flowcontrol.RunnerJoined{Load: on(r)})
 		}
 		for range 240 {
 			now = now.Add(time.Second)
@@ -552,15 +542,15 @@ func TestRunnersStayAlikeInContext(t *testing.T) {
 				for carried[g.Runner] < g.Lines {
 					start(g.Runner)
 				}
-				observe(flowcontrol.Observation{Kind: flowcontrol.TokenGaps, Runner: g.Runner,
-					Gaps: 25, GapTime: time.Second})
+				c.Observe(now, &flowcontrol.TokenGaps{Load: on(g.Runner), Gaps: 25,
+					Time: time.Second})
 			}
 		}
 		before := carried["young"]
 		for range before {
 			carried["young"]--
-			observe(flowcontrol.Observation{Kind: flowcontrol.Answered,
-				Runner: "young", PromptTokens: 20, OutputTokens: 6000})
+			c.Observe(now, &flowcontrol.Answered{Load: on("young"), PromptTokens: 20,
+				OutputTokens: 6000})
 		}
 		for range before {
 			start("young")
@@ -582,7 +572,7 @@ func TestMistakesShow(t *testing.T) {
 		s := newEngine(t, config())
 		if mistake != nil {
 			c := mistake(newController(t, config()))
-			c.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "r"})
+			c.Observe(s.now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "r"}})
 			s.Controller = c
 		}
 		s.run(10 * time.Minute)
@@ -610,7 +600,7 @@ func TestMistakesShow(t *testing.T) {
 		},
 			func(s *engine) float64 { return float64(s.granted().Lines) / 20 }},
 		{"deadlines above safety", flowcontroltest.DeadlinesAboveSafety, func(s *engine) {
-			s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 1000})
+			s.Observe(s.now, &flowcontrol.DeadlineDemand{Lines: 1000})
 		}, func(s *engine) float64 { return float64(s.granted().Lines) / s.term(t, "safe lines") }},
 		{"own load as interactive", flowcontroltest.OwnLoadAsInteractive, func(*engine) {},
 			func(s *engine) float64 { return s.term(t, "interactive running") / 20 }},
@@ -644,16 +634,16 @@ func TestDeadlinesRaiseLines(t *testing.T) {
 	s.interactive, s.promptRate = 60, 3400 // nothing left for batch lines
 	s.run(5 * time.Minute)
 	before := s.granted().Lines
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 5})
+	s.Observe(s.now, &flowcontrol.DeadlineDemand{Lines: 5})
 	if got := s.granted().Lines; got != max(before, 5) {
 		t.Errorf("%d lines, want the 5 that deadlines ask for, or the %d before", got, before)
 	}
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand, Lines: 1e9})
+	s.Observe(s.now, &flowcontrol.DeadlineDemand{Lines: 1e9})
 	if got, most := s.granted().Lines,
 		int(own(cfg).Tuning.Deadlines.SafeShare*s.term(t, "safe lines")); got != max(before, most) {
 		t.Errorf("%d lines for deadlines that can't be met, want %d", got, most)
 	}
-	s.Observe(s.now, flowcontrol.Observation{Kind: flowcontrol.DeadlineDemand})
+	s.Observe(s.now, &flowcontrol.DeadlineDemand{})
 	if got := s.granted().Lines; got != before {
 		t.Errorf("%d lines without demand of deadlines, were %d", got, before)
 	}
@@ -705,14 +695,14 @@ func BenchmarkController(b *testing.B) {
 	now := noon
 	for i := range names {
 		names[i] = string([]byte{'r', byte('0' + i/10), byte('0' + i%10)})
-		c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: names[i]})
+		c.Observe(now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: names[i]}})
 	}
+	gaps := &flowcontrol.TokenGaps{Load: flowcontrol.Load{InFlight: 20}, Gaps: 4,
+		Time: 240 * time.Millisecond}
 	for i := 0; b.Loop(); i++ {
 		now = now.Add(250 * time.Millisecond / time.Duration(len(names)))
-		c.Observe(now, flowcontrol.Observation{
-			Kind: flowcontrol.TokenGaps, Runner: names[i%len(names)], InFlight: 20, Gaps: 4,
-			GapTime: 240 * time.Millisecond,
-		})
+		gaps.Runner = names[i%len(names)]
+		c.Observe(now, gaps)
 		c.Allowance(now)
 	}
 }

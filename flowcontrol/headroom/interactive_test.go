@@ -21,10 +21,9 @@ func TestShortAnswersOfLinesLeaveTheMeanAlone(t *testing.T) {
 	in.read(now, &reading, &own, 0, alone)
 	for range lines {
 		now = now.Add(100 * time.Millisecond)
-		own.observe(now, flowcontrol.Observation{Kind: flowcontrol.Started, InFlight: 1,
+		own.observe(now, &flowcontrol.Started{Load: flowcontrol.Load{InFlight: 1},
 			PromptTokens: 100}, &sizes)
-		own.observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, PromptTokens: 100,
-			OutputTokens: 2}, &sizes)
+		own.observe(now, &flowcontrol.Answered{PromptTokens: 100, OutputTokens: 2}, &sizes)
 	}
 	now = now.Add(time.Second)
 	reading.Sampled = now

@@ -38,7 +38,7 @@ func (g *timed) report(soon, late, fast, slow float64) {
 	}
 	r.FirstTokenTimes, r.TokenTimes = count(g.first, soon, late), count(g.tokens, fast, slow)
 	r.Requests = g.first[3].Count
-	g.Observe(g.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &r})
+	g.Observe(g.now, &flowcontrol.Read{Reading: &r})
 }
 
 // Without an objective, requests are late that take longer than nearly all do without batch work.
@@ -136,9 +136,9 @@ func TestWithoutAnObjectiveBatchLinesInTimeProveNothing(t *testing.T) {
 	for i := range 240 {
 		lines := 4 + 10*float64(i/5%2)
 		for range int(lines) {
-			g.Observe(g.now, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-				InFlight: 1, PromptTokens: 10})
-			g.Observe(g.now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "r",
+			g.Observe(g.now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: 1},
+				PromptTokens: 10})
+			g.Observe(g.now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r"},
 				Latency: time.Second, OutputTokens: 20, PromptTokens: 10})
 		}
 		g.carriedAt, g.ownShare.mean = g.now, 0.5

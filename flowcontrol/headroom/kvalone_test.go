@@ -36,9 +36,8 @@ func TestSlowerUsersFitIntoTheKVCache(t *testing.T) {
 			r.iterations.all.add(time.Minute, time.Minute, 100, 100*longer*alone)
 			for range test.lines {
 				r.own.lines++
-				r.own.observe(noon, flowcontrol.Observation{
-					Kind: flowcontrol.Started, PromptTokens: 4000, InFlight: r.own.lines,
-				}, &c.sizes)
+				r.own.observe(noon, &flowcontrol.Started{
+					Load: flowcontrol.Load{InFlight: r.own.lines}, PromptTokens: 4000}, &c.sizes)
 			}
 			c.alone.iteration.value, c.alone.iteration.age = alone, time.Hour.Seconds()
 			c.tokens.room = math.Inf(1)

@@ -65,7 +65,7 @@ func TestUnseenPoolIsNew(t *testing.T) {
 	if err := c.Learn(noon, learned, 0); err != nil {
 		t.Fatal(err)
 	}
-	c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "a"})
+	c.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "a"}})
 	for at := time.Duration(0); at < resumeWait; at += time.Second {
 		if a := c.Allowance(noon.Add(at)); a.Runners[0].Lines > 0 {
 			t.Fatalf("%+v after %v without a reading", a.Runners[0], at)
@@ -118,7 +118,7 @@ func TestOtherSettings(t *testing.T) {
 		if err := c.Learn(noon, learned, 0); err != nil {
 			t.Fatal(err)
 		}
-		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "a"})
+		c.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "a"}})
 		c.takeOver(noon.Add(time.Second))
 		if fit := c.fit.factor != [3]float64{1, 1, 1}; fit != test.fit {
 			t.Errorf("%s: fit %v", name, c.fit.factor)
@@ -170,7 +170,7 @@ func TestOldStates(t *testing.T) {
 		if err := c.Learn(noon, learned, age); err != nil {
 			t.Fatal(err)
 		}
-		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "a"})
+		c.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "a"}})
 		if c.resume.pending != nil {
 			c.takeOver(noon)
 		}

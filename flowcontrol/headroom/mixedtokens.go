@@ -17,7 +17,7 @@ type mixedTokens struct {
 }
 
 // answered counts the answer of a line. objective is in milliseconds.
-func (m *mixedTokens) answered(o flowcontrol.Observation, objective float64) {
+func (m *mixedTokens) answered(o *flowcontrol.Answered, objective float64) {
 	switch {
 	case o.OutputTokens < 2: // has no time between tokens
 	case o.OutputTokens < fewOutput:

@@ -34,8 +34,8 @@ func TestLateUsersOfMixedCountsAreCharged(t *testing.T) {
 // too high does not hide users for ever.
 func TestMixedTokensForget(t *testing.T) {
 	var m mixedTokens
-	slow := flowcontrol.Observation{OutputTokens: 20, Latency: 10 * time.Second}
-	m.answered(flowcontrol.Observation{OutputTokens: 1, Latency: time.Second}, 100)
+	slow := &flowcontrol.Answered{OutputTokens: 20, Latency: 10 * time.Second}
+	m.answered(&flowcontrol.Answered{OutputTokens: 1, Latency: time.Second}, 100)
 	if m.lines != 0 {
 		t.Errorf("%v lines count", m.lines)
 	}
@@ -63,7 +63,7 @@ func TestMixedTokensOfShortLines(t *testing.T) {
 	g.TPOT = flowcontrol.Attainment{}
 	m.users(&g)
 	for range 90 {
-		m.answered(flowcontrol.Observation{OutputTokens: 3, Latency: time.Second}, 100)
+		m.answered(&flowcontrol.Answered{OutputTokens: 3, Latency: time.Second}, 100)
 	}
 	g.TPOT = flowcontrol.Attainment{Requests: 100, Late: 20}
 	want := 20 * 10.0 / (10 + 90*shortLate)

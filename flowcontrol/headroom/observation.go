@@ -13,79 +13,89 @@ func (c *Controller) observe(
 	now time.Time, m *flowcontrol.Member[*runner], o flowcontrol.Observation,
 ) (changed bool) {
 	r := m.State
-	switch o.Kind {
-	case flowcontrol.Started:
+	switch o := o.(type) {
+	case *flowcontrol.Started:
 		c.carriedAt = now
 		r.budget -= promptBudget(c.promptTime() * float64(o.PromptTokens-o.CachedTokens))
 		c.sizes.start(o.PromptTokens, o.CachedTokens, o.OutputTokens, o.LongOutput)
-	case flowcontrol.Answered:
+	case *flowcontrol.Answered:
 		m.Answered()
-		c.mixture.answers++
-		c.mixedTokens.answered(o, c.longestToken())
-		c.linesAnswered++
-		r.unanswered = 0
-		r.staleness.observed(now)
-		c.sizes.answer(o.PromptTokens, o.CachedTokens, o.OutputTokens)
-		r.ownAnswers.answered(o.OutputTokens)
-		c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
-		c.tokenBound.see(now, o.Latency, o.PromptTokens-o.CachedTokens)
-		if !c.seesIterations() { // prompts were charged by a guess; they took no longer than this
-			r.budget = max(r.budget, -promptBudget(milliseconds(o.Latency)))
-		}
-		switch {
-		case !c.seesIterations() && (c.slo.Relative() || o.OutputTokens < fewOutput),
-			c.blind() && c.recent(now, r.interactive.seenAt):
-			c.answeredBlind(now, o.Latency, o.OutputTokens)
-		case c.recent(now, r.iterations.seenAt), c.recent(now, r.interactive.seenAt):
-		case o.OutputTokens >= fewOutput:
-			// This is a mean over the line's time in the runner, including the time of waiting. It
-			// is late, and rather too high.
-			c.unstreamed(r, milliseconds(o.Latency)/float64(o.OutputTokens),
-				o.Latency/time.Duration(max(1, r.own.lines)))
-		}
-	case flowcontrol.FirstToken, flowcontrol.TokenGaps:
-		if o.Kind == flowcontrol.FirstToken {
-			r.feed.knownAt = now
-			if o.Latency > 0 { // not concluded from metrics
-				r.iterations.promptAt = now
-			}
-		}
-		if o.Kind == flowcontrol.TokenGaps || o.Latency > 0 {
+		c.answered(now, r, o)
+	case *flowcontrol.FirstToken:
+		r.feed.knownAt = now
+		if o.Latency > 0 { // not concluded from metrics
+			r.iterations.promptAt = now
 			r.unanswered = 0
 		}
 		r.staleness.observed(now)
-	case flowcontrol.Shed:
+	case *flowcontrol.TokenGaps:
+		r.unanswered = 0
+		r.staleness.observed(now)
+	case *flowcontrol.Shed:
 		c.shed(now, m, o.RetryAfter)
-	case flowcontrol.Broken:
+	case *flowcontrol.Broken:
 		r.unanswered++
 		r.staleness.lineBroke(now, c.tuning.Staleness)
-	case flowcontrol.Evicted:
+	case *flowcontrol.Evicted:
 		produced := milliseconds(o.Latency) / max(r.iterations.all.mean(), 1)
 		c.waste.wasted += c.sizes.prompt*min(1, o.Latency.Seconds()) + produced
 		r.own.context -= produced
-	case flowcontrol.Read:
-		if o.Reading.Source == flowcontrol.Capabilities {
-			changed := r.queued.read(o.Reading, &r.own)
-			r.changed = r.changed || changed
-			return changed
-		}
-		if o.Reading.Source != flowcontrol.Metrics || !c.readMetrics(now, r, o.Reading) {
-			return false
-		}
-		r.staleness.observed(o.Reading.Sampled)
+	case *flowcontrol.Read:
+		return c.readRunner(now, r, o.Reading)
 	default:
 		return false
 	}
-	if o.Kind != flowcontrol.Read {
-		r.own.observe(now, o, &c.sizes)
-		r.ownFirst.observe(now, o)
-		r.backlog.observe(now, o)
+	if line, ok := o.(carrying); ok {
+		r.own.observe(now, line, &c.sizes)
+		r.ownFirst.observe(now, line)
+		r.backlog.observe(now, line)
 	}
-	if o.Kind == flowcontrol.TokenGaps {
-		c.streamedGaps(now, r, o)
+	if gaps, ok := o.(*flowcontrol.TokenGaps); ok {
+		c.streamedGaps(now, r, gaps)
 	}
 	r.changed = true
 	return true
+}
+
+// answered updates the state from the answer of a line.
+func (c *Controller) answered(now time.Time, r *runner, o *flowcontrol.Answered) {
+	c.mixture.answers++
+	c.mixedTokens.answered(o, c.longestToken())
+	c.linesAnswered++
+	r.unanswered = 0
+	r.staleness.observed(now)
+	c.sizes.answer(o.PromptTokens, o.CachedTokens, o.OutputTokens)
+	r.ownAnswers.answered(o.OutputTokens)
+	c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
+	c.tokenBound.see(now, o.Latency, o.PromptTokens-o.CachedTokens)
+	if !c.seesIterations() { // prompts were charged by a guess; they took no longer than this
+		r.budget = max(r.budget, -promptBudget(milliseconds(o.Latency)))
+	}
+	switch {
+	case !c.seesIterations() && (c.slo.Relative() || o.OutputTokens < fewOutput),
+		c.blind() && c.recent(now, r.interactive.seenAt):
+		c.answeredBlind(now, o.Latency, o.OutputTokens)
+	case c.recent(now, r.iterations.seenAt), c.recent(now, r.interactive.seenAt):
+	case o.OutputTokens >= fewOutput:
+		// This is a mean over the line's time in the runner, including the time of waiting. It is
+		// late, and rather too high.
+		c.unstreamed(r, milliseconds(o.Latency)/float64(o.OutputTokens),
+			o.Latency/time.Duration(max(1, r.own.lines)))
+	}
+}
+
+// readRunner updates the state from a reading of a runner. It reports whether the allowance may
+// have changed.
+func (c *Controller) readRunner(now time.Time, r *runner, m *flowcontrol.Reading) (changed bool) {
+	switch {
+	case m.Source == flowcontrol.Capabilities:
+		changed = r.queued.read(m, &r.own)
+	case m.Source == flowcontrol.Metrics && c.readMetrics(now, r, m):
+		r.staleness.observed(m.Sampled)
+		changed = true
+	}
+	r.changed = r.changed || changed
+	return changed
 }
 
 // recent reports whether the time is at most AgingAfter ago.
@@ -156,14 +166,14 @@ func (c *Controller) unstreamed(r *runner, ms float64, period time.Duration) {
 }
 
 // streamedGaps updates the state from gaps between tokens of lines.
-func (c *Controller) streamedGaps(now time.Time, r *runner, o flowcontrol.Observation) {
+func (c *Controller) streamedGaps(now time.Time, r *runner, o *flowcontrol.TokenGaps) {
 	it := &r.iterations
-	it.streamed += milliseconds(o.GapTime)
+	it.streamed += milliseconds(o.Time)
 	if it.rare && now.Sub(it.seenAt) <= it.silence() {
 		return // metrics show more
 	}
 	it.fromMetrics, it.every, r.gapVariance = false, 0, 0
-	c.tokenGaps(now, r, float64(o.Gaps), milliseconds(o.GapTime))
+	c.tokenGaps(now, r, float64(o.Gaps), milliseconds(o.Time))
 }
 
 // tokenGaps updates the state from n gaps between tokens, which took ms milliseconds together.

@@ -26,8 +26,8 @@ func TestOverloadEvictsLines(t *testing.T) {
 		c, runners := newPool(t, nil, "r")
 		c.watched, c.lines, c.demanded = true, 20, test.deadlines
 		for range 3 {
-			c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-				InFlight: 3, PromptTokens: 100})
+			c.Observe(noon, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: 3},
+				PromptTokens: 100})
 		}
 		if test.mixed {
 			c.mixture = mixture{changes: 1000, xx: 1, xy: 1, yy: 1, at: noon}
@@ -39,7 +39,7 @@ func TestOverloadEvictsLines(t *testing.T) {
 			all, late = all+10, late+test.late
 			r := flowcontrol.NoReading(flowcontrol.Gateway, now)
 			r.TTFT = flowcontrol.Attainment{Requests: all, Late: late}
-			c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &r})
+			c.Observe(now, &flowcontrol.Read{Reading: &r})
 		}
 		g := c.Allowance(now).Runners[0]
 		if g.Lines != test.keep || g.Evict != test.evictsThem {

@@ -51,33 +51,62 @@ func (l *ownLoad) decoding(prompt float64) float64 {
 	return max(0, float64(l.lines)-float64(l.prefilling)/max(prompt, 1))
 }
 
+// carrying is an observation that shows what its runner carries.
+type carrying interface {
+	flowcontrol.Observation
+	Carried() flowcontrol.Load
+}
+
 // observe updates the load by an observation of the runner.
-func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineSizes) {
-	before := l.prefilling
-	l.age(now, o)
-	switch o.Kind {
-	case flowcontrol.Started:
-		before += o.PromptTokens - o.CachedTokens
-		l.context += float64(o.PromptTokens)
-		fallthrough
-	case flowcontrol.FirstToken, flowcontrol.Answered:
-		l.computed += float64(max(0, before-o.Prefilling))
+func (l *ownLoad) observe(now time.Time, o carrying, sizes *lineSizes) {
+	if l.zero.IsZero() {
+		l.zero = now
 	}
-	switch o.Kind {
-	case flowcontrol.TokenGaps:
+	at, carried := now.Sub(l.zero).Seconds(), o.Carried()
+	switch o := o.(type) {
+	case *flowcontrol.Started:
+		l.born += at
+		l.context += float64(o.PromptTokens)
+		l.promptsComputed(o.PromptTokens-o.CachedTokens, carried)
+	case *flowcontrol.FirstToken:
+		l.promptsComputed(0, carried)
+	case *flowcontrol.TokenGaps:
 		decoded := float64(o.Gaps) * l.decoding(sizes.compute)
 		l.context += decoded
 		l.output += decoded
-	case flowcontrol.Answered:
+	case *flowcontrol.Answered:
+		l.born -= at - o.Latency.Seconds()
 		l.context -= float64(o.PromptTokens + o.OutputTokens)
+		l.promptsComputed(0, carried)
 		l.answered++
 		if o.OutputTokens < fewOutput {
 			l.shortGaps += float64(max(0, o.OutputTokens-1))
 		}
-	case flowcontrol.Shed, flowcontrol.Broken, flowcontrol.Evicted:
+	case *flowcontrol.Shed: // at once
+		l.born -= at
+		l.context -= sizes.prompt
+	case *flowcontrol.Broken: // nothing says which
+		l.born -= l.born / max(float64(l.lines), 1)
+		l.context -= sizes.prompt
+	case *flowcontrol.Evicted:
+		l.born -= at - o.Latency.Seconds()
 		l.context -= sizes.prompt
 	}
-	l.lines, l.prefilling = o.InFlight, o.Prefilling
+	if carried.InFlight == 0 {
+		l.born = 0
+	}
+	l.carry(now, carried, sizes)
+}
+
+// promptsComputed counts the prompt tokens that waited before the observation, or started with it,
+// and wait no longer.
+func (l *ownLoad) promptsComputed(started int, carried flowcontrol.Load) {
+	l.computed += float64(max(0, l.prefilling+started-carried.Prefilling))
+}
+
+// carry takes over what the runner carries now, and keeps it for later.
+func (l *ownLoad) carry(now time.Time, carried flowcontrol.Load, sizes *lineSizes) {
+	l.lines, l.prefilling = carried.InFlight, carried.Prefilling
 	l.context = max(l.context, float64(l.lines)*min(sizes.prompt, 1))
 	// Tokens that were never observed to leave must not count for ever.
 	longest := 3 * max(sizes.output, sizes.expected, sizes.latestOutput, assumedOutput)
@@ -92,27 +121,6 @@ func (l *ownLoad) observe(now time.Time, o flowcontrol.Observation, sizes *lineS
 	if now.Sub(l.past[l.last].at) >= sampleEvery {
 		l.last = (l.last + 1) % len(l.past)
 		l.past[l.last] = l.latest
-	}
-}
-
-// age follows how long lines have run.
-func (l *ownLoad) age(now time.Time, o flowcontrol.Observation) {
-	if l.zero.IsZero() {
-		l.zero = now
-	}
-	at := now.Sub(l.zero).Seconds()
-	switch o.Kind {
-	case flowcontrol.Started:
-		l.born += at
-	case flowcontrol.Answered, flowcontrol.Evicted:
-		l.born -= at - o.Latency.Seconds()
-	case flowcontrol.Shed: // at once
-		l.born -= at
-	case flowcontrol.Broken: // nothing says which
-		l.born -= l.born / max(float64(l.lines), 1)
-	}
-	if o.InFlight == 0 {
-		l.born = 0
 	}
 }
 

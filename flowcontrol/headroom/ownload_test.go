@@ -19,13 +19,13 @@ func TestLongLinesHoldWhatTheyProduced(t *testing.T) {
 	const lines, produced = 20, 2500
 	for i := range lines {
 		sizes.start(60, 0, 4500, 4500)
-		own.observe(now, flowcontrol.Observation{
-			Kind: flowcontrol.Started, InFlight: i + 1, PromptTokens: 60}, &sizes)
+		own.observe(now, &flowcontrol.Started{Load: flowcontrol.Load{InFlight: i + 1},
+			PromptTokens: 60}, &sizes)
 	}
 	for range produced {
 		now = now.Add(30 * time.Millisecond)
-		own.observe(now, flowcontrol.Observation{
-			Kind: flowcontrol.TokenGaps, InFlight: lines, Gaps: 1}, &sizes)
+		own.observe(now, &flowcontrol.TokenGaps{Load: flowcontrol.Load{InFlight: lines},
+			Gaps: 1}, &sizes)
 	}
 	if want := float64(lines * (60 + produced)); own.context != want {
 		t.Errorf("%d lines hold %v tokens, want %v", lines, own.context, want)
@@ -36,11 +36,10 @@ func TestLongLinesHoldWhatTheyProduced(t *testing.T) {
 func TestShortLinesAreGone(t *testing.T) {
 	own, sizes := ownLoad{}, lineSizes{}
 	sizes.start(2500, 0, 2, 2)
-	own.observe(noon, flowcontrol.Observation{
-		Kind: flowcontrol.Started, InFlight: 1, PromptTokens: 2500}, &sizes)
+	own.observe(noon, &flowcontrol.Started{Load: flowcontrol.Load{InFlight: 1},
+		PromptTokens: 2500}, &sizes)
 	during, end := noon.Add(sampleEvery/4), noon.Add(sampleEvery/2)
-	own.observe(end, flowcontrol.Observation{
-		Kind: flowcontrol.Answered, PromptTokens: 2500, OutputTokens: 2}, &sizes)
+	own.observe(end, &flowcontrol.Answered{PromptTokens: 2500, OutputTokens: 2}, &sizes)
 	if was := own.at(during); was.lines != 1 || was.context != 2500 {
 		t.Errorf("%v lines with %v tokens while one ran", was.lines, was.context)
 	}
@@ -54,33 +53,34 @@ func TestShortLinesAreGone(t *testing.T) {
 func TestAgesShowWhatLinesHold(t *testing.T) {
 	own, sizes, now, lines := ownLoad{}, lineSizes{}, noon, 0
 	sizes.start(50, 0, 5, 5)
-	see := func(kind flowcontrol.Kind, ran time.Duration) {
-		if kind == flowcontrol.Started {
-			lines++
-		} else {
-			lines--
-		}
-		own.observe(now, flowcontrol.Observation{Kind: kind, InFlight: lines, PromptTokens: 50,
-			OutputTokens: 5, Latency: ran}, &sizes)
+	start := func() {
+		lines++
+		own.observe(now, &flowcontrol.Started{Load: flowcontrol.Load{InFlight: lines},
+			PromptTokens: 50, OutputTokens: 5}, &sizes)
+	}
+	left := func() flowcontrol.Load {
+		lines--
+		return flowcontrol.Load{InFlight: lines}
 	}
 	held := func() float64 { return own.held(now, 50, 20) }
-	see(flowcontrol.Started, 0)
+	start()
 	now = now.Add(time.Minute)
 	if got := held(); !near(got, 3050) {
 		t.Errorf("a line of a minute holds %v tokens, want 3,050", got)
 	}
-	see(flowcontrol.Started, 0)
-	see(flowcontrol.Started, 0)
-	see(flowcontrol.Shed, 0)
+	start()
+	start()
+	own.observe(now, &flowcontrol.Shed{Load: left()}, &sizes)
 	if got := held(); !near(got, 3100) {
 		t.Errorf("with another that has just started %v, want 3,100", got)
 	}
-	see(flowcontrol.Evicted, time.Minute)
+	own.observe(now, &flowcontrol.Evicted{Load: left(), Latency: time.Minute}, &sizes)
 	if got := held(); !near(got, 50) {
 		t.Errorf("the younger one holds %v, want 50", got)
 	}
 	now = now.Add(time.Second)
-	if see(flowcontrol.Broken, 0); held() != 0 {
+	own.observe(now, &flowcontrol.Broken{Load: left()}, &sizes)
+	if held() != 0 {
 		t.Errorf("no line holds %v", held())
 	}
 }

@@ -132,7 +132,7 @@ func TestARunnerIsLeftToUsersWhenOthersLeave(t *testing.T) {
 	p.run(10 * time.Minute)
 	p.packing.runners = 3
 	for _, id := range []string{"c", "d"} {
-		p.Observe(p.now, flowcontrol.Observation{Kind: flowcontrol.RunnerLeft, Runner: id})
+		p.Observe(p.now, &flowcontrol.RunnerLeft{Runner: id})
 	}
 	p.runners = p.runners[:2]
 	p.run(time.Second)

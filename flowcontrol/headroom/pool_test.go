@@ -31,7 +31,7 @@ func newPool(
 	}
 	c = New(cfg)
 	for _, id := range ids {
-		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: id})
+		c.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: id}})
 	}
 	for _, m := range c.roster.Members {
 		runners = append(runners, m.State)

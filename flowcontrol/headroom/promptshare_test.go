@@ -52,8 +52,8 @@ func TestPauseAfterALongPromptIsBounded(t *testing.T) {
 func TestCachedPromptsAreCheap(t *testing.T) {
 	cost := func(cached int) (budget, prompt float64, waiting int) {
 		c, runners := newPool(t, nil, "r")
-		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-			InFlight: 1, Prefilling: 1000 - cached, PromptTokens: 1000, CachedTokens: cached})
+		c.Observe(noon, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: 1,
+			Prefilling: 1000 - cached}, PromptTokens: 1000, CachedTokens: cached})
 		return -float64(runners[0].budget), c.promptCost(), runners[0].own.prefilling
 	}
 	budget, prompt, _ := cost(0)
@@ -188,8 +188,8 @@ func TestLongPromptsTakeLessTimeWithoutObjectives(t *testing.T) {
 		c, _ := newPool(t, func(cfg *flowcontrol.Config) {
 			cfg.SLO.TTFT, cfg.SLO.TPOT = 0, 0
 		}, "r")
-		c.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.Started, Runner: "r",
-			InFlight: 1, Prefilling: prompt, PromptTokens: prompt})
+		c.Observe(noon, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: 1,
+			Prefilling: prompt}, PromptTokens: prompt})
 		c.updatePromptShare()
 		if prompt > 1000 {
 			// A prompt's half, met in this part of the time, comes to what lines that decode do.

@@ -29,7 +29,7 @@ func (g *gateway) report(soon, late float64) {
 	}
 	r.TTFT = flowcontrol.Attained(r.FirstTokenTimes, g.slo.TTFT.Seconds())
 	r.TPOT = flowcontrol.Attainment{Requests: g.counts[3]}
-	g.Observe(g.now, flowcontrol.Observation{Kind: flowcontrol.Read, Reading: &r})
+	g.Observe(g.now, &flowcontrol.Read{Reading: &r})
 }
 
 func newGateway(t *testing.T) *gateway {

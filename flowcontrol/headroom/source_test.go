@@ -38,7 +38,7 @@ func (p *mixedPool) pass(withEngines bool) {
 		if float64(i) < p.lateLines {
 			latency *= 4
 		}
-		p.mixedTokens.answered(flowcontrol.Observation{OutputTokens: 20, Latency: latency}, 100)
+		p.mixedTokens.answered(&flowcontrol.Answered{OutputTokens: 20, Latency: latency}, 100)
 	}
 	p.requests, p.late = p.requests+110, p.late+50
 	if withEngines {

@@ -63,7 +63,7 @@ func TestServedUsersShowRunnersWithoutMetrics(t *testing.T) {
 		for s := range 120 {
 			now := noon.Add(time.Duration(s) * time.Second)
 			users := test.served * float64(s)
-			c.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Read,
+			c.Observe(now, &flowcontrol.Read{
 				Reading: &flowcontrol.Reading{Source: flowcontrol.Gateway, Sampled: now,
 					TTFT: flowcontrol.Attainment{Requests: users},
 					TPOT: flowcontrol.Attainment{Requests: users}}})

@@ -43,7 +43,7 @@ func TestShadowHasSettingsOfItsOwn(t *testing.T) {
 	s := newShadow(t, shadowed(fixed.Name, fixed.Config{PerRunner: 9, PerPool: 11}))
 	expect(t, s, noon, shadow.Allowance{Policy: fixed.Name, Reason: flowcontrol.ReasonNoRunner})
 	for _, r := range []string{"a", "b"} {
-		s.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: r})
+		s.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: r}})
 	}
 	expect(t, s, noon, shadow.Allowance{Policy: fixed.Name, Lines: 11,
 		Reason: flowcontrol.ReasonPoolLimit})
@@ -52,9 +52,8 @@ func TestShadowHasSettingsOfItsOwn(t *testing.T) {
 // A pause ends by time alone.
 func TestAllowanceFollowsTime(t *testing.T) {
 	s := newShadow(t, shadowed(fixed.Name, fixed.Config{PerRunner: 9}))
-	s.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "a"})
-	s.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.Shed, Runner: "a",
-		RetryAfter: time.Minute})
+	s.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "a"}})
+	s.Observe(noon, &flowcontrol.Shed{Load: flowcontrol.Load{Runner: "a"}, RetryAfter: time.Minute})
 	expect(t, s, noon.Add(59*time.Second), shadow.Allowance{Policy: fixed.Name,
 		Reason: flowcontrol.ReasonRetryAfter})
 	expect(t, s, noon.Add(time.Minute), shadow.Allowance{Policy: fixed.Name, Lines: 9,
@@ -67,13 +66,12 @@ func TestShadowLearnsFromTheLinesOfThePool(t *testing.T) {
 	own.Start = 3
 	s := newShadow(t, shadowed(aimd.Name, own))
 	now := noon
-	s.Observe(now, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "a"})
+	s.Observe(now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "a"}})
 	expect(t, s, now, shadow.Allowance{Policy: aimd.Name, Lines: 3,
 		Reason: flowcontrol.ReasonLearning})
 	for range 3 {
 		now = now.Add(time.Second)
-		s.Observe(now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: "a",
-			InFlight: 3})
+		s.Observe(now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "a", InFlight: 3}})
 	}
 	expect(t, s, now, shadow.Allowance{Policy: aimd.Name, Lines: 4,
 		Reason: flowcontrol.ReasonLearning})
@@ -84,7 +82,7 @@ func TestNoShadow(t *testing.T) {
 	if s != nil {
 		t.Errorf("got %+v without a shadow in the configuration", s)
 	}
-	s.Observe(noon, flowcontrol.Observation{Kind: flowcontrol.RunnerJoined, Runner: "a"})
+	s.Observe(noon, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "a"}})
 	if a, ok := s.Allowance(noon); ok {
 		t.Errorf("no shadow allows %+v", a)
 	}

@@ -38,11 +38,12 @@ func (*controller) Name() string { return Name }
 func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed bool) {
 	m, changed := c.roster.Observe(now, o, slope{limit: float64(c.cfg.Initial),
 		due: now.Add(c.cfg.Tuning.Window)})
-	if m == nil || o.Kind != flowcontrol.Answered {
+	answer, isAnswer := o.(*flowcontrol.Answered)
+	if m == nil || !isAnswer {
 		return changed
 	}
 	before := int(m.State.limit)
-	return m.State.answered(now, o, c.cfg) != before
+	return m.State.answered(now, answer, c.cfg) != before
 }
 
 func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {

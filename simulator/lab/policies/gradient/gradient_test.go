@@ -24,8 +24,8 @@ func pool(t *testing.T, change func(*gradient.Config)) *flowcontroltest.Pool {
 func latencies(p *flowcontroltest.Pool, runner string, latency time.Duration) int {
 	p.Now = p.Now.Add(time.Second)
 	for range 10 {
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Answered, Runner: runner,
-			InFlight: p.Of(runner).Lines - 1, Latency: latency})
+		p.Observe(p.Now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: runner,
+			InFlight: p.Of(runner).Lines - 1}, Latency: latency})
 	}
 	return p.Of(runner).Lines
 }
@@ -78,8 +78,8 @@ func TestLearnsNothingFromAnIdleRunner(t *testing.T) {
 	p.Join("a")
 	for range 500 {
 		p.Now = p.Now.Add(200 * time.Millisecond)
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Answered,
-			Runner: "a", InFlight: 3, Latency: time.Second})
+		p.Observe(p.Now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "a", InFlight: 3},
+			Latency: time.Second})
 	}
 	if got := p.Of("a").Lines; got != 20 {
 		t.Errorf("%d lines, want the first 20", got)

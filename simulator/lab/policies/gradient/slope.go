@@ -35,7 +35,7 @@ func (l *longMean) add(x float64, window int) {
 }
 
 // answered adds an answer to the window and returns the limit, which changes at the end of one.
-func (s *slope) answered(now time.Time, o flowcontrol.Observation, cfg Config) int {
+func (s *slope) answered(now time.Time, o *flowcontrol.Answered, cfg Config) int {
 	s.sum += o.Latency
 	s.answers++
 	s.carried = max(s.carried, o.InFlight+1)

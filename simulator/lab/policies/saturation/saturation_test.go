@@ -78,7 +78,7 @@ func TestCapabilitiesDoNotReplaceMetrics(t *testing.T) {
 	capabilities := func() {
 		r := flowcontrol.NoReading(flowcontrol.Capabilities, p.Now)
 		r.Waiting = 0
-		p.Observe(p.Now, flowcontrol.Observation{Kind: flowcontrol.Read, Runner: "a", Reading: &r})
+		p.Observe(p.Now, &flowcontrol.Read{Runner: "a", Reading: &r})
 	}
 	full := func(r *flowcontrol.Reading) { r.KVUsed = 0.95 }
 	capabilities()

@@ -57,13 +57,13 @@ func (g *Gate) Observe(
 	if m == nil {
 		return changed
 	}
-	switch o.Kind {
-	case flowcontrol.Shed:
+	switch o := o.(type) {
+	case *flowcontrol.Shed:
 		_, seen, _ := g.Mean(now)
 		closes := seen && !g.Refused
 		g.Refused, g.shedAt = g.Refused || seen, now
 		return changed || closes
-	case flowcontrol.Read:
+	case *flowcontrol.Read:
 		l := level(o.Reading)
 		if math.IsNaN(l) || !m.State.yields(now, o.Reading, g.maxAge) {
 			return changed
