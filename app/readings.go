@@ -37,7 +37,7 @@ func (a *App) newReader(cfg config.Config) (_ *telemetry.Reader, err error) {
 		Logger:  a.log, Registerer: a.options.Registry,
 		OnSample: func(s telemetry.Sample) {
 			if s.State != nil {
-				a.dispatcher.ObserveState(s.Runner, dispatch.RunnerState(*s.State))
+				a.dispatcher.ObserveState(s.Runner, *s.State)
 			}
 			isRunner := s.Runner != "" && s.Reading != nil &&
 				s.Reading.Source == flowcontrol.Metrics

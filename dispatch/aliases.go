@@ -4,9 +4,8 @@ import "github.com/tidefill/tidefill/dispatch/upstream"
 
 // What the configuration and the readers of metrics know of upstreams; see package upstream.
 type (
-	Upstream    = upstream.Upstream
-	Dialect     = upstream.Dialect
-	RunnerState = upstream.State
+	Upstream = upstream.Upstream
+	Dialect  = upstream.Dialect
 )
 
 // ModeGateway is the Mode of an upstream with several engines behind its address.

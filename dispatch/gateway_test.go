@@ -14,6 +14,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/runner"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -90,19 +91,19 @@ func TestRunnersThatTakeNoLines(t *testing.T) {
 	d, _ := w.dispatcher("a", nil, up.URL)
 	name := strings.TrimPrefix(up.URL, "http://")
 	plannedRunners(t, d, name)
-	d.ObserveState(name, dispatch.RunnerState{Queue: 16, MaxQueue: 16})
+	d.ObserveState(name, runner.State{Queue: 16, MaxQueue: 16})
 	b := w.submit(chatLines(3, "m"), nil)
 	w.await(b, "waiting for queue_full", func(store.Batch) bool {
 		return w.waitsFor(b, plan.QueueFull)
 	})
-	d.ObserveState(name, dispatch.RunnerState{NotLoaded: []string{"n"}})
+	d.ObserveState(name, runner.State{NotLoaded: []string{"n"}})
 	w.awaitEnd(b)
 	other := w.submit(chatLines(3, "n"), nil)
 	w.await(other, "waiting for a runner", func(store.Batch) bool {
 		return w.progress(other).Waiting == "no_runner: model \"n\" is not loaded by the runners "+
 			"that have it."
 	})
-	d.ObserveState(name, dispatch.RunnerState{})
+	d.ObserveState(name, runner.State{})
 	w.awaitEnd(other)
 }
 

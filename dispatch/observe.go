@@ -5,11 +5,12 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/runner"
 )
 
 // ObserveState takes over what a runner says of itself. While it takes no lines, none start there.
 // Models that it has not loaded are not sent there, as long as it has loaded others.
-func (d *Dispatcher) ObserveState(name string, state RunnerState) {
+func (d *Dispatcher) ObserveState(name string, state runner.State) {
 	u, s := d.settings.Load().runners[name], d.current.Load()
 	if u == nil {
 		return

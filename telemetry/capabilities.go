@@ -85,7 +85,7 @@ func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
 		return nil, fmt.Errorf("%v, as for every path that the server does not have: %w", err,
 			errUnknownPage)
 	case errors.Is(err, errUnavailable):
-		return []Sample{{Runner: c.runner.Name, State: &State{Starting: true,
+		return []Sample{{Runner: c.runner.Name, State: &runner.State{Starting: true,
 			KVUsed: math.NaN()}}}, fmt.Errorf("%v: %w", err, errStarting)
 	case err != nil:
 		return nil, err
@@ -97,7 +97,7 @@ func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
 	r := flowcontrol.NoReading(flowcontrol.Capabilities, taken)
 	c.use(&r.Waiting, "waiting", got.Queue.Depth)
 	c.use(&r.KVUsed, "kv_used", got.Resources.KVCacheUtilization)
-	state := State{Unhealthy: strings.EqualFold(got.Health, string(runner.Unhealthy)),
+	state := runner.State{Unhealthy: strings.EqualFold(got.Health, string(runner.Unhealthy)),
 		Queue: r.Waiting, KVUsed: r.KVUsed, NotLoaded: got.notLoaded()}
 	c.use(&state.MaxQueue, "max_queue", got.Queue.MaxDepth)
 	return []Sample{{Runner: c.runner.Name, Reading: &r, State: &state}}, nil

@@ -39,24 +39,24 @@ func TestStatesOfRunners(t *testing.T) {
 	nan := math.NaN()
 	for _, test := range []struct {
 		body string
-		want State
+		want runner.State
 	}{
-		{`{}`, State{Queue: nan, KVUsed: nan}},
+		{`{}`, runner.State{Queue: nan, KVUsed: nan}},
 		{`{"health":"healthy","queue":{"depth":3,"maxDepth":16},
 			"resources":{"kvCacheUtilization":0.45},
 			"models":{"loaded":[{"id":"a"}],"available":["a"]}}`,
-			State{Queue: 3, MaxQueue: 16, KVUsed: 0.45}},
-		{`{"health":"unhealthy","queue":{"depth":-1,"maxDepth":"x"}}`, State{}},
+			runner.State{Queue: 3, MaxQueue: 16, KVUsed: 0.45}},
+		{`{"health":"unhealthy","queue":{"depth":-1,"maxDepth":"x"}}`, runner.State{}},
 		{`{"health":"unhealthy","queue":{"depth":-1}}`,
-			State{Unhealthy: true, Queue: nan, KVUsed: nan}},
-		{`{"health":"Unhealthy"}`, State{Unhealthy: true, Queue: nan, KVUsed: nan}},
+			runner.State{Unhealthy: true, Queue: nan, KVUsed: nan}},
+		{`{"health":"Unhealthy"}`, runner.State{Unhealthy: true, Queue: nan, KVUsed: nan}},
 		{`{"models":{"loaded":[{"id":"a"}],"loading":[{"id":"c"},{"id":"c"}],
 			"available":["b","a",""]}}`,
-			State{Queue: nan, KVUsed: nan, NotLoaded: []string{"b", "c"}}},
+			runner.State{Queue: nan, KVUsed: nan, NotLoaded: []string{"b", "c"}}},
 	} {
 		body = test.body
 		samples, err := c.read(t.Context())
-		if cmp.Equal(test.want, State{}) {
+		if cmp.Equal(test.want, runner.State{}) {
 			if !errors.Is(err, errGarbled) {
 				t.Errorf("%s: got %v, %v; want an error", body, samples, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/runner"
 )
 
 // Runner is a model server whose state is read.
@@ -42,16 +43,7 @@ type Sample struct {
 	// say less than the runner's own page.
 	Cluster bool
 	// State is what the runner says of itself. Nil: the source does not show it.
-	State *State
-}
-
-// State is what a runner says of itself by GET /v1/capabilities. NaN: it does not say.
-type State struct {
-	Starting        bool // or stopping: it answers 503
-	Unhealthy       bool
-	Queue, MaxQueue float64 // waiting requests, and as many as it takes
-	KVUsed          float64
-	NotLoaded       []string // models that it knows and has not loaded
+	State *runner.State
 }
 
 // Source is something else that samples are read from.

@@ -11,6 +11,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/runner"
 )
 
 // runnerOfTest returns the runner of an upstream.
@@ -101,7 +102,7 @@ func TestStopIsAnnouncedWithItsRunner(t *testing.T) {
 	u := runnerOfTest(t, upstream.Upstream{URL: "http://a", Name: "a"})
 	f.Configure(map[string]*upstream.Runner{"a": u})
 	f.Served(u, upstream.List{Names: []string{"m"}})
-	u.Says(now, upstream.State{Starting: true})
+	u.Says(now, runner.State{Starting: true})
 	up := plan.RunnerUp{Runner: "a", Models: []string{"m"}, Engine: "runner/http://a#"}
 	stop, _ := u.StopNow(now)
 	until := stop.Until
@@ -110,7 +111,7 @@ func TestStopIsAnnouncedWithItsRunner(t *testing.T) {
 		want []plan.Event
 	}{
 		{until.Add(-time.Second), []plan.Event{up,
-			plan.RunnerState{Runner: "a", Stop: plan.Starting, Until: until}}},
+			plan.RunnerStop{Runner: "a", Reason: plan.Starting, Until: until}}},
 		{until, []plan.Event{up}}, // it is too old
 	} {
 		l.gain(1, []string{runnerName(u), ModelName("m")})

@@ -78,7 +78,7 @@ const (
 	// the process is stopping, or the runner takes no more lines
 	Draining Reason = "draining"
 	Closed   Reason = "closed" // the pool, by PoolClosed
-	// What runners say of themselves; see RunnerState.
+	// What runners say of themselves; see RunnerStop.
 	Unhealthy      Reason = "unhealthy"
 	Starting       Reason = "starting"
 	QueueFull      Reason = "queue_full"

@@ -36,12 +36,13 @@ type RunnerUp struct {
 // engine identifies the engine.
 func (ev RunnerUp) engine() string { return cmp.Or(ev.Engine, ev.Runner) }
 
-// RunnerState reports whether a runner takes lines, by what it says of itself.
-type RunnerState struct {
+// RunnerStop stops lines from starting on a runner that takes none by what it says of itself, or
+// ends that.
+type RunnerStop struct {
 	Runner string
-	// Stop is why no line may start there, until Until. Flowing: nothing stops them.
-	Stop  Reason
-	Until time.Time
+	// Reason is why no line may start there, until Until. Flowing: nothing stops them.
+	Reason Reason
+	Until  time.Time
 }
 
 // RunnerDrain closes a runner for new lines, or opens it again. What was measured of it remains,
@@ -183,7 +184,7 @@ type Tick struct{}
 
 func (RunnerUp) isEvent()    {}
 func (RunnerGone) isEvent()  {}
-func (RunnerState) isEvent() {}
+func (RunnerStop) isEvent()  {}
 func (RunnerDrain) isEvent() {}
 func (PoolClosed) isEvent()  {}
 func (BatchPut) isEvent()    {}

@@ -77,8 +77,8 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.runnerUp(now, ev)
 	case RunnerGone:
 		p.runnerGone(now, ev.Runner)
-	case RunnerState:
-		p.runnerState(now, ev)
+	case RunnerStop:
+		p.runnerStop(now, ev)
 	case RunnerDrain:
 		p.runnerDrain(ev)
 	case PoolClosed:

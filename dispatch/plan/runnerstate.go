@@ -6,14 +6,14 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// runnerState sets or ends a stop of a runner. Flow control does not learn of it: the runner is
-// what it was when the stop ends.
-func (p *Planner) runnerState(now time.Time, ev RunnerState) {
+// runnerStop sets or ends a stop of a runner. Flow control does not learn of it: the runner is what
+// it was when the stop ends.
+func (p *Planner) runnerStop(now time.Time, ev RunnerStop) {
 	r := p.runners[ev.Runner]
 	if r == nil {
 		return
 	}
-	r.stop, r.stopUntil = ev.Stop, ev.Until
+	r.stop, r.stopUntil = ev.Reason, ev.Until
 	if r.endStop(now); r.stop != Flowing {
 		p.timers.set(timer{at: r.stopUntil, runner: r})
 	}

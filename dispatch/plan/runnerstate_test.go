@@ -34,7 +34,7 @@ func TestStoppedRunnersGetNoLines(t *testing.T) {
 		}
 	}
 	stop := func(runner string, why Reason) Event {
-		return RunnerState{Runner: runner, Stop: why, Until: now.Add(30 * time.Second)}
+		return RunnerStop{Runner: runner, Reason: why, Until: now.Add(30 * time.Second)}
 	}
 	p.Step(now, RunnerUp{Runner: "a", Models: []string{"m"}})
 	p.Step(now, stop("a", QueueFull))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/runner"
 )
 
 // Engines count while their readings go on. All are taken for as full as the fullest, which lines
@@ -111,20 +112,21 @@ func TestFaultsOfEnginesShowNoSecret(t *testing.T) {
 func TestWhatStopsARunner(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
-		state State
+		state runner.State
 		want  plan.Reason
 	}{
-		{State{Queue: nan, KVUsed: nan}, plan.Flowing},
-		{State{Queue: 15, MaxQueue: 16, KVUsed: 0.9, NotLoaded: []string{"n"}}, plan.Flowing},
-		{State{Queue: 16, MaxQueue: 16}, plan.QueueFull},
-		{State{Queue: 3}, plan.Flowing},
-		{State{Queue: nan, KVUsed: 0.97}, plan.KVFull},
-		{State{NotLoaded: []string{"m"}}, plan.Flowing}, // it has loaded the other
-		{State{NotLoaded: []string{"m", "o"}}, plan.ModelNotLoaded},
-		{State{Unhealthy: true, Queue: 16, MaxQueue: 16}, plan.Unhealthy},
-		{State{Starting: true}, plan.Starting},
+		{runner.State{Queue: nan, KVUsed: nan}, plan.Flowing},
+		{runner.State{Queue: 15, MaxQueue: 16, KVUsed: 0.9, NotLoaded: []string{"n"}},
+			plan.Flowing},
+		{runner.State{Queue: 16, MaxQueue: 16}, plan.QueueFull},
+		{runner.State{Queue: 3}, plan.Flowing},
+		{runner.State{Queue: nan, KVUsed: 0.97}, plan.KVFull},
+		{runner.State{NotLoaded: []string{"m"}}, plan.Flowing}, // it has loaded the other
+		{runner.State{NotLoaded: []string{"m", "o"}}, plan.ModelNotLoaded},
+		{runner.State{Unhealthy: true, Queue: 16, MaxQueue: 16}, plan.Unhealthy},
+		{runner.State{Starting: true}, plan.Starting},
 	} {
-		if got := c.state.stop([]string{"m", "o"}); got != c.want {
+		if got := stopReason(c.state, []string{"m", "o"}); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.state, got, c.want)
 		}
 	}

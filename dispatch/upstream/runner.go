@@ -18,6 +18,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/runner"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -44,10 +45,8 @@ type Runner struct {
 	answered bool                 // it has said once which models it serves, or that it can't say
 	earlier  map[string]bool      // models that it listed before, at most maxEarlier
 	logged   bool                 // where its models come from, if not from a list of its own
-	// notLoaded are models that it knows and has not loaded, as it says.
-	notLoaded []string
 	// state is what it said of itself last, which counts until then.
-	state      State
+	state      runner.State
 	stateUntil time.Time
 }
 
@@ -255,7 +254,7 @@ func (u *Runner) Knows(model string) bool {
 func (u *Runner) HasNotLoaded(model string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return slices.Contains(u.notLoaded, model)
+	return slices.Contains(u.state.NotLoaded, model)
 }
 
 // ForgetStreams forgets what is known of the streams of models that are not among these.
@@ -309,21 +308,21 @@ func (u *Runner) RefusePriority() (first bool) {
 }
 
 // Says records what the runner says of itself. It reports whether other models are loaded.
-func (u *Runner) Says(now time.Time, state State) (changed bool) {
+func (u *Runner) Says(now time.Time, state runner.State) (changed bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	changed = !slices.Equal(u.notLoaded, state.NotLoaded)
-	u.notLoaded = slices.Clone(state.NotLoaded)
+	changed = !slices.Equal(u.state.NotLoaded, state.NotLoaded)
 	u.state, u.stateUntil = state, now.Add(stateHolds)
 	return changed
 }
 
 // StopNow returns what the runner said last as an event; false: it has not said anything lately.
 // The planner forgets it for runners that it does not plan with, such as those of another leader.
-func (u *Runner) StopNow(now time.Time) (ev plan.RunnerState, counts bool) {
+func (u *Runner) StopNow(now time.Time) (ev plan.RunnerStop, counts bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return plan.RunnerState{Runner: u.Name, Stop: u.state.stop(u.models), Until: u.stateUntil},
+	why := stopReason(u.state, u.models)
+	return plan.RunnerStop{Runner: u.Name, Reason: why, Until: u.stateUntil},
 		u.stateUntil.After(now)
 }
 
@@ -332,11 +331,11 @@ func (u *Runner) StopNow(now time.Time) (ev plan.RunnerState, counts bool) {
 func (u *Runner) Loaded(models []string) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.notLoaded) == 0 {
+	if len(u.state.NotLoaded) == 0 {
 		return models
 	}
 	some := slices.DeleteFunc(slices.Clone(models), func(m string) bool {
-		return slices.Contains(u.notLoaded, m)
+		return slices.Contains(u.state.NotLoaded, m)
 	})
 	if len(some) == 0 {
 		return models
@@ -367,7 +366,6 @@ func (u *Runner) Inherit(earlier *Runner) {
 		maps.Clone(earlier.earlier)
 	u.silent, u.cut, u.unlisted = earlier.silent, earlier.cut, earlier.unlisted
 	u.answered, u.logged = earlier.answered, earlier.logged
-	u.notLoaded = earlier.notLoaded
 	u.state, u.stateUntil = earlier.state, earlier.stateUntil
 	u.engines.inherit(&earlier.engines)
 }

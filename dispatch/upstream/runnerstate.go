@@ -5,18 +5,8 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/runner"
 )
-
-// State is what a runner says of itself (Model Runner API). NaN and zero: it does not say.
-type State struct {
-	Starting  bool // or stopping: it answers 503
-	Unhealthy bool
-	// Queue requests wait, of at most MaxQueue.
-	Queue, MaxQueue float64
-	KVUsed          float64 // share of the KV cache in use
-	// NotLoaded lists models that the runner knows and has not loaded.
-	NotLoaded []string
-}
 
 const (
 	// fullKV is the share of the KV cache from which on engines preempt requests for new ones.
@@ -26,8 +16,8 @@ const (
 	stateHolds = 30 * time.Second
 )
 
-// stop returns why no line may start on a runner that serves these models.
-func (s State) stop(models []string) plan.Reason {
+// stopReason returns why no line may start on a runner in this state that serves these models.
+func stopReason(s runner.State, models []string) plan.Reason {
 	loaded := func(m string) bool { return !slices.Contains(s.NotLoaded, m) }
 	switch {
 	case s.Starting:
