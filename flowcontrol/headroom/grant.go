@@ -87,7 +87,11 @@ func (c *Controller) grantLines(
 	case r.yield < 1:
 		g.Reason = flowcontrol.ReasonShed
 	}
-	lower(g, int(c.linesByFirstTokens(r)), ReasonFirstToken)
+	byFirstTokens := int(c.linesByFirstTokens(r))
+	if byFirstTokens == 0 && r == c.roster.Members[0].State && c.idlesWithoutUsers(now) {
+		byFirstTokens = 1 // shows what a line costs
+	}
+	lower(g, byFirstTokens, ReasonFirstToken)
 	c.grantSafe(now, r, mix, g)
 }
 

@@ -111,7 +111,7 @@ func (c *Controller) boundByLate(now time.Time, r *runner, g *flowcontrol.Runner
 	}
 	lines := int(most)
 	extra := int((most-float64(lines))*float64(len(c.roster.Members)) + 0.5)
-	if lines == 0 && extra == 0 && c.idles(now) && now.Sub(c.lateLines.usersAt) >= probeAfter {
+	if lines == 0 && extra == 0 && c.idlesWithoutUsers(now) {
 		extra = 1
 	}
 	if place := slices.IndexFunc(c.roster.Members, func(m *flowcontrol.Member[*runner]) bool {

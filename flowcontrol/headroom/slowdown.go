@@ -80,20 +80,32 @@ func (c *Controller) allowedSlowdown() float64 {
 		usualSlowdown+(mostSlowdown-usualSlowdown)*(1-c.unknown()))
 }
 
+// harmlessShare of an objective for first tokens is so short that no burst makes it late.
+const harmlessShare = 0.01
+
 // linesByFirstTokens returns how many lines a runner may carry so that first tokens stay in time.
 func (c *Controller) linesByFirstTokens(r *runner) float64 {
-	allowed, alone := c.allowedSlowdown(), c.timeAlone(r)
+	alone := c.timeAlone(r)
+	allowed := c.allowedSlowdown()
+	if first := c.firstAlone(&r.interactive, alone); !c.slo.Relative() && first > 0 {
+		allowed = max(allowed, harmlessShare*milliseconds(c.slo.TTFT)/first)
+	}
+	allows := func(lines float64) bool {
+		return c.slowdown(&r.interactive, alone, lines, 0) <= allowed
+	}
 	low, high := 0.0, c.perRunner(r)
-	if r.opaque() || c.slowdown(&r.interactive, alone, high, 0) <= allowed {
+	if r.opaque() || allows(high) {
 		return high
 	}
 	for range 8 { // to within two lines of 512
-		lines := (low + high) / 2
-		if c.slowdown(&r.interactive, alone, lines, 0) <= allowed {
+		if lines := (low + high) / 2; allows(lines) {
 			low = lines
 		} else {
 			high = lines
 		}
+	}
+	if low < 1 && allows(1) {
+		return 1
 	}
 	return low
 }
