@@ -174,6 +174,27 @@ func TestImportsFollowTheArrows(t *testing.T) {
 	}
 }
 
+// One package talks to API servers of Kubernetes, with one set of clients; app passes on what it
+// says.
+func TestOnlyOnePackageIsAClientOfKubernetes(t *testing.T) {
+	const owner = "autoscale/kube"
+	clients := 0
+	for path, file := range sources(t, ".") {
+		for _, spec := range file.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			if !strings.HasPrefix(imported, "k8s.io/client-go") {
+				continue
+			}
+			if clients++; filepath.Dir(path) != owner {
+				t.Errorf("%s imports %s; only %s may", path, imported, owner)
+			}
+		}
+	}
+	if clients == 0 {
+		t.Errorf("found no client of Kubernetes in %s", owner)
+	}
+}
+
 // owner is the longest directory with a rule that a file stands in.
 func owner(path string) string {
 	best := ""
