@@ -39,7 +39,7 @@ type App struct {
 	telemetry  atomic.Pointer[telemetry.Reader] // that reads now; nil: no lines are sent
 	readers    chan *telemetry.Reader           // those that replace it
 	ownPages   ownPages
-	recording  *recording  // nil: nothing is recorded
+	recording  *recording // nil: nothing is recorded
 	scaling    *scaling
 	kubernetes *kubernetes // nil: no pool is in Kubernetes
 	api        *api.Server

@@ -15,14 +15,8 @@ import (
 	"github.com/tidefill/tidefill/store/live"
 )
 
-const (
-	// poolsKind is the kind of what a process publishes of the pools that it leads.
-	poolsKind = "pools"
-	// scalingKind is that of what was decided about replicas.
-	scalingKind = "scaling"
-	// storedPools begins the names of what is published in the store. No pool has such a name.
-	storedPools = "*pools/"
-)
+// poolsKind is the kind of what a process publishes of the pools that it leads.
+const poolsKind = "pools"
 
 const (
 	// publishEvery is how often a process publishes its pools.
@@ -61,13 +55,12 @@ func (a *App) publish(ctx context.Context) error {
 		data, err := a.report(epoch)
 		if err == nil {
 			// If Redis is away, it is as if nobody had asked.
-			_ = a.sharing.Publish(ctx, poolsKind, live.Snapshot{Name: a.cfg.Node,
-				Node: a.cfg.Node, Epoch: epoch, Data: data})
+			snapshot := live.Snapshot{Name: a.cfg.Node, Node: a.cfg.Node, Epoch: epoch, Data: data}
+			_ = a.sharing.Publish(ctx, poolsKind, snapshot)
 			if time.Since(stored) >= storeEvery && len(data) <= store.MostLearnedBytes {
 				stored = time.Now()
 				limited, cancel := context.WithTimeout(ctx, storeEvery)
-				err = a.dispatcher.SaveStates(limited, []store.LearnedState{{
-					Pool: storedPools + a.cfg.Node, Kind: poolsKind, Data: data}})
+				err = a.stored().Publish(limited, poolsKind, snapshot)
 				if err == nil && time.Since(forgotten) >= forgetEvery {
 					forgotten = time.Now()
 					err = a.forgetStored(limited)
@@ -92,12 +85,15 @@ func (a *App) report(epoch int64) ([]byte, error) {
 	return json.Marshal(report{a.cfg.Node, epoch, shown, a.dispatcher.Catalog()})
 }
 
+// stored has the snapshots that are in the store.
+func (a *App) stored() live.Stored { return live.Stored{States: a.dispatcher} }
+
 // forgetStored removes from the store what processes have published that have ended.
 func (a *App) forgetStored(ctx context.Context) error {
-	states, err := a.dispatcher.States(ctx, poolsKind)
-	for _, state := range states {
-		if err == nil && state.Age >= forgetEvery {
-			_, err = a.store.Records.ForgetLearned(ctx, state.Pool)
+	all, err := a.stored().Snapshots(ctx, poolsKind)
+	for _, s := range all {
+		if err == nil && s.Age >= forgetEvery {
+			err = a.stored().Forget(ctx, s, a.store.Records)
 		}
 	}
 	return err
@@ -105,12 +101,12 @@ func (a *App) forgetStored(ctx context.Context) error {
 
 // storedPools returns what processes have published in the store.
 func (a *App) storedPools(ctx context.Context) (all []live.Snapshot, err error) {
-	states, err := a.dispatcher.States(ctx, poolsKind)
-	for _, state := range states {
+	stored, err := a.stored().Snapshots(ctx, poolsKind)
+	for _, s := range stored {
 		var of report
-		if state.Age < live.KeepSnapshots && json.Unmarshal(state.Data, &of) == nil {
-			all = append(all, live.Snapshot{Name: of.Node, Node: of.Node, Epoch: of.Epoch,
-				Data: state.Data, Age: max(0, state.Age)})
+		if s.Age < live.KeepSnapshots && json.Unmarshal(s.Data, &of) == nil {
+			s.Name, s.Node, s.Epoch = of.Node, of.Node, of.Epoch
+			all = append(all, s)
 		}
 	}
 	return all, err
@@ -163,8 +159,7 @@ func (a *App) catalogs(ctx context.Context) (all []dispatch.Catalog) {
 	return all
 }
 
-// scalingDispatcher is the dispatcher as scaling uses it: what is decided is published for other
-// processes besides being kept in the store.
+// scalingDispatcher is the dispatcher as scaling uses it.
 type scalingDispatcher struct {
 	driver.Dispatcher
 	app *App
@@ -179,36 +174,28 @@ func (s scalingDispatcher) LeadScaling(ctx context.Context) (leads bool, err err
 	return leads, err
 }
 
-// SaveStates implements driver.Dispatcher.
-func (s scalingDispatcher) SaveStates(ctx context.Context, states []store.LearnedState) error {
-	if err := s.Dispatcher.SaveStates(ctx, states); err != nil {
+// decisions are what was decided about replicas: in the store, and in what processes share.
+type decisions struct{ app *App }
+
+// Publish implements live.Snapshots.
+func (d decisions) Publish(ctx context.Context, kind string, s live.Snapshot) error {
+	if err := d.app.stored().Publish(ctx, kind, s); err != nil {
 		return err
 	}
-	for _, state := range states {
-		if state.Kind != driver.SnapshotKind {
-			continue
-		}
-		epoch, _ := s.app.dispatcher.Epoch()
-		_ = s.app.sharing.Publish(ctx, scalingKind, live.Snapshot{Name: state.Pool,
-			Node: s.app.cfg.Node, Epoch: epoch, Data: state.Data})
-		s.app.sharing.Emit(live.Scaling)
-	}
+	s.Node = d.app.cfg.Node
+	s.Epoch, _ = d.app.dispatcher.Epoch()
+	_ = d.app.sharing.Publish(ctx, kind, s)
+	d.app.sharing.Emit(live.Scaling)
 	return nil
 }
 
-// States implements driver.Dispatcher.
-func (s scalingDispatcher) States(
-	ctx context.Context, kind string,
-) (states []store.LearnedState, err error) {
-	if kind == driver.SnapshotKind && s.app.sharing.away != nil {
-		published, err := s.app.sharing.Snapshots.Snapshots(ctx, scalingKind)
-		for _, p := range published {
-			states = append(states, store.LearnedState{Pool: p.Name, Kind: kind, Data: p.Data,
-				Age: p.Age})
-		}
-		if err == nil && len(states) > 0 {
-			return states, nil
+// Snapshots implements live.Snapshots.
+func (d decisions) Snapshots(ctx context.Context, kind string) ([]live.Snapshot, error) {
+	if d.app.sharing.away != nil {
+		shared, err := d.app.sharing.Snapshots.Snapshots(ctx, kind)
+		if err == nil && len(shared) > 0 {
+			return shared, nil
 		}
 	}
-	return s.Dispatcher.States(ctx, kind)
+	return d.app.stored().Snapshots(ctx, kind)
 }

@@ -33,6 +33,7 @@ func (a *App) newScaling() (err error) {
 	s.pools.Store(pools)
 	deps := driver.Deps{
 		Pools: pools.Pools(), Dispatcher: scalingDispatcher{a.dispatcher, a},
+		Snapshots: decisions{a},
 		Flow: func(pool registry.Pool) flowcontrol.Config {
 			return a.running.Load().Registry().Flow(pool.Name, pool.Models)
 		},

@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/registry"
+	"github.com/tidefill/tidefill/store/live"
 )
 
 // BenchmarkPreview measures the wall time of a preview in a running driver beside 1,000 batches,
@@ -27,7 +28,8 @@ func BenchmarkPreview(b *testing.B) {
 	d, err := driver.New(autoscale.DefaultConfig(), driver.Deps{
 		Pools: []registry.Pool{{Name: "night", Models: []string{"m"}, Max: 100,
 			Role: registry.RoleBatch}},
-		Dispatcher: p, Logger: slog.New(slog.DiscardHandler),
+		Dispatcher: p, Snapshots: live.Stored{States: p},
+		Logger: slog.New(slog.DiscardHandler),
 		Flow: func(registry.Pool) flowcontrol.Config {
 			c := flowcontrol.DefaultConfig()
 			c.Engine.CostModel = costmodel.Model{C0: 33, C1: 0.112, KV: 5.25e-5, P1: 0.0052}

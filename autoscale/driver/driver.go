@@ -15,6 +15,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/live"
 )
 
 // Dispatcher is the part of dispatch.Dispatcher that the driver uses.
@@ -33,6 +34,7 @@ type Dispatcher interface {
 type Deps struct {
 	Pools      []registry.Pool // at first; Configure replaces them
 	Dispatcher Dispatcher
+	Snapshots  live.Snapshots // of what was decided, for all processes
 	// Flow returns the configuration of a pool's flow control, which says what is known of its
 	// engine and what interactive users are promised.
 	Flow func(pool registry.Pool) flowcontrol.Config
@@ -74,7 +76,7 @@ func New(cfg autoscale.Config, deps Deps) (*Driver, error) {
 		leaving:   map[string]*leaving{}, pools: deps.Pools,
 		configured: configured{cfg: cfg, pools: deps.Pools}}
 	d.declared = &declarations{byPool: map[string]autoscale.Declaration{}, changed: d.Poke}
-	d.memory = &memory{dispatcher: deps.Dispatcher, log: d.log}
+	d.memory = &memory{dispatcher: deps.Dispatcher, snapshots: deps.Snapshots, log: d.log}
 	d.record = newRecord(cfg)
 	var err error
 	if d.fleet, err = autoscale.NewFleet(cfg); err != nil {

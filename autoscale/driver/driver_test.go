@@ -15,6 +15,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/live"
 )
 
 // shared is the store of several processes, as far as scaling uses it.
@@ -92,7 +93,7 @@ func start(t *testing.T, p *process) (d *driver.Driver, stop func()) {
 	d, err := driver.New(autoscale.DefaultConfig(), driver.Deps{
 		Pools: []registry.Pool{{Name: "night", Models: []string{"m"}, Max: 8,
 			Role: registry.RoleBatch}},
-		Dispatcher: p,
+		Dispatcher: p, Snapshots: live.Stored{States: p},
 		Flow: func(registry.Pool) flowcontrol.Config {
 			c := flowcontrol.DefaultConfig()
 			c.Engine.CostModel = costmodel.Model{C0: 33, C1: 0.112, KV: 5.25e-5, P1: 0.0052}

@@ -10,19 +10,16 @@ import (
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/live"
 )
 
-// SnapshotKind is the kind of the state that holds the snapshot.
-const SnapshotKind = "snapshot"
-
-// The other kind of the states that are kept, and the version of their form.
+// The kinds of what is kept of pools and published for other processes, and the version of their
+// form.
 const (
-	learnedKind = "scaling"
-	keptVersion = 1
+	learnedKind  = "scaling"
+	snapshotKind = "snapshot"
+	keptVersion  = 1
 )
-
-// snapshotName stands in the place of a pool's name: a snapshot is of all.
-const snapshotName = "*"
 
 // What was learned is kept this often, and the snapshot whenever it changes, or so often.
 const (
@@ -30,10 +27,11 @@ const (
 	keepSnapshotEvery = 15 * time.Second
 )
 
-// memory keeps in the store what was learned, for the process that decides next, and the last
-// snapshot, for those that do not decide.
+// memory keeps in the store what was learned, for the process that decides next, and publishes the
+// last snapshot, for those that do not decide.
 type memory struct {
 	dispatcher Dispatcher
+	snapshots  live.Snapshots
 	log        *slog.Logger
 
 	loaded       bool // the fleet has what was learned before
@@ -96,7 +94,7 @@ func (m *memory) load(
 	return recalled, nil
 }
 
-// save keeps the snapshot if it has changed, and what was learned from time to time.
+// save publishes the snapshot if it has changed, and keeps what was learned from time to time.
 func (m *memory) save(
 	ctx context.Context, now time.Time, fleet *autoscale.Fleet, s *autoscale.Snapshot,
 ) error {
@@ -111,24 +109,23 @@ func (m *memory) save(
 				Data: data})
 		}
 	}
-	if now.Sub(m.snapshotAt) >= keepSnapshotEvery || !sameDecision(m.lastSnapshot, s) {
-		data, err := json.Marshal(keptSnapshot{keptVersion, *s})
-		if err != nil {
+	if len(states) > 0 {
+		if err := m.dispatcher.SaveStates(ctx, states); err != nil {
 			return err
 		}
-		states = append(states, store.LearnedState{Pool: snapshotName, Kind: SnapshotKind,
-			Data: data})
+		m.learnedAt = now
 	}
-	if len(states) == 0 {
+	if now.Sub(m.snapshotAt) < keepSnapshotEvery && sameDecision(m.lastSnapshot, s) {
 		return nil
 	}
-	if err := m.dispatcher.SaveStates(ctx, states); err != nil {
+	data, err := json.Marshal(keptSnapshot{keptVersion, *s})
+	if err != nil {
+		return err
+	}
+	if err := m.snapshots.Publish(ctx, snapshotKind, live.Snapshot{Data: data}); err != nil {
 		return err
 	}
 	m.lastSnapshot, m.snapshotAt = s, now
-	if now.Sub(m.learnedAt) >= keepLearnedEvery {
-		m.learnedAt = now
-	}
 	return nil
 }
 
@@ -150,18 +147,18 @@ func sameDecision(a, b *autoscale.Snapshot) bool {
 
 // follow publishes the snapshot that the process that decides has kept.
 func (d *Driver) follow(ctx context.Context) error {
-	states, err := d.deps.Dispatcher.States(ctx, SnapshotKind)
+	snapshots, err := d.deps.Snapshots.Snapshots(ctx, snapshotKind)
 	if err != nil {
 		return fmt.Errorf("read what was decided: %w", err)
 	}
-	for _, state := range states {
+	for _, s := range snapshots {
 		var kept keptSnapshot
-		if err := json.Unmarshal(state.Data, &kept); err != nil {
+		if err := json.Unmarshal(s.Data, &kept); err != nil {
 			return fmt.Errorf("read what was decided: %w", err)
 		}
-		if state.Pool == snapshotName && kept.Version == keptVersion {
+		if kept.Version == keptVersion {
 			// Its time by the clock of this process: those of two machines differ.
-			kept.At = time.Now().Add(-state.Age)
+			kept.At = time.Now().Add(-s.Age)
 			d.published.set(&kept.Snapshot)
 			return nil
 		}
