@@ -103,11 +103,11 @@ links: bin/style ## Check that links between pages resolve.
 bin/style:
 	@$(GO) build -C tools -o ../bin/style ./style
 
-# Packages that start no goroutine, as architecture_test.go checks. The race detector finds nothing
-# in them, and makes simulations ten times as slow.
+# Packages whose tests compute in one goroutine: those that start none, as architecture_test.go
+# checks, and some that only compute much. The race detector finds nothing in them, and makes them
+# ten to thirty times as slow.
 PURE = ./registry ./costmodel ./scheduler/... ./flowcontrol/... ./dispatch/plan ./autoscale \
-  ./simulator ./simulator/engine ./simulator/workload ./simulator/scenario ./simulator/replay \
-  ./simulator/report ./simulator/search ./simulator/fit/...
+  ./simulator/... ./config/... ./deploy ./internal/batchfile ./store/segments/protocol
 
 .PHONY: unit
 unit: bin/tally ## Run unit, property and conformance tests, those of packages with goroutines under the race detector.

@@ -24,10 +24,17 @@ func whole(path, stream string, watch *Watch) (status int, body string, err erro
 }
 
 func joined(path string, stream io.Reader, watch *Watch) (status int, body string, err error) {
+	return joinedWithin(1<<20, path, stream, watch)
+}
+
+// joinedWithin joins a stream to an answer of limited size.
+func joinedWithin(
+	limit int64, path string, stream io.Reader, watch *Watch,
+) (status int, body string, err error) {
 	if watch == nil {
 		watch = noWatch
 	}
-	c := &Client{cfg: Config{MaxAnswer: 1 << 20}}
+	c := &Client{cfg: Config{MaxAnswer: limit}}
 	response := &http.Response{StatusCode: 200, Body: io.NopCloser(stream)}
 	a := Answer{Status: response.StatusCode}
 	err = c.readStream(Request{Path: path, Watch: watch}, response, new(Scratch), &a)

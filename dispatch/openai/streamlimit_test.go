@@ -25,7 +25,7 @@ func TestEndlessStreamsEnd(t *testing.T) {
 		"comments": ": still here\n\n", "empty rows": "\n",
 		"events without content": "data: " + chatChunk(`{"index":0,"delta":{}}`) + "\n\n",
 	} {
-		_, _, err := joined("/v1/chat/completions", io.MultiReader(
+		_, _, err := joinedWithin(32<<10, "/v1/chat/completions", io.MultiReader(
 			strings.NewReader("data: "+chatChunk(`{"index":0,"delta":{"content":"a"}}`)+"\n\n"),
 			&repeated{text: text}), nil)
 		if !errors.Is(err, errTooLarge) {

@@ -1,4 +1,4 @@
-package segments_test
+package protocol
 
 import (
 	"fmt"
