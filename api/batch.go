@@ -117,7 +117,8 @@ type batchOutput struct {
 	ErrorFileID  *string `json:"error_file_id"`
 }
 
-// waitingPaused is the value of waiting for a paused batch.
+// waitingPaused is the value of waiting for a paused batch. It must equal the text of plan.Paused,
+// which dispatchers report later than the API knows of the pause.
 const waitingPaused = "paused: Somebody paused the batch. Resume it: tidefill batch resume."
 
 // showBatch returns b in OpenAI's format, with the progress that dispatchers reported last.

@@ -14,5 +14,12 @@
 // nothing. A replica is added only for work that this harvest cannot finish before a deadline, and
 // as late as is safe.
 //
+// # Policies
+//
+// Config.Policy names the policy. Each is a Controller in a file of its own, and controller.go
+// registers all of them. A policy may use the tracker, which knows the traffic, the cold starts and
+// the harvest of each pool. Only slack makes forecasts, so Fleet.Peek answers for no other policy.
+// TestDecisionsAreValid runs every policy.
+//
 // One controller decides for all pools that serve a model, and one goroutine owns it.
 package autoscale

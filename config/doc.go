@@ -7,6 +7,15 @@
 // are reported together.
 //
 // The file never contains secrets. It names the environment variables that hold them.
+//
+// # A new key
+//
+// A key is a field of the Config of the package that uses it. The field needs a yaml tag, a doc
+// comment, a default and a check in Validate. changes.go lists each key, or a section that contains
+// it, as one that a running daemon applies (runTimeKeys) or that needs a restart (restartKeys); a
+// test fails for a key that is in neither list. A key of the first kind takes effect only if its
+// package reads it from its present settings, such as Server.config in api and Dispatcher.settings
+// in dispatch.
 package config
 
 //go:generate go run ./internal/reference/generate ../docs

@@ -42,8 +42,22 @@
 //
 // # What a crash leaves
 //
-// Claims end with the registration, so a restart takes them over at once. The journal of a chunk
-// contains the lines that are done. All others are sent again: those in flight, and those whose
-// answers were not durable yet. Result files appear in one step, with ids that were chosen when the
-// batch was created, so writing them twice makes the same files.
+// The journal of a chunk contains the lines that are done. All others are sent again: those in
+// flight, and those whose answers were not durable yet. The functions of a restart
+// are these. poll and LeadUntil run at the same time:
+//
+//	lead.Register            registers the node, which frees its earlier claims     lead
+//	reconciler.poll          adds all batches of the store to the queue             reconciler.go
+//	reconciler.advance       gives the planner a batch, with the lines left of it   reconciler.go
+//	Lease.LeadUntil          leads runners, and sends RunnerUp events to the loop   lead
+//	Claimer.load             claims a chunk again, at a higher epoch                claim
+//	Chunk.Open               replays its journal: those lines have results          work
+//	Chunk.Fetch              reads the other lines, for the planner                 work
+//
+// After SIGTERM, session.shutdown drains, flushes the journals and unregisters, so that nothing has
+// to wait. After SIGKILL the claims last until the same node registers again or their lease ends.
+// Attempts are counted in the planner, so they begin again.
+//
+// Result files appear in one step, with ids that were chosen when the batch was created, so writing
+// them twice makes the same files.
 package dispatch

@@ -5,5 +5,7 @@
 // that are found at run time join a pool; they never create one.
 //
 // A [Snapshot] is immutable: whoever has one sees the same pools until it takes the next. The
-// package is pure. What reads files or watches an API server makes snapshots and hands them on.
+// package is pure. Package config makes a snapshot of a valid configuration (Config.Registry).
+// Package app gives it to the dispatcher and to scaling, at start and after a reload. Runners that
+// are found in Kubernetes are no part of it: package app adds them to the upstreams.
 package registry

@@ -33,7 +33,8 @@ type Records interface {
 	Portable
 }
 
-// Backend is an open store. Its fields may be of different systems.
+// Backend is an open store. Its fields may be of different systems. All are required but those that
+// say when they are nil.
 type Backend struct {
 	Records Records
 	// Progress is a [github.com/tidefill/tidefill/store/live.Medium] as well, if processes share
@@ -111,8 +112,9 @@ type BackendFactory struct {
 	Default BackendConfig
 	// Open opens the backend and migrates its schema. It is called with a valid configuration.
 	Open func(ctx context.Context, options OpenOptions) (*Backend, error)
-	// Migrate migrates the schema as Open does, and nothing else. dryRun: it changes nothing and
-	// returns what it would do. A schema that is newer than this program is an error in both cases.
+	// Migrate migrates the schema as Open does, and nothing else, for tidefill migrate. Required; a
+	// backend without a schema returns the zero Migration. dryRun: it changes nothing and returns
+	// what it would do. A schema that is newer than this program is an error in both cases.
 	Migrate func(ctx context.Context, options OpenOptions, dryRun bool) (Migration, error)
 }
 

@@ -1,12 +1,15 @@
 // Package store documents the contract between Tidefill and a store, and holds its types and
-// errors. The backends are in the packages below: sqlite and disk are the embedded ones.
+// errors. The backends are in the packages below. Two are registered for the configuration:
+// embedded (of sqlite and disk) and cluster (of postgres with s3 or disk, and redis).
 //
 // The contract has one interface for each kind of state. Packages api and dispatch declare the
-// methods that they call in interfaces of their own, and a backend implements any of these groups:
+// methods that they call in interfaces of their own. A registered backend returns a [Backend],
+// which has all of these groups. They may be of different systems:
 //
 //   - Records: [Files], [Uploads], [UploadParts], [Batches], [BatchLists], [Changes], [References],
-//     [Keys], [Status]. Small rows, compare-and-set, listings by cursor. There is no row for each
-//     line: a batch of 50,000 lines is one row and some dozens of chunks.
+//     [LearnedStates], [Keys], [Notices], [Status], [Portable]. Small rows, compare-and-set,
+//     listings by cursor. There is no row for each line: a batch of 50,000 lines is one row and
+//     some dozens of chunks.
 //   - Claims: [Owners], [Claims], [Tallies], [Locks], [Leads]. They decide who works on what.
 //   - Progress: [ProgressBoard], for users.
 //   - Bytes: [Blobs], written once as a stream and visible when committed, and [Spool].
@@ -29,9 +32,10 @@
 //
 // # Time
 //
-// The contract takes no clock. A backend is opened with a function Now, or uses the clock of its
-// server. It stores times in UTC with microseconds, and compares the times of two machines only for
-// the end of leases, which fencing makes safe.
+// The contract takes no clock. Leases end by the clock of the backend: that of its server, or that
+// of the machine, which tests replace. [OpenOptions].Expiry is the clock by which files and uploads
+// expire. A backend stores times in UTC with microseconds. It compares the times of two machines
+// only for the end of leases, which fencing makes safe.
 //
 // # Contexts
 //

@@ -58,7 +58,9 @@ const (
 	Return
 )
 
-// Reason names what prevents further starts. It is a metric label.
+// Reason names what prevents further starts: of a batch (BatchStatus.Waiting), a pool
+// (PoolStatus.Reason) or a runner (RunnerStatus.Limited). It is a metric label. Reasons of
+// flow-control policies are [flowcontrol.Reason] and share the names. Explanations has their words.
 type Reason string
 
 const (

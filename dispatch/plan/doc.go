@@ -13,6 +13,26 @@
 // line starts next, the second whose chunk is read next. The controller limits the lines of each
 // runner.
 //
+// # Which line goes to which runner
+//
+// After each event, Planner.fill fills the free slots of each pool:
+//
+//   - pool.mostFree chooses the runner with the most free slots, the first by ID among equals. A
+//     runner's free slots are its allowance, of lines and prompt tokens, less what it carries. It
+//     has none while it stops lines, drains or pauses. While its breaker is open it has one at
+//     times, for a trial.
+//   - Planner.next takes the job that the first queue names, and Planner.take the next line of it.
+//   - A line does not go to a runner that has failed it while another one takes lines. Then
+//     pool.freeFor chooses among the others, or the line is put aside until one has a free slot.
+//   - Planner.try starts trial lines on failing runners.
+//   - Planner.start appends the line to [Actions].Start.
+//
+// Prefix caches do not change the choice. Behind a gateway the choice only attributes the line, and
+// the gateway chooses the engine. The store keeps no runner of a line. A recording (serve --record)
+// has the runner of each request, as a number.
+//
+// # Claims, retries and runners that leave
+//
 // The planner holds the lines of chunks that its driver has claimed. It requests another chunk
 // ([Claim]) when the job that is next has no lines left. So an urgent new job starts at the next
 // free slot after its lines were read, and other jobs use the slots until then.

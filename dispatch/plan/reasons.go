@@ -7,8 +7,10 @@ type Explanation struct {
 	Remedy  string // what to do; empty: nothing
 }
 
-// Explanations returns a sentence for every reason, those of flow-control policies included. It is
-// the only place that words them: docs/metrics.md is generated from it.
+// Explanations returns a sentence for every reason, those of flow-control policies included.
+// docs/metrics.md is generated from it. Callers that know more of a case replace the meaning
+// (Reason.Because), or all words of NoRunner. Package api repeats those of Paused, because it does
+// not import this package.
 func Explanations() []Explanation {
 	const (
 		wait  = "Wait."

@@ -1,4 +1,6 @@
 // The reasons that limit batch work: what they mean, as the daemon words them, and their colors.
+// The reasons are constants of dispatch/plan and of flow-control policies. List a new one in kinds, unless it is a
+// fault.
 
 const kinds = {
   flowing: 'flow', none: 'flow', nothing_ready: 'idle', loading: 'idle', paused: 'idle', draining: 'idle',
