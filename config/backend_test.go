@@ -29,6 +29,9 @@ func init() {
 		Open: func(context.Context, store.OpenOptions) (*store.Backend, error) {
 			return nil, errors.New("there is no ledger in this test")
 		},
+		Migrate: func(context.Context, store.OpenOptions, bool) (m store.Migration, err error) {
+			return m, errors.New("there is no ledger in this test")
+		},
 	})
 }
 

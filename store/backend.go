@@ -125,12 +125,15 @@ type Migration struct{ From, To int }
 var backends = byname.New[BackendFactory]("store backend")
 
 // RegisterBackend makes a backend available to the key store.backend of the configuration. Call it
-// from an init function. It panics if the name is empty or taken, or if Default is not a struct,
-// since these are mistakes of the program.
+// from an init function. It panics if the name is empty or taken, if Default is not a struct, or
+// without Open or Migrate, since these are mistakes of the program.
 func RegisterBackend(name string, f BackendFactory) {
 	if f.Default == nil || reflect.TypeOf(f.Default).Kind() != reflect.Struct {
 		panic(fmt.Sprintf("register store backend %q: Default is a %T, not a struct", name,
 			f.Default))
+	}
+	if f.Open == nil || f.Migrate == nil {
+		panic(fmt.Sprintf("register store backend %q: Open or Migrate is nil", name))
 	}
 	backends.Register(name, f)
 }
