@@ -175,7 +175,6 @@ var runTimeKeys = []string{
 var restartKeys = []string{
 	"listen", "admin_listen", "data", "node", "roles", "record",
 	"store",
-	"clock",
 	"log.format",
 	"http",
 	"tls",

@@ -48,7 +48,7 @@ func TestEveryKeyIsAppliedOrNeedsARestart(t *testing.T) {
 func TestChangesOfEveryKey(t *testing.T) {
 	text := map[string]string{ // values other than the default of keys without a general one
 		"log.level": "warn", "log.format": "json", "store.backend": "ledger",
-		"listen": "127.0.0.1:1", "admin_listen": "127.0.0.1:2", "clock.tuning.max_jump": "1h",
+		"listen": "127.0.0.1:1", "admin_listen": "127.0.0.1:2",
 		"scheduler.policy": "edf", "scheduler.urgency": "never",
 		"scheduler.between_queues": "weighted", "scheduler.expression": "created",
 		"scheduler.tenant_weights": "{a: 2}", "scheduler.queues": "[{name: a, match: [{}]}]",

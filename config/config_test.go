@@ -153,15 +153,13 @@ func TestFaultsAreNamed(t *testing.T) {
 			want: []string{"--set dispatch.chunk_line: unknown key dispatch.chunk_line; " +
 				"did you mean dispatch.tuning.chunk_lines?"}},
 		{name: "keys that are in a block called tuning",
-			file: "dispatch:\n  lease_ttl: 3s\n  retry: {max: 1s}\nclock: {max_jump: 1m}\n",
+			file: "dispatch:\n  lease_ttl: 3s\n  retry: {max: 1s}\n",
 			sets: []string{"dispatch.plan.retry.max=1s", "dispatch.plan.look_ahead=5"},
 			want: []string{
 				"tidefill.yaml:2: unknown key dispatch.lease_ttl; " +
 					"did you mean dispatch.tuning.lease_ttl?",
 				"tidefill.yaml:3: unknown key dispatch.retry.max; " +
 					"did you mean dispatch.retry.tuning.max?",
-				"tidefill.yaml:4: unknown key clock.max_jump; " +
-					"did you mean clock.tuning.max_jump?",
 				"--set dispatch.plan.retry.max: unknown key dispatch.plan; " +
 					"did you mean dispatch.retry.tuning.max?",
 				"--set dispatch.plan.look_ahead: unknown key dispatch.plan; " +
