@@ -162,7 +162,7 @@ func TestRefusedFileIsTriedAgain(t *testing.T) {
 	d := startReloadingWith(t, "pools: [{name: a, models: [m], max: 2}]\n")
 	token := filepath.Join(filepath.Dir(d.file), "token")
 	d.write("telemetry: {prometheus: {url: 'http://127.0.0.1:1', ttft: [a], token_file: '" +
-		token + "'}}\napi: {max_streams: 9}\n")
+		token + "'}}\napi: {max_requests: 9}\n")
 	d.await("/metrics", successful+"0")
 	time.Sleep(3 * time.Second) // for retries that find the same
 	if n := strings.Count(d.log.String(), "configuration refused"); n != 1 {
@@ -171,7 +171,7 @@ func TestRefusedFileIsTriedAgain(t *testing.T) {
 	if err := os.WriteFile(token, []byte("a token"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.await("/admin/config", "max_streams: 9")
+	d.await("/admin/config", "max_requests: 9")
 	d.await("/metrics", successful+"1")
 }
 
@@ -180,11 +180,11 @@ func TestAddedPoolWaitsForARestart(t *testing.T) {
 	d := startReloading(t)
 	guest := apptest.StartRunner(t, nil)
 	const pools = "pools: [{name: p, models: [m], max: 2}]\n"
-	d.write("api: {max_streams: 9}\n" + pools + "upstreams:\n- {url: '" +
+	d.write("api: {max_requests: 9}\n" + pools + "upstreams:\n- {url: '" +
 		d.runner + "'}\n- {name: guest, pool: p, url: '" + guest + "'}\n")
 	d.hup()
 	page := d.page("/admin/config")
-	for _, want := range []string{"max_streams: 9\n", "# Restart to apply: upstreams.guest: added",
+	for _, want := range []string{"max_requests: 9\n", "# Restart to apply: upstreams.guest: added",
 		"# Restart to apply: pools.p: added"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q:\n%s", want, page)

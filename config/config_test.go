@@ -136,8 +136,8 @@ func TestFaultsAreNamed(t *testing.T) {
 		{name: "sections' own faults",
 			file: "scheduler:\n  tuning: {guard_min: -1s}\n" +
 				"flowcontrol: {fixed: {per_runner: 0}}\n" +
-				"api:\n\n  tuning: {sweep_every: 0s}\n", want: []string{
-				"tidefill.yaml:6: api.tuning.sweep_every is 0s; set it above 0",
+				"api:\n\n  tuning: {orphan_after: 1s}\n", want: []string{
+				"tidefill.yaml:6: api.tuning.orphan_after is 1s; set it to 1m or more, or to 0",
 				"tidefill.yaml:2: scheduler.tuning.guard_min: is -1s, must not be negative",
 				"tidefill.yaml:3: flowcontrol.fixed.per_runner: is 0, must be at least 1",
 			}},

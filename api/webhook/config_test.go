@@ -21,7 +21,6 @@ func TestValidate(t *testing.T) {
 		`Did you mean "batch.completed"?`: func(e *Endpoint) { e.Events = []string{"batch.complete"} },
 		"[0].tenants[0]: is empty":        func(e *Endpoint) { e.Tenants = []string{""} },
 		"[0].timeout: is 1h":              func(e *Endpoint) { e.Timeout = time.Hour },
-		"[0].give_up_after: is -1s":       func(e *Endpoint) { e.GiveUpAfter = -time.Second },
 	} {
 		bad := good
 		change(&bad)
