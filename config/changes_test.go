@@ -60,7 +60,6 @@ func TestChangesOfEveryKey(t *testing.T) {
 		"telemetry.prometheus.headers":                  "{a: b}",
 		"telemetry.prometheus.runners.values":           "{a: b}",
 		"dispatch.retry.on":                             "[500]",
-		"dispatch.max_answer_bytes_of":                  "{/v1/embeddings: 1}",
 		"telemetry.prometheus.tls.insecure_skip_verify": "true",
 		"autoscale.tuning.forecast.learn":               "0.4",
 	}

@@ -56,7 +56,8 @@ type Config struct {
 	// HTTP limits the connections of the API and the time that clients may take. The section api
 	// limits how many requests are handled at once.
 	HTTP httpserver.Config `yaml:"http"`
-	// TLS encrypts the API and the admin address.
+	// TLS encrypts the API and the admin address. A client certificate is required in addition to a
+	// key; /healthz and /readyz require none.
 	TLS httpserver.TLSConfig `yaml:"tls"`
 	// Upstreams lists the model servers that lines are sent to.
 	Upstreams []dispatch.Upstream `yaml:"upstreams"`

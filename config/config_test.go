@@ -143,10 +143,11 @@ func TestFaultsAreNamed(t *testing.T) {
 			}},
 		{name: "faults two sections deep",
 			sets: []string{
-				"dispatch={retry: {tuning: {deaths: 0}}, tuning: {breaker: {failures: 0}}}"},
+				"dispatch={retry: {tuning: {deaths: 0}}, tuning: {breaker: {base: 0s}}}"},
 			want: []string{
 				"--set dispatch: dispatch.retry.tuning.deaths: is 0, must be at least 1",
-				"--set dispatch: dispatch.tuning.breaker.failures: is 0, must be at least 1",
+				"--set dispatch: dispatch.tuning.breaker: base 0s and max 15s must be positive " +
+					"and in order",
 			}},
 		{name: "mistyped key of a block called tuning",
 			sets: []string{"dispatch.chunk_line=3"},

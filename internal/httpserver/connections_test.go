@@ -276,8 +276,9 @@ func TestConfig(t *testing.T) {
 	}
 	c := Config{
 		MaxConnections: -1,
-		Proxies:        []string{"10.0.0.0/8", "::1", "lb.example.com"}, Hosts: []string{"a", "a:80"},
-		Origins: []string{"https://a", "a", "https://a/"},
+		Proxies:        []string{"10.0.0.0/8", "::1", "lb.example.com"},
+		Hosts:          []string{"a", "a:80"},
+		Origins:        []string{"https://a", "a", "https://a/"},
 	}
 	err := fmt.Sprint(c.Validate())
 	for _, want := range []string{"max_connections is",
