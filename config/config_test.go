@@ -170,10 +170,8 @@ func TestFaultsAreNamed(t *testing.T) {
 			sets: []string{"flowcontrol.headroom.tuning.shares.start=1"},
 			want: []string{
 				"--set flowcontrol.headroom.tuning.shares.start: unknown key " +
-					"flowcontrol.headroom.tuning.shares; flowcontrol.headroom.tuning has the " +
-					"keys brake, deadlines, decode_share_start, decrease, decrease_every, " +
-					"first_tokens, fit, late_by_prompts, pace, prompt_tokens, reserve, " +
-					"staleness, target_share, token_times",
+					"flowcontrol.headroom.tuning.shares; did you mean " +
+					"flowcontrol.headroom.tuning.target_share.start?",
 			}},
 		{name: "unknown setting", sets: []string{"log.lvl=info"},
 			want: []string{"--set log.lvl: unknown key log.lvl; did you mean log.level?"}},
