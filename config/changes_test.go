@@ -61,7 +61,6 @@ func TestChangesOfEveryKey(t *testing.T) {
 		"telemetry.prometheus.runners.values":           "{a: b}",
 		"dispatch.retry.on":                             "[500]",
 		"telemetry.prometheus.tls.insecure_skip_verify": "true",
-		"autoscale.tuning.forecast.learn":               "0.4",
 	}
 	old := config.Default()
 	for _, k := range config.Keys() {
