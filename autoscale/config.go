@@ -14,11 +14,11 @@ type Config struct {
 	// Down sets when replicas are removed.
 	Down DownConfig `yaml:"down"`
 	// QueueLength configures the policy queue_length.
-	QueueLength QueueLengthConfig `yaml:"queue_length" config:"policy"`
+	QueueLength QueueLengthConfig `yaml:"queue_length"`
 	// RequestRate configures the policy request_rate.
-	RequestRate RequestRateConfig `yaml:"request_rate" config:"policy"`
+	RequestRate RequestRateConfig `yaml:"request_rate"`
 	// Separate configures the policy separate.
-	Separate SeparateConfig `yaml:"separate" config:"policy"`
+	Separate SeparateConfig `yaml:"separate"`
 
 	// Record names a file to which the daemon appends every decision with what it was based on, so
 	// that tidefill simulate --decisions FILE can decide again, with other settings. A file of 256

@@ -281,29 +281,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-// An operator can own about 80 keys, beside those of access to Prometheus, which are the same in
-// other products, and those of scaling, Kubernetes and webhooks, which few use. Of policies and
-// stores one is chosen, so their keys do not count. A constant belongs in a block called tuning.
-func TestOperatorKeysAreFew(t *testing.T) {
-	const most = 169
-	operator, tuning, policy, stores := 0, 0, 0, 0
-	for _, k := range config.Keys() {
-		switch {
-		case config.IsSection(k.Type):
-		case k.Policy:
-			policy++
-		case k.Tuning():
-			tuning++
-		case strings.Count(k.Path, ".") > 1 && strings.HasPrefix(k.Path, "store."):
-			stores++
-		default:
-			operator++
-		}
-	}
-	t.Logf("%d keys of operators, %d of tuning, %d of policies, %d of stores", operator, tuning,
-		policy, stores)
-	if operator > most {
-		t.Errorf("got %d keys that an operator sets, want at most %d", operator, most)
-	}
-}
