@@ -39,15 +39,10 @@ type Config struct {
 	BatchRetention time.Duration `yaml:"batch_retention"`
 
 	// MaxRequests limits the requests that are handled at once, uploads and event streams not
-	// counted. Further ones wait; see tuning.queue_wait. Default: 256.
+	// counted. A thirty-second as many files and parts, at least one, are received at once: each
+	// takes up to 1 MiB of memory, and the memory of its custom_ids. Further ones wait for up to
+	// 30s. Twice as many event streams may be open; a further one is refused. Default: 256.
 	MaxRequests int `yaml:"max_requests"`
-	// MaxConcurrentUploads limits the files and parts that are received at once. Each takes up to
-	// 1 MiB of memory, and the memory of its custom_ids. Further ones wait; see tuning.queue_wait.
-	// Default: 8.
-	MaxConcurrentUploads int `yaml:"max_concurrent_uploads"`
-	// MaxStreams limits the event streams that are open at once; a further one is refused.
-	// Default: 512.
-	MaxStreams int `yaml:"max_streams"`
 
 	// RequestsPerMinute limits the requests of each tenant within a minute, over all processes that
 	// share Redis; further ones are refused with 429 and Retry-After. Without Redis each process
@@ -83,60 +78,77 @@ const (
 	WaitUnknownModels = "wait"
 )
 
-// Tuning holds the constants of the API, which an operator rarely changes.
+// Tuning holds what an operator rarely changes.
 type Tuning struct {
-	// TenantShare limits the share of max_requests, max_concurrent_uploads and max_streams that one
-	// tenant may use, so that one client cannot lock out the others. It applies while there are
-	// keys of several tenants. Above 0; 1: no limit. Default: 0.5.
-	TenantShare float64 `yaml:"tenant_share"`
-	// QueueWait limits how long a request or upload waits for its turn. Then it is refused with
-	// 503, or with 429 if its own tenant has used up its share. Event streams do not wait. Default:
-	// 30s.
-	QueueWait time.Duration `yaml:"queue_wait"`
-	// MaxOptionsBytes limits the size of the `tidefill` object in a create request. Default:
-	// 64 KiB.
-	MaxOptionsBytes int `yaml:"max_options_bytes"`
-	// MaxPartBytes limits the size of one part of an upload in parts. Default: 64 MiB, as OpenAI's.
-	MaxPartBytes int64 `yaml:"max_part_bytes"`
-	// UploadTimeout limits the time from the creation of an upload in parts to its completion;
-	// afterwards its parts are removed. Default: 1h.
-	UploadTimeout time.Duration `yaml:"upload_timeout"`
-	// IdempotencyRetention sets how long a request that repeats an Idempotency-Key gets the first
-	// answer again. Default: 24h.
-	IdempotencyRetention time.Duration `yaml:"idempotency_retention"`
-	// SweepEvery sets the interval at which expired files, uploads and batches are removed.
-	// Default: 1m.
-	SweepEvery time.Duration `yaml:"sweep_every"`
 	// OrphanAfter sets the age at which stored bytes that no file or batch refers to, such as a
 	// crash can leave, are removed. It is also the interval of the search for them, which also runs
 	// at each start. At least 1m; 0: never. Default: 24h, which leaves time to notice that the
 	// database does not belong to the files.
 	OrphanAfter time.Duration `yaml:"orphan_after"`
+
+	// The following are no keys: tests set them.
+
+	// QueueWait limits how long a request or upload waits for its turn. Then it is refused with
+	// 503, or with 429 if its own tenant has used up its share. Event streams do not wait.
+	QueueWait time.Duration `yaml:"-"`
+	// MaxOptionsBytes limits the size of the `tidefill` object in a create request.
+	MaxOptionsBytes int `yaml:"-"`
+	// MaxPartBytes limits the size of one part of an upload in parts.
+	MaxPartBytes int64 `yaml:"-"`
+	// UploadTimeout limits the time from the creation of an upload in parts to its completion;
+	// afterwards its parts are removed.
+	UploadTimeout time.Duration `yaml:"-"`
+	// IdempotencyRetention is how long a request that repeats an Idempotency-Key gets the first
+	// answer again.
+	IdempotencyRetention time.Duration `yaml:"-"`
+	// SweepEvery is the interval at which expired files, uploads and batches are removed.
+	SweepEvery time.Duration `yaml:"-"`
 }
+
+const (
+	// queueWait is shorter than the timeouts of SDKs and proxies, which repeat what is refused.
+	queueWait = 30 * time.Second
+	// maxOptions holds the largest options that a request can have, with room for later ones.
+	maxOptions = 64 << 10
+	// maxPart and uploadTimeout are OpenAI's.
+	maxPart, uploadTimeout = 64 << 20, time.Hour
+	// idempotencyRetention outlasts the repetitions of any client, also after a day's outage.
+	idempotencyRetention = 24 * time.Hour
+	// sweepEvery is how late files may be removed. Expired ones are not shown meanwhile.
+	sweepEvery = time.Minute
+)
+
+// tenantShare is the part of the requests, uploads and event streams at once that one tenant may
+// use while there are keys of several, so that one client cannot lock out the others.
+const tenantShare = 0.5
+
+// maxUploads returns the number of files and parts that are received at once.
+func (c Config) maxUploads() int { return max(1, c.MaxRequests/32) }
+
+// maxStreams returns the number of event streams that may be open at once. They cost less than
+// requests, and last long.
+func (c Config) maxStreams() int { return 2 * c.MaxRequests }
 
 // DefaultConfig returns the limits of the OpenAI API.
 func DefaultConfig() Config {
 	return Config{
-		MaxBatchFileBytes:    200 << 20,
-		MaxBatchLines:        50_000,
-		MaxLineBytes:         16 << 20,
-		MaxFileBytes:         512 << 20,
-		BatchFileRetention:   30 * 24 * time.Hour,
-		BatchRetention:       180 * 24 * time.Hour,
-		MaxRequests:          256,
-		MaxConcurrentUploads: 8,
-		MaxStreams:           512,
-		UnknownModels:        FailUnknownModels,
-		Admission:            AdvisoryAdmission,
+		MaxBatchFileBytes:  200 << 20,
+		MaxBatchLines:      50_000,
+		MaxLineBytes:       16 << 20,
+		MaxFileBytes:       512 << 20,
+		BatchFileRetention: 30 * 24 * time.Hour,
+		BatchRetention:     180 * 24 * time.Hour,
+		MaxRequests:        256,
+		UnknownModels:      FailUnknownModels,
+		Admission:          AdvisoryAdmission,
 		Tuning: Tuning{
-			TenantShare:          0.5,
-			QueueWait:            30 * time.Second,
-			MaxOptionsBytes:      64 << 10,
-			MaxPartBytes:         64 << 20,
-			UploadTimeout:        time.Hour,
-			IdempotencyRetention: 24 * time.Hour,
-			SweepEvery:           time.Minute,
 			OrphanAfter:          24 * time.Hour,
+			QueueWait:            queueWait,
+			MaxOptionsBytes:      maxOptions,
+			MaxPartBytes:         maxPart,
+			UploadTimeout:        uploadTimeout,
+			IdempotencyRetention: idempotencyRetention,
+			SweepEvery:           sweepEvery,
 		},
 	}
 }
@@ -150,9 +162,6 @@ func (c Config) Validate() error {
 		}
 	}
 	positive := func(key string, n int64) { fault(n > 0, "%s is %d; set it above 0", key, n) }
-	lasting := func(key string, d time.Duration) {
-		fault(d > 0, "%s is %v; set it above 0", key, d)
-	}
 
 	positive("max_batch_file_bytes", c.MaxBatchFileBytes)
 	fault(c.MaxBatchFileBytes < 4<<30, "max_batch_file_bytes is %d; set it below 4 GiB",
@@ -160,8 +169,6 @@ func (c Config) Validate() error {
 	positive("max_batch_lines", int64(c.MaxBatchLines))
 	positive("max_line_bytes", int64(c.MaxLineBytes))
 	positive("max_file_bytes", c.MaxFileBytes)
-	positive("tuning.max_part_bytes", c.MaxPartBytes)
-	positive("tuning.max_options_bytes", int64(c.MaxOptionsBytes))
 	fault(c.TenantQuotaBytes >= 0, "tenant_quota_bytes is %d; set it to 0 or more",
 		c.TenantQuotaBytes)
 	for _, tenant := range slices.Sorted(maps.Keys(c.TenantQuotas)) {
@@ -171,24 +178,15 @@ func (c Config) Validate() error {
 			c.TenantQuotas[tenant])
 	}
 	positive("max_requests", int64(c.MaxRequests))
-	positive("max_concurrent_uploads", int64(c.MaxConcurrentUploads))
-	positive("max_streams", int64(c.MaxStreams))
 	fault(c.RequestsPerMinute >= 0, "requests_per_minute is %d; set it to 0 or more",
 		c.RequestsPerMinute)
 	fault(c.UnknownModels == FailUnknownModels || c.UnknownModels == WaitUnknownModels,
 		"unknown_models is %q; set it to fail or wait", c.UnknownModels)
 	fault(c.Admission == AdvisoryAdmission || c.Admission == StrictAdmission,
 		"admission is %q; set it to advisory or strict", c.Admission)
-	fault(c.TenantShare > 0 && c.TenantShare <= 1,
-		"tuning.tenant_share is %v; set it above 0, up to 1",
-		c.TenantShare)
-	lasting("tuning.queue_wait", c.QueueWait)
 	fault(c.BatchFileRetention >= 0, "batch_file_retention is %v; set it to 0 or more",
 		c.BatchFileRetention)
-	lasting("tuning.upload_timeout", c.UploadTimeout)
-	lasting("tuning.idempotency_retention", c.IdempotencyRetention)
 	fault(c.BatchRetention >= 0, "batch_retention is %v; set it to 0 or more", c.BatchRetention)
-	lasting("tuning.sweep_every", c.SweepEvery)
 	fault(c.OrphanAfter == 0 || c.OrphanAfter >= time.Minute,
 		"tuning.orphan_after is %v; set it to 1m or more, or to 0", c.OrphanAfter)
 	return errors.Join(faults...)

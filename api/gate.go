@@ -175,8 +175,8 @@ const maxCopies = 4
 func (s *Server) newGates() *gates {
 	g := &gates{
 		requests: gate{what: "requests", key: "api.max_requests"},
-		uploads:  gate{what: "uploads", key: "api.max_concurrent_uploads"},
-		streams:  gate{what: "event streams", key: "api.max_streams"},
+		uploads:  gate{what: "uploads", key: "by api.max_requests"},
+		streams:  gate{what: "event streams", key: "by api.max_requests"},
 		bodies:   gate{what: "large JSON bodies", key: "a fixed limit"},
 		copies: gate{what: "completions of uploads and retries of batches",
 			key: "a fixed limit"},
@@ -190,8 +190,8 @@ func (s *Server) newGates() *gates {
 
 func (g *gates) configure(c Config) {
 	g.requests.configure(c.MaxRequests, c.QueueWait)
-	g.uploads.configure(c.MaxConcurrentUploads, c.QueueWait)
-	g.streams.configure(c.MaxStreams, 0)
+	g.uploads.configure(c.maxUploads(), c.QueueWait)
+	g.streams.configure(c.maxStreams(), 0)
 	g.bodies.configure(maxLargeBodies, c.QueueWait)
 	g.copies.configure(maxCopies, c.QueueWait)
 }
@@ -199,7 +199,7 @@ func (g *gates) configure(c Config) {
 // tenantShare returns the share of a gate that one tenant may use; 1 if there is only one tenant.
 func (s *Server) tenantShare() float64 {
 	if s.keys.Load().severalTenants() {
-		return s.config().TenantShare
+		return tenantShare
 	}
 	return 1
 }

@@ -180,7 +180,7 @@ func (s *service) heldUpload(header ...string) (answered <-chan int, finish func
 }
 
 func TestUploadsWait(t *testing.T) {
-	s := newService(t, func(c *Config, _ *Deps) { c.MaxConcurrentUploads = 1 })
+	s := newService(t, func(c *Config, _ *Deps) { c.MaxRequests = 32 })
 	first, finish := s.heldUpload()
 	const created = 2 // blobs: the file and its index
 	s.eventually("the first upload to start", func() bool { return len(s.stored()) == created })
@@ -204,13 +204,13 @@ func TestUploadsWait(t *testing.T) {
 
 func TestUploadsThatWaitTooLongAreRefused(t *testing.T) {
 	s := newService(t, func(c *Config, _ *Deps) {
-		c.MaxConcurrentUploads, c.QueueWait = 1, 50*time.Millisecond
+		c.MaxRequests, c.QueueWait = 32, 50*time.Millisecond
 	})
 	first, finish := s.heldUpload()
 	s.eventually("the first upload to start", func() bool { return len(s.stored()) > 0 })
 	a := s.postForm("/v1/files", field{name: "purpose", value: "batch"},
 		field{name: "file", filename: "in.jsonl", value: line("a")})
-	a.refused(503, "", "busy", "1 uploads", "api.max_concurrent_uploads")
+	a.refused(503, "", "busy", "1 uploads", "by api.max_requests")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("the answer has no Retry-After")
 	}
@@ -225,7 +225,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newService(t, func(c *Config, d *Deps) { c.MaxStreams, d.Keys = 4, keys })
+	s := newService(t, func(c *Config, d *Deps) { c.MaxRequests, d.Keys = 2, keys })
 	// Any stream serves.
 	s.server.route("/hold", methods{"GET": func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.server.moveToGate(w, r, &s.server.gates.streams); err != nil {
@@ -269,8 +269,9 @@ func TestStreamsAreLimited(t *testing.T) {
 }
 
 func TestEventStreamsPassTheGate(t *testing.T) {
-	s := newService(t, func(c *Config, _ *Deps) { c.MaxStreams, c.MaxRequests = 1, 1 })
+	s := newService(t, func(c *Config, _ *Deps) { c.MaxRequests = 1 })
 	id := s.create(line("a"))["id"].(string)
+	s.listen(id)
 	s.listen(id)
 	s.get("/v1/batches/"+id+"/events").refused(503, "", "busy", "event streams")
 	s.get("/v1/batches/" + id).ok() // a stream takes no place of other requests

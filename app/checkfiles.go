@@ -38,8 +38,7 @@ func CheckFiles(cfg config.Config) error {
 		add("", cfg.Kubernetes.CheckFiles())
 	}
 	if scaler := cfg.Scaler; scaler.Listen != "" && cfg.Has(config.RoleScale) {
-		add("scaler.tls: ", checkCertificates(httpserver.TLSConfig{CertFile: scaler.TLS.CertFile,
-			KeyFile: scaler.TLS.KeyFile, ClientCAFile: scaler.TLS.ClientCAFile}))
+		add("scaler.tls: ", checkCertificates(scaler.TLS))
 	}
 	return errors.Join(faults...)
 }

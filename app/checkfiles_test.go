@@ -97,8 +97,8 @@ func TestFilesOfAConfigurationAreChecked(t *testing.T) {
 			[]string{"store.cluster.live.password_file: read the password of Redis: open {dir}/no",
 				"store.cluster.live.ca_file: read the certificates of Redis: {dir}/secret cont"}},
 		{"several faults, of values and files", upstream + "record: {dir}/none/file\n" +
-			"auth: {keys_file: {dir}/none}\napi: {max_streams: 0}\n", []string{
-			"f.yaml:4: api.max_streams is 0", "f.yaml:3: auth.keys_file: ", "f.yaml:2: record: "}},
+			"auth: {keys_file: {dir}/none}\napi: {max_requests: 0}\n", []string{
+			"f.yaml:4: api.max_requests is 0", "f.yaml:3: auth.keys_file: ", "f.yaml:2: record: "}},
 	} {
 		write("f.yaml", strings.ReplaceAll(test.file, "{dir}", dir))
 		_, err := config.Check(filepath.Join(dir, "f.yaml"), app.CheckFiles)

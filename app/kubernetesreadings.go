@@ -29,7 +29,7 @@ func (k *kubernetes) sources(cfg config.Config) (sources []telemetry.Source) {
 			continue
 		}
 		sources = append(sources, telemetry.Source{Target: p.Name, Kind: clusterSource,
-			Every: cfg.Kubernetes.MetricsEvery, Timeout: 5 * cfg.Kubernetes.Timeout,
+			Every: cfg.Kubernetes.MetricsEvery, Timeout: 5 * kube.RequestTimeout,
 			Read: func(ctx context.Context) ([]telemetry.Sample, error) {
 				read, err := k.cluster.Readings(ctx, p.Name)
 				state, known := k.cluster.State(p.Name)

@@ -167,7 +167,7 @@ func TestLinkedFileIsSwapped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, more := range []string{"", "api: {max_streams: 77}\n"} {
+	for i, more := range []string{"", "api: {max_requests: 77}\n"} {
 		version := filepath.Join(dir, []string{"..1", "..2"}[i])
 		do(os.Mkdir(version, 0o700))
 		do(os.WriteFile(filepath.Join(version, "tidefill.yaml"), append(content, more...), 0o600))
@@ -179,19 +179,19 @@ func TestLinkedFileIsSwapped(t *testing.T) {
 			d.hup()
 		}
 	}
-	d.await("/admin/config", "max_streams: 77")
+	d.await("/admin/config", "max_requests: 77")
 }
 
 func TestRefusedFileChangesNothing(t *testing.T) {
 	d := startReloading(t)
 	base := d.base(filepath.Dir(d.file))
 	for name, c := range map[string]struct{ content, want string }{
-		"a value out of range": {base + "api: {max_streams: 0}\n",
-			d.file + ":7: api.max_streams is 0; set it above 0"},
-		"an unknown key": {base + "api: {max_stream: 1}\n", d.file + ":7: unknown key"},
-		"no YAML":        {base + "api: {max_streams\n", d.file + ":7: did not find"},
-		"several faults": {base + "api: {max_streams: 0, max_requests: 0}\n",
-			"set it above 0; " + d.file + ":7: api.max_streams"},
+		"a value out of range": {base + "api: {max_requests: 0}\n",
+			d.file + ":7: api.max_requests is 0; set it above 0"},
+		"an unknown key": {base + "api: {max_request: 1}\n", d.file + ":7: unknown key"},
+		"no YAML":        {base + "api: {max_requests\n", d.file + ":7: did not find"},
+		"several faults": {base + "api: {max_batch_lines: 0, max_requests: 0}\n",
+			"set it above 0; " + d.file + ":7: api.max_requests"},
 		"an empty file": {"# nothing\n", d.file + " has no key"},
 		"a policy":      {base + "flow: x\n", "did you mean"},
 		"a key's variable": {base + "upstreams: [{url: 'http://a', api_key_env: TIDEFILL_NO}]\n",
@@ -206,7 +206,7 @@ func TestRefusedFileChangesNothing(t *testing.T) {
 		d.overwrite(c.content)
 		d.hup()
 		d.await("/metrics", successful+"0")
-		if page := d.page("/admin/config"); !strings.Contains(page, "max_streams: 512") {
+		if page := d.page("/admin/config"); !strings.Contains(page, "max_requests: 256") {
 			t.Errorf("%s: the configuration has changed:\n%s", name, page)
 		}
 		rows := strings.Split(strings.TrimSpace(d.log.String()), "\n")
@@ -226,11 +226,11 @@ func TestRefusedFileChangesNothing(t *testing.T) {
 
 func TestWhatNeedsARestartIsNamedAndTheRestApplied(t *testing.T) {
 	d := startReloading(t)
-	d.write("http: {max_connections: 9}\napi: {max_streams: 3}\n")
+	d.write("http: {max_connections: 9}\napi: {max_requests: 3}\n")
 	d.hup()
 	page := d.page("/admin/config")
 	for _, want := range []string{"# Restart to apply: http.max_connections: 1024 -> 9\n",
-		"max_connections: 1024\n", "max_streams: 3\n"} {
+		"max_connections: 1024\n", "max_requests: 3\n"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q:\n%s", want, page)
 		}
@@ -240,7 +240,7 @@ func TestWhatNeedsARestartIsNamedAndTheRestApplied(t *testing.T) {
 		!strings.Contains(log, "http.max_connections: 1024 -> 9") {
 		t.Errorf("the log does not name what needs a restart:\n%s", log)
 	}
-	d.write("api: {max_streams: 3}\n")
+	d.write("api: {max_requests: 3}\n")
 	d.hup()
 	d.await("/metrics", "tidefill_config_changes_pending_restart 0")
 }
@@ -256,10 +256,10 @@ func TestStormOfWritesIsHarmless(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := os.WriteFile(d.file, []byte(whole+"api: {max_streams: 4}\n"), 0o600); err != nil {
+	if err := os.WriteFile(d.file, []byte(whole+"api: {max_requests: 4}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.await("/admin/config", "max_streams: 4")
+	d.await("/admin/config", "max_requests: 4")
 	d.await("/metrics", successful+"1")
 	if log := d.log.String(); strings.Contains(log, "level=ERROR") {
 		t.Errorf("a half-written file was read:\n%s", log)

@@ -163,7 +163,7 @@ func TestRefusedFileIsTriedAgain(t *testing.T) {
 	d := startReloadingWith(t, "pools: [{name: a, models: [m], max: 2}]\n")
 	token := filepath.Join(filepath.Dir(d.file), "token")
 	d.write("telemetry: {prometheus: {url: 'http://127.0.0.1:1', ttft: [a], token_file: '" +
-		token + "'}}\napi: {max_streams: 9}\n")
+		token + "'}}\napi: {max_requests: 9}\n")
 	d.await("/metrics", successful+"0")
 	time.Sleep(3 * time.Second) // for retries that find the same
 	if n := strings.Count(d.log.String(), "configuration refused"); n != 1 {
@@ -172,7 +172,7 @@ func TestRefusedFileIsTriedAgain(t *testing.T) {
 	if err := os.WriteFile(token, []byte("a token"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d.await("/admin/config", "max_streams: 9")
+	d.await("/admin/config", "max_requests: 9")
 	d.await("/metrics", successful+"1")
 }
 
@@ -216,7 +216,7 @@ func TestChangesWaitForWhatNeedsARestart(t *testing.T) {
 		"pools: [{name: p, models: [m], max: 2}]\n")
 	more := d.more
 	d.more = ""
-	d.write("api: {max_streams: 9}\n")
+	d.write("api: {max_requests: 9}\n")
 	d.hup() // a scaler can't be without pools, and is served until a restart
 	d.await("/metrics", successful+"0")
 	d.awaitLog("needs a restart (scaler.listen)")

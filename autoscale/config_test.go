@@ -3,7 +3,6 @@ package autoscale
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestValidate(t *testing.T) {
@@ -20,17 +19,7 @@ func TestValidate(t *testing.T) {
 			func(c *Config) {
 				c.Policy = "slak"
 			}},
-		{"step: ", func(c *Config) { c.Step = 0 }},
-		{"tuning.forecast.smooth: ", func(c *Config) { c.Forecast.Smooth = 0 }},
-		{"tuning.forecast.learn: ", func(c *Config) { c.Forecast.Learn = 2 }},
-		{"tuning.forecast.burst: ", func(c *Config) { c.Forecast.Burst = 0.5 }},
-		{"tuning.harvest.share: ", func(c *Config) { c.Harvest.ShareLeast = 2 }},
-		{"tuning.harvest.busy: ", func(c *Config) { c.Harvest.Busy = -1 }},
-		{"start.tuning.starts: ", func(c *Config) { c.Start.Starts = 0 }},
-		{"deadline.tuning.uncertainty: ", func(c *Config) { c.Deadline.Uncertainty = -1 }},
-		{"deadline.tuning.horizon: ", func(c *Config) { c.Deadline.Horizon = time.Minute }},
-		{"down.tuning.share: ", func(c *Config) { c.Down.Share = 0 }},
-		{"down.tuning.every: ", func(c *Config) { c.Down.Every = -1 }},
+		{"down.tuning.drain: ", func(c *Config) { c.Down.Drain = -1 }},
 		{"queue_length.lines_per_replica: ", func(c *Config) { c.QueueLength.LinesPerReplica = 0 }},
 		{"separate.within: ", func(c *Config) { c.Separate.Within = 0 }},
 	}
@@ -46,7 +35,7 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	cfg := DefaultConfig()
-	cfg.Step, cfg.Down.Share = 0, 0
+	cfg.Separate.Within, cfg.Down.Hold = 0, -1
 	if err := cfg.Validate(); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("two faults: %v", err)
 	}

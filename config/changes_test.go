@@ -48,21 +48,19 @@ func TestEveryKeyIsAppliedOrNeedsARestart(t *testing.T) {
 func TestChangesOfEveryKey(t *testing.T) {
 	text := map[string]string{ // values other than the default of keys without a general one
 		"log.level": "warn", "log.format": "json", "store.backend": "ledger",
-		"listen": "127.0.0.1:1", "admin_listen": "127.0.0.1:2", "clock.tuning.max_jump": "1h",
+		"listen": "127.0.0.1:1", "admin_listen": "127.0.0.1:2",
 		"scheduler.policy": "edf", "scheduler.urgency": "never",
 		"scheduler.between_queues": "weighted", "scheduler.expression": "created",
 		"scheduler.tenant_weights": "{a: 2}", "scheduler.queues": "[{name: a, match: [{}]}]",
 		"api.unknown_models": "wait", "api.admission": "strict", "api.tenant_quotas": "{a: 1}",
-		"api.tuning.tenant_share": "0.25", "http.proxies": "[10.0.0.0/8]",
-		"http.hosts": "[a]", "http.origins": "[https://a]", "upstreams": "[{url: http://a}]",
+		"http.proxies": "[10.0.0.0/8]",
+		"http.hosts":   "[a]", "http.origins": "[https://a]", "upstreams": "[{url: http://a}]",
 		"webhooks":           "[{name: a, url: http://a, secret_env: A}]",
 		"flowcontrol.policy": "aimd", "flowcontrol.pools": "{a: {shared: false}}",
-		"telemetry.prometheus.headers": "{a: b}", "telemetry.tuning.jitter": "0.2",
+		"telemetry.prometheus.headers":                  "{a: b}",
 		"telemetry.prometheus.runners.values":           "{a: b}",
 		"dispatch.retry.on":                             "[500]",
-		"dispatch.max_answer_bytes_of":                  "{/v1/embeddings: 1}",
 		"telemetry.prometheus.tls.insecure_skip_verify": "true",
-		"autoscale.tuning.forecast.learn":               "0.4",
 	}
 	old := config.Default()
 	for _, k := range config.Keys() {

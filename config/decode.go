@@ -87,6 +87,9 @@ func (d *decoder) section(n *yaml.Node, path string, v reflect.Value) {
 			}
 			return
 		}
+		if d.removed(key, value, join(path, key.Value)) {
+			return
+		}
 		d.fault(key, "unknown key %s; %s", join(path, key.Value),
 			d.suggestion(key.Value, value, path, v))
 	})

@@ -5,3 +5,6 @@ var RunTimeKeys, RestartKeys = runTimeKeys, restartKeys
 
 // Under reports whether a key, or a section that contains it, is in a list.
 var Under = under
+
+// RemovedText has the removed keys.
+var RemovedText = removedText

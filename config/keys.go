@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/tidefill/tidefill/flowcontrol"
 )
 
 // Key is one key of the configuration.
@@ -23,16 +21,12 @@ type Key struct {
 	// Struct and Field identify the struct field of the key, for its doc comment.
 	Struct reflect.Type
 	Field  string
-	// Policy is set for the settings of a flow-control policy, which apply only while that policy
-	// is selected, and for those of a shadow.
-	Policy bool
-}
-
-// Tuning reports whether the key is a constant that an operator has no reason to set: it is in a
-// block called tuning.
-func (k Key) Tuning() bool {
-	return k.Path == "tuning" || strings.HasPrefix(k.Path, "tuning.") ||
-		strings.HasSuffix(k.Path, ".tuning") || strings.Contains(k.Path, ".tuning.")
+	// Value is set for a section whose keys are parts of one value, such as the coefficients of a
+	// cost model, and are not listed. The field is tagged config:"value".
+	Value bool
+	// Like is the path of the section that describes the keys of this one; empty: they are
+	// described themselves. The field is tagged config:"like=PATH".
+	Like string
 }
 
 // Keys returns all keys with their defaults; a section is followed by its keys.
@@ -41,33 +35,35 @@ func Keys() []Key { return keysOf(reflect.ValueOf(Default())) }
 func keysOf(defaults reflect.Value) []Key {
 	var keys []Key
 	// Elements of lists and maps have no defaults; a zero value has their keys.
-	var walk func(prefix string, v reflect.Value, defaults, policy bool)
-	walk = func(prefix string, v reflect.Value, defaults, policy bool) {
+	var walk func(prefix string, v reflect.Value, defaults bool)
+	walk = func(prefix string, v reflect.Value, defaults bool) {
 		for f := range fields(v) {
 			if f.unlisted {
 				continue
 			}
 			value := f.of(v)
-			policy := policy || f.Tag.Get("config") == "policy" || f.entry &&
-				v.FieldByIndex(f.Index).Type() == reflect.TypeFor[flowcontrol.Settings]()
 			key := Key{Path: join(prefix, f.key), Type: f.Type, Struct: f.owner, Field: f.Name,
-				Policy: policy}
+				Value: f.Tag.Get("config") == "value"}
+			if like, tagged := strings.CutPrefix(f.Tag.Get("config"), "like="); tagged {
+				key.Like = like
+			}
 			if defaults {
 				key.Default = value
 			}
 			keys = append(keys, key)
 			switch element, path := f.Type, key.Path; {
 			case f.overlay: // its keys are its section's
+			case key.Value:
 			case IsSection(element):
-				walk(path, value, defaults, key.Policy)
+				walk(path, value, defaults)
 			case element.Kind() == reflect.Slice && IsSection(element.Elem()):
-				walk(path+"[]", reflect.Zero(element.Elem()), false, key.Policy)
+				walk(path+"[]", reflect.Zero(element.Elem()), false)
 			case element.Kind() == reflect.Map && IsSection(element.Elem()):
-				walk(path+".<name>", reflect.Zero(element.Elem()), false, key.Policy)
+				walk(path+".<name>", reflect.Zero(element.Elem()), false)
 			}
 		}
 	}
-	walk("", defaults, true, false)
+	walk("", defaults, true)
 	return keys
 }
 

@@ -18,7 +18,7 @@ type PoolConfig struct {
 	// name the pool.
 	Kubernetes kube.PoolConfig `yaml:"kubernetes"`
 	// Runners holds what upstreams would set for those that are found in Kubernetes.
-	Runners Runners `yaml:"runners"`
+	Runners Runners `yaml:"runners" config:"like=upstreams[]"`
 }
 
 // Runners are settings of upstreams that are found; see there.

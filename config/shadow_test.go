@@ -13,8 +13,8 @@ import (
 )
 
 const shadowFile = `flowcontrol:
-  headroom: {start: 3}
-  shadow: {policy: headroom, headroom: {start: 5}}
+  headroom: {per_runner: 3}
+  shadow: {policy: headroom, headroom: {per_runner: 5}}
   pools:
     m: {shared: false}
     n: {shadow: {policy: aimd}}
@@ -26,13 +26,13 @@ func TestShadowHasItsOwnSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := func(c flowcontrol.Config) int {
-		return flowcontrol.OwnConfig[headroom.Config](c, headroom.Name).Start
+	lines := func(c flowcontrol.Config) int {
+		return flowcontrol.OwnConfig[headroom.Config](c, headroom.Name).PerRunner
 	}
 	shadow, _ := cfg.FlowControl.ForShadow()
-	if start(cfg.FlowControl) != 3 || start(shadow) != 5 {
-		t.Errorf("start is %d, and %d of the shadow, want 3 and 5", start(cfg.FlowControl),
-			start(shadow))
+	if lines(cfg.FlowControl) != 3 || lines(shadow) != 5 {
+		t.Errorf("per_runner is %d, and %d of the shadow, want 3 and 5", lines(cfg.FlowControl),
+			lines(shadow))
 	}
 	for pool, want := range map[string]string{"m": "headroom", "n": "aimd", "o": ""} {
 		if got := cfg.FlowControl.For("", []string{pool}).Shadow.Policy; got != want {
@@ -53,8 +53,8 @@ func TestShadowHasItsOwnSettings(t *testing.T) {
 	if diff := cmp.Diff(cfg, again, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("read back (-want +got):\n%s", diff)
 	}
-	if n := strings.Count(string(text), "decrease_every:"); n > 3 {
-		t.Errorf("%d times decrease_every: the settings of shadows are shown although they are "+
+	if n := strings.Count(string(text), "target_share:"); n > 3 {
+		t.Errorf("%d times target_share: the settings of shadows are shown although they are "+
 			"the defaults:\n%s", n, text)
 	}
 }
@@ -67,10 +67,11 @@ func init() {
 func TestFaultsOfShadowsAreNamed(t *testing.T) {
 	for file, want := range map[string]string{
 		"{shadow: {policy: headrom}}": "tidefill.yaml:1: flowcontrol.shadow.policy: unknown policy",
-		"{shadow: {policy: headroom, headroom: {start: 0}}}": "tidefill.yaml:1: " +
-			"flowcontrol.shadow.headroom.start: is 0",
-		"{shadow: {headroom: {strat: 1}}}": "did you mean flowcontrol.shadow.headroom.start?",
-		"{shadow: {policy: blind}}":        "and the policy blind needs it",
+		"{shadow: {policy: headroom, headroom: {per_runner: 0}}}": "tidefill.yaml:1: " +
+			"flowcontrol.shadow.headroom.per_runner: is 0",
+		"{shadow: {headroom: {per_runer: 1}}}": "did you mean " +
+			"flowcontrol.shadow.headroom.per_runner?",
+		"{shadow: {policy: blind}}": "and the policy blind needs it",
 		"{pools: {m: {shadow: {policy: x}}}}": "tidefill.yaml:1: " +
 			"flowcontrol.pools.m.shadow.policy: unknown policy",
 	} {

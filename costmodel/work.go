@@ -38,12 +38,11 @@ type Estimate struct {
 	// Default: 0.15, measured for the same model.
 	OutputToken float64 `yaml:"output_token"`
 	// OutputTokens is the assumed length of an answer, in tokens, until the first answer of the
-	// model was received, at least 1. Default: 256.
-	OutputTokens int `yaml:"output_tokens"`
+	// model was received, at least 1. It is no key.
+	OutputTokens int `yaml:"-"`
 	// AssumedRate is the assumed work per second of a pool whose rate is not measured yet, above 0.
-	// One engine does at most 1,000 (milliseconds of engine iteration per second). A value that is
-	// too low starts jobs too early, which is safe. Default: 500, half of an engine.
-	AssumedRate float64 `yaml:"assumed_rate"`
+	// It is no key: tests set it.
+	AssumedRate float64 `yaml:"-"`
 }
 
 // DefaultEstimate returns the estimate for Llama-2-70B on four A100.

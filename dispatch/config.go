@@ -3,12 +3,9 @@ package dispatch
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
-	"github.com/tidefill/tidefill/internal/batchfile"
 )
 
 // Config configures the sending of lines. Start from DefaultConfig.
@@ -28,12 +25,9 @@ type Config struct {
 	// when they are sent, answers go to temporary files in the data directory, and results wait for
 	// the disk. At least 3 MiB. Default: 24 MiB.
 	Memory int64 `yaml:"memory"`
-	// MaxAnswerBytes limits the body of an answer; a line with a longer one fails. At most 255 MiB.
-	// Default: 16 MiB.
+	// MaxAnswerBytes limits the body of an answer; a line with a longer one fails. An answer of
+	// /v1/embeddings may have four times as many. At most 255 MiB. Default: 16 MiB.
 	MaxAnswerBytes int64 `yaml:"max_answer_bytes"`
-	// MaxAnswerBytesOf replaces max_answer_bytes for single endpoints, by URL. Default: 64 MiB for
-	// /v1/embeddings.
-	MaxAnswerBytesOf map[string]int64 `yaml:"max_answer_bytes_of"`
 	// WaitForModels makes batches wait whose model no runner serves, instead of failing them. The
 	// daemon sets it by api.unknown_models. Default: false.
 	WaitForModels bool `yaml:"-"`
@@ -44,25 +38,17 @@ type Config struct {
 	Tuning `yaml:"tuning"`
 }
 
-// Tuning holds the constants of dispatching.
+// Tuning sets the pace of dispatching.
 type Tuning struct {
 	// Plan holds those of the planner.
 	Plan plan.Tuning `yaml:",inline"`
 	// ChunkLines limits the lines that are claimed together. Fewer are claimed of batches that are
 	// created while many others run. Default: 1024.
 	ChunkLines int `yaml:"chunk_lines"`
-	// ChunkBytes limits the bytes of input lines that are claimed together, which are held in
-	// memory. A longer line is a chunk of its own. Default: 2 MiB.
-	ChunkBytes int64 `yaml:"chunk_bytes"`
 	// LeaseTTL sets how long after its last renewal the lease of a dispatcher ends, and other
 	// processes may take over its lines. A shorter time recovers sooner from a crash and tolerates
 	// less of a pause. At least 3s. Default: 15s.
 	LeaseTTL time.Duration `yaml:"lease_ttl"`
-	// DialTimeout limits the time to connect to a runner. Default: 10s.
-	DialTimeout time.Duration `yaml:"dial_timeout"`
-	// MaxModels limits the models that an upstream may list, with names of up to 256 bytes. Further
-	// ones are ignored. Those of upstreams[].models do not count. Default: 1000.
-	MaxModels int `yaml:"max_models"`
 	// ModelsEvery sets the interval at which upstreams are asked which models they serve. Default:
 	// 10s.
 	ModelsEvery time.Duration `yaml:"models_every"`
@@ -84,20 +70,16 @@ func (c Config) PlanConfig() plan.Config { return plan.Config{Retry: c.Retry, Tu
 func DefaultConfig() Config {
 	planning := plan.DefaultConfig()
 	return Config{
-		Retry:            planning.Retry,
-		RequestTimeout:   30 * time.Minute,
-		CancelGrace:      30 * time.Second,
-		Memory:           24 << 20,
-		MaxAnswerBytes:   16 << 20,
-		MaxAnswerBytesOf: map[string]int64{"/v1/embeddings": 64 << 20},
-		Drain:            30 * time.Second,
+		Retry:          planning.Retry,
+		RequestTimeout: 30 * time.Minute,
+		CancelGrace:    30 * time.Second,
+		Memory:         24 << 20,
+		MaxAnswerBytes: 16 << 20,
+		Drain:          30 * time.Second,
 		Tuning: Tuning{
 			Plan:          planning.Tuning,
 			ChunkLines:    1024,
-			ChunkBytes:    2 << 20,
 			LeaseTTL:      15 * time.Second,
-			DialTimeout:   10 * time.Second,
-			MaxModels:     1000,
 			ModelsEvery:   10 * time.Second,
 			PollEvery:     time.Second,
 			LearnedEvery:  time.Minute,
@@ -117,9 +99,6 @@ func (c Config) Validate() error {
 	positive("request_timeout", c.RequestTimeout > 0)
 	faults = append(faults, c.checkMemory()...)
 	positive("tuning.chunk_lines", c.ChunkLines > 0)
-	positive("tuning.chunk_bytes", c.ChunkBytes > 0)
-	positive("tuning.dial_timeout", c.DialTimeout > 0)
-	positive("tuning.max_models", c.MaxModels > 0)
 	positive("tuning.models_every", c.ModelsEvery > 0)
 	positive("tuning.poll_every", c.PollEvery > 0)
 	positive("tuning.learned_every", c.LearnedEvery > 0)
@@ -137,6 +116,17 @@ func (c Config) Validate() error {
 const (
 	leastMemory = 3 << 20
 	mostAnswer  = 255 << 20 // what a journal's record may hold, less what a result line has besides
+	// embeddingsFactor is the length of an answer of embeddings, of which one has a vector for each
+	// of up to 2,048 inputs, over that of other answers.
+	embeddingsFactor = 4
+	// chunkBytes limits the bytes of input lines that are claimed together, which are held in
+	// memory: a quarter of what there is for lines by default. A longer line is a chunk of its own.
+	chunkBytes = 2 << 20
+	// dialTimeout limits the time to connect to a runner: several retries of TCP.
+	dialTimeout = 10 * time.Second
+	// maxModels limits the models that an upstream may list. A gateway with more is one that
+	// invents names. Those of upstreams[].models do not count.
+	maxModels = 1000
 )
 
 func (c Config) checkMemory() (faults []error) {
@@ -145,20 +135,10 @@ func (c Config) checkMemory() (faults []error) {
 			"memory: is %d, must be at least %d (3 MiB) for lines to be sent at speed", c.Memory,
 			leastMemory))
 	}
-	answer := func(name string, bytes int64) {
-		if bytes <= 0 || bytes > mostAnswer {
-			faults = append(faults, fmt.Errorf("%s: is %d, must be from 1 to %d (255 MiB)", name,
-				bytes, mostAnswer))
-		}
-	}
-	answer("max_answer_bytes", c.MaxAnswerBytes)
-	for _, url := range slices.Sorted(maps.Keys(c.MaxAnswerBytesOf)) {
-		answer("max_answer_bytes_of."+url, c.MaxAnswerBytesOf[url])
-		if _, known := batchfile.LookupEndpoint(url); !known {
-			faults = append(faults, fmt.Errorf(
-				"max_answer_bytes_of: %q is no endpoint of batch lines, such as /v1/embeddings",
-				url))
-		}
+	if c.MaxAnswerBytes <= 0 || c.MaxAnswerBytes > mostAnswer {
+		faults = append(faults, fmt.Errorf(
+			"max_answer_bytes: is %d, must be from 1 to %d (255 MiB)", c.MaxAnswerBytes,
+			mostAnswer))
 	}
 	return faults
 }

@@ -60,7 +60,7 @@ func (d *Dispatcher) newSession(
 			Leading: leading, Fleet: fleet, Counts: counter, Claims: claimer, States: learning,
 			Limits: func() (map[string]string, int) {
 				now := d.settings.Load()
-				return now.Registry.ByModel(), now.MaxModels
+				return now.Registry.ByModel(), maxModels
 			}}),
 		reconciler: &reconciler{
 			stopper: stopper, claimer: claimer, finisher: finisher, fleet: fleet,
@@ -69,7 +69,7 @@ func (d *Dispatcher) newSession(
 			shown: d.shown, metrics: d.metrics,
 			cancelGrace: func() time.Duration { return d.settings.Load().CancelGrace },
 			admitter: &claim.Admitter{Session: with, Metadata: metadata, Blobs: d.deps.Blobs,
-				ChunkLines: cfg.ChunkLines, ChunkBytes: cfg.ChunkBytes},
+				ChunkLines: cfg.ChunkLines, ChunkBytes: chunkBytes},
 			finalizer: &finish.Finalizer{Session: with, Metadata: metadata, Blobs: d.deps.Blobs,
 				Journals: d.deps.Journals, Metrics: d.metrics},
 		},

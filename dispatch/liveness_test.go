@@ -187,7 +187,7 @@ func TestLinesThatAreAlwaysShedFail(t *testing.T) {
 	_, errs := w.results(id)
 	for _, r := range errs {
 		if r.Error == nil || r.Error.Code != "shed_too_often" || !strings.Contains(r.Error.Message,
-			"dispatch.retry.tuning.sheds") || !strings.Contains(r.Error.Message, "not you") {
+			"more often than is tried") || !strings.Contains(r.Error.Message, "not you") {
 			t.Errorf("%s: %+v", r.CustomID, r.Error)
 		}
 	}

@@ -112,6 +112,8 @@ func (d *Dispatcher) Prepare(to Settings) (apply func(), err error) {
 
 // ofRunners returns the part of the configuration that runners are made from.
 func (c Config) ofRunners() upstream.Config {
-	return upstream.Config{MaxAnswerBytes: c.MaxAnswerBytes, MaxAnswerBytesOf: c.MaxAnswerBytesOf,
-		DialTimeout: c.DialTimeout, ModelsEvery: c.ModelsEvery, MaxModels: c.MaxModels}
+	embeddings := min(embeddingsFactor*c.MaxAnswerBytes, mostAnswer)
+	return upstream.Config{MaxAnswerBytes: c.MaxAnswerBytes,
+		MaxAnswerBytesOf: map[string]int64{"/v1/embeddings": embeddings},
+		DialTimeout:      dialTimeout, ModelsEvery: c.ModelsEvery, MaxModels: maxModels}
 }

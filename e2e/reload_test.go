@@ -121,14 +121,14 @@ func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
 	d := NewDaemon(t, Options{Admin: freeAddress(t), Args: []string{"--config", file.path}})
 	const successful = "\ntidefill_config_last_reload_successful "
 	d.awaitPage(t, "/metrics", successful+"1")
-	for _, broken := range []string{"upstreams: [", "", good + "api: {max_streams: -1}\n",
+	for _, broken := range []string{"upstreams: [", "", good + "api: {max_requests: -1}\n",
 		"flowcontrol: {policy: fixed}\n"} {
 		file.write(broken)
 		d.awaitPage(t, "/metrics", successful+"0")
 		file.write(good)
 		d.awaitPage(t, "/metrics", successful+"1")
 	}
-	if want := file.path + ":4: api.max_streams is -1"; !strings.Contains(d.Log(), want) {
+	if want := file.path + ":4: api.max_requests is -1"; !strings.Contains(d.Log(), want) {
 		t.Errorf("the log has no %q", want)
 	}
 	c := d.Client()

@@ -32,7 +32,7 @@ type Config struct {
 	Settings Settings `yaml:",inline"`
 	// Shadow runs a second policy that observes the pool, and changes nothing. Below its policy's
 	// name it takes the same settings as flowcontrol does.
-	Shadow Shadow `yaml:"shadow" json:",omitzero" config:"policy"`
+	Shadow Shadow `yaml:"shadow" json:",omitzero"`
 	// Pools holds what differs in single pools, by the name of the pool or of a model that it
 	// serves: the keys of flowcontrol, laid over the values above. The entry of the pool's name
 	// counts, or else that of the first of its models, by name, that has one. Example:
@@ -93,9 +93,11 @@ func (s SLO) WithUsual() SLO {
 
 // Engine is what is known of an inference engine beforehand. Zero values are unknown.
 type Engine struct {
-	// CostModel predicts the time of the engine's iterations; tidefill profile fit measures it. All
-	// zero: unknown, and policies rely on feedback alone. Default: unknown.
-	CostModel costmodel.Model `yaml:"cost_model"`
+	// CostModel predicts the time of the engine's iterations, in milliseconds: {c0: 33, c1: 0.112,
+	// c2: 0.0714, n0: 112, kv: 5.25e-5, p1: 0.0052, p2: 5.14e-6} for instance. tidefill profile fit
+	// measures the coefficients, and docs/profiles.md has the formula. All 0: unknown, and policies
+	// rely on feedback alone. Default: unknown.
+	CostModel costmodel.Model `yaml:"cost_model" config:"value"`
 	// KVTokens is how many tokens its KV cache holds. 0: unknown. Default: 0.
 	KVTokens int `yaml:"kv_tokens"`
 	// MaxSeqs is how many requests it runs at once. 0: unknown. Default: 0.

@@ -57,21 +57,27 @@ type Config struct {
 	Tuning `yaml:"tuning"`
 }
 
-// Tuning holds the constants of ordering.
+// Tuning holds what ordering can be tuned by.
 type Tuning struct {
 	// GuardMin makes a job urgent at least this long before the latest time at which it can start
-	// and still meet its deadline. Raise it if deadlines are missed because replicas start slowly
-	// or answers take long. 0: GuardShare alone applies. Default: 10m.
+	// and still meet its deadline, or a tenth of the time from its creation to its deadline if that
+	// is longer. Raise it if deadlines are missed because replicas start slowly or answers take
+	// long. Default: 10m.
 	GuardMin time.Duration `yaml:"guard_min"`
-	// GuardShare is the same as a share of the time from the job's creation to its deadline, from 0
-	// to 1; the longer of the two applies. 0: GuardMin alone. Default: 0.10.
-	GuardShare float64 `yaml:"guard_share"`
-	// Quantum sets how much work a job, or a tenant of weight 1, may start in a round, in work
-	// units, at least 1. A smaller value alternates more often; a larger one sends more lines with
-	// a common prefix together. The first twentieth of a quantum of a new job does not wait for its
-	// turn. Default: 200000, some minutes of one engine.
-	Quantum float64 `yaml:"quantum"`
+	// Quantum is how much work a job, or a tenant of weight 1, may start in a round, in work units,
+	// at least 1. A smaller value alternates more often; a larger one sends more lines with a
+	// common prefix together. The first twentieth of a quantum of a new job does not wait for its
+	// turn. It is no key: tests set it.
+	Quantum float64 `yaml:"-"`
 }
+
+const (
+	// guardShare is GuardMin as a share of a job's window, since an estimate of a long time is off
+	// by more.
+	guardShare = 0.10
+	// defaultQuantum is the work of some minutes of one engine.
+	defaultQuantum = 200_000
+)
 
 // QueueConfig describes one named queue.
 type QueueConfig struct {
@@ -85,8 +91,6 @@ type QueueConfig struct {
 	// Expression computes the rank in this queue, for the policy expression. Empty:
 	// Config.Expression.
 	Expression string `yaml:"expression,omitempty"`
-	// Urgency applies to this queue. Empty: Config.Urgency.
-	Urgency Urgency `yaml:"urgency,omitempty"`
 	// Weight sets the share of this queue if BetweenQueues is weighted, between 0.001 and 1000.
 	// 0: 1.
 	Weight float64 `yaml:"weight,omitempty"`
@@ -100,9 +104,8 @@ func DefaultConfig() Config {
 		BetweenQueues: "strict",
 		AssumedRate:   costmodel.AssumedRate,
 		Tuning: Tuning{
-			GuardMin:   10 * time.Minute,
-			GuardShare: 0.10,
-			Quantum:    200_000,
+			GuardMin: 10 * time.Minute,
+			Quantum:  defaultQuantum,
 		},
 	}
 }
@@ -120,14 +123,11 @@ func (c Config) Validate() error {
 	if c.GuardMin < 0 {
 		all.add("tuning.guard_min", "is %v, must not be negative", c.GuardMin)
 	}
-	if !(c.GuardShare >= 0 && c.GuardShare <= 1) {
-		all.add("tuning.guard_share", "is %v, must be between 0 and 1", c.GuardShare)
-	}
 	if !(c.AssumedRate > 0) || math.IsInf(c.AssumedRate, 0) {
 		all.add("assumed_rate", "is %v, must be above 0", c.AssumedRate)
 	}
 	if !(c.Quantum >= 1) || math.IsInf(c.Quantum, 0) {
-		all.add("tuning.quantum", "is %v, must be at least 1", c.Quantum)
+		all.add("quantum", "is %v, must be at least 1", c.Quantum)
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(c.TenantWeights)) {
 		if weight := c.TenantWeights[tenant]; !validWeight(weight) {
@@ -174,9 +174,6 @@ func (qc QueueConfig) validate(c Config, path string, all *faults) {
 			all.add(path+"policy", "%w", err)
 		}
 	}
-	if qc.Urgency != "" && !qc.Urgency.known() {
-		all.add(path+"urgency", "is %q, must be auto, always or never", qc.Urgency)
-	}
 	if qc.Weight != 0 && !validWeight(qc.Weight) {
 		all.add(path+"weight", "is %v, must be between 0.001 and 1000", qc.Weight)
 	}
@@ -186,7 +183,6 @@ func (qc QueueConfig) validate(c Config, path string, all *faults) {
 func (c Config) of(queue QueueConfig) Config {
 	c.Policy = cmp.Or(queue.Policy, c.Policy)
 	c.Expression = cmp.Or(queue.Expression, c.Expression)
-	c.Urgency = cmp.Or(queue.Urgency, c.Urgency)
 	return c
 }
 

@@ -22,7 +22,6 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"policy: unknown policy": func(c *scheduler.Config) { c.Policy = "lifo" },
 		"urgency: ":              func(c *scheduler.Config) { c.Urgency = "often" },
 		"guard_min: ":            func(c *scheduler.Config) { c.GuardMin = -time.Second },
-		"guard_share: ":          func(c *scheduler.Config) { c.GuardShare = math.NaN() },
 		"assumed_rate: ":         func(c *scheduler.Config) { c.AssumedRate = 0 },
 		"quantum: ":              func(c *scheduler.Config) { c.Quantum = math.Inf(1) },
 		"tenant_weights.acme: ": func(c *scheduler.Config) {
@@ -36,8 +35,7 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"queues[0].policy: ": func(c *scheduler.Config) {
 			c.Queues[0].Policy = "expression"
 		},
-		"queues[1].urgency: ": func(c *scheduler.Config) { c.Queues[1].Urgency = "x" },
-		"queues[1].weight: ":  func(c *scheduler.Config) { c.Queues[1].Weight = -1 },
+		"queues[1].weight: ": func(c *scheduler.Config) { c.Queues[1].Weight = -1 },
 		"queues[0].match[1].min_prio": func(c *scheduler.Config) {
 			c.Queues[0].Match[1].MinPriority = ptr(4)
 		},

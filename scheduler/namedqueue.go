@@ -40,7 +40,7 @@ func newNamedQueue(qc QueueConfig, cfg *Config) (*namedQueue, error) {
 		weight:     qc.Weight,
 		urgency:    own.Urgency == UrgencyAlways || own.Urgency == UrgencyAuto && aware,
 		guardMin:   microseconds(cfg.GuardMin),
-		guardShare: cfg.GuardShare,
+		guardShare: guardShare,
 		assumed:    cfg.AssumedRate,
 		urgent:     newRankHeap(),
 		regular:    newTenants(cfg, ranked),

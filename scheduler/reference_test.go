@@ -127,7 +127,7 @@ func (q *slowQueue) classAt(
 			urgent = j.StartBy
 		}
 		if !urgent.IsZero() {
-			urgent = urgent.Add(-max(q.cfg.GuardMin, time.Duration(q.cfg.GuardShare*float64(
+			urgent = urgent.Add(-max(q.cfg.GuardMin, time.Duration(0.1*float64(
 				j.Window))))
 		}
 	}

@@ -10,8 +10,7 @@ import (
 // Config sets which metrics are read, and how often. Start from DefaultConfig.
 type Config struct {
 	// Every sets the interval at which the metrics of each runner are read, if a policy of flow
-	// control uses them; tuning.fastest is a shorter one, where that is cheap. 0: never. Default:
-	// 1s.
+	// control uses them, or every 250ms where that is cheap. 0: never. Default: 1s.
 	Every time.Duration `yaml:"every"`
 	// Signals names a file that maps the metrics of engines, in place of the built-in
 	// telemetry/signals.yaml. Set it for an engine whose metrics have other names. Default: empty,
@@ -20,31 +19,35 @@ type Config struct {
 	// Prometheus is the server that is queried for the latency of interactive requests.
 	Prometheus Prometheus `yaml:"prometheus"`
 
-	Tuning `yaml:"tuning"`
+	// The following are no keys: tests set them.
+
+	// Fastest is the shortest interval at which the metrics of a runner are read. It is used where
+	// reading takes at most a fiftieth of it, and a longer one, up to Every, where reading takes
+	// longer. 0: always Every.
+	Fastest time.Duration `yaml:"-"`
+	// Jitter varies the intervals at random by up to this share, from 0 to 1.
+	Jitter float64 `yaml:"-"`
+	// CapabilitiesEvery is the interval at which runners are asked for GET /v1/capabilities (Model
+	// Runner API), under every policy: runners that say that they take no lines get none. A runner
+	// that does not have it is asked less often. 0: never.
+	CapabilitiesEvery time.Duration `yaml:"-"`
 }
 
-// Tuning holds the constants of reading runners.
-type Tuning struct {
-	// Timeout limits one request to a runner for its metrics. Default: 2s.
-	Timeout time.Duration `yaml:"timeout"`
-	// Fastest is the shortest interval at which the metrics of a runner are read. It is used where
-	// reading takes at most a fiftieth of it, and a longer one, up to every, where reading takes
-	// longer. 0: always every. Default: 250ms: policies see sooner what a line costs.
-	Fastest time.Duration `yaml:"fastest"`
-	// Jitter varies the intervals at random by up to this share, from 0 to 1, so that several
-	// daemons do not read at the same moments. Default: 0.1.
-	Jitter float64 `yaml:"jitter"`
-	// CapabilitiesEvery sets the interval at which runners are asked for GET /v1/capabilities
-	// (Model Runner API), under every policy: runners that say that they take no lines get none. A
-	// runner that does not have it is asked less often. 0: never. Default: 5s, which is how long
-	// runners keep an answer.
-	CapabilitiesEvery time.Duration `yaml:"capabilities_every"`
-	// FrozenAfter is how long a metrics page may show requests while no counter and no KV usage
+const (
+	// readTimeout limits one request to a runner for its metrics. A page that takes longer is older
+	// than what policies need.
+	readTimeout = 2 * time.Second
+	// fastest shows policies soon what a line costs.
+	fastest = 250 * time.Millisecond
+	// jitter is large enough for several daemons not to read at the same moments.
+	jitter = 0.1
+	// capabilitiesEvery is how long runners keep an answer.
+	capabilitiesEvery = 5 * time.Second
+	// frozenAfter is how long a metrics page may show requests while no counter and no KV usage
 	// moves. After that its requests and KV usage count as unknown: engines keep their last gauges
-	// when all requests are aborted. It must be longer than any prompt takes. 0: never. Default:
-	// 60s.
-	FrozenAfter time.Duration `yaml:"frozen_after"`
-}
+	// when all requests are aborted. It is longer than any prompt takes.
+	frozenAfter = time.Minute
+)
 
 // Prometheus is a server with the query API of Prometheus. It must have histograms of interactive
 // requests alone, such as those of a gateway by priority or route. The engines' own do not serve:
@@ -111,26 +114,26 @@ type BasicAuth struct {
 	PasswordFile string `yaml:"password_file"`
 }
 
-// PrometheusTuning holds the constants of the queries.
+// PrometheusTuning sets how often is asked.
 type PrometheusTuning struct {
 	// Every sets the interval of the queries. An interval below that of Prometheus's scrapes gives
 	// no newer values. Default: 5s.
 	Every time.Duration `yaml:"every"`
-	// Timeout limits one query. Default: 5s.
-	Timeout time.Duration `yaml:"timeout"`
+	// Timeout limits one query. It is no key: tests set it.
+	Timeout time.Duration `yaml:"-"`
 }
+
+// queryTimeout is as long as the default interval of the queries: a later answer is as old as the
+// next.
+const queryTimeout = 5 * time.Second
 
 // DefaultConfig reads runners' metrics and no Prometheus.
 func DefaultConfig() Config {
 	interactive := `{priority!~"-.*"}`
 	return Config{
-		Every: time.Second,
-		Tuning: Tuning{
-			Timeout: 2 * time.Second, Fastest: 250 * time.Millisecond, Jitter: 0.1,
-			CapabilitiesEvery: 5 * time.Second, FrozenAfter: time.Minute,
-		},
+		Every: time.Second, Fastest: fastest, Jitter: jitter, CapabilitiesEvery: capabilitiesEvery,
 		Prometheus: Prometheus{
-			PrometheusTuning: PrometheusTuning{Every: 5 * time.Second, Timeout: 5 * time.Second},
+			PrometheusTuning: PrometheusTuning{Every: 5 * time.Second, Timeout: queryTimeout},
 			ModelLabel:       Labels{"model_name", "model"},
 			TTFT: []string{"llm_d_epp_request_ttft_seconds" + interactive,
 				"inference_objective_request_ttft_seconds" + interactive,
@@ -156,21 +159,6 @@ func (c Config) Validate() error {
 	}
 	if c.Every < 0 {
 		refuse("every: is %v, must not be negative", c.Every)
-	}
-	if c.CapabilitiesEvery < 0 {
-		refuse("tuning.capabilities_every: is %v, must not be negative", c.CapabilitiesEvery)
-	}
-	if c.Fastest < 0 {
-		refuse("tuning.fastest: is %v, must not be negative", c.Fastest)
-	}
-	if c.FrozenAfter < 0 {
-		refuse("tuning.frozen_after: is %v, must not be negative", c.FrozenAfter)
-	}
-	if c.Timeout <= 0 {
-		refuse("tuning.timeout: is %v, must be positive", c.Timeout)
-	}
-	if !(c.Jitter >= 0 && c.Jitter <= 1) {
-		refuse("tuning.jitter: is %v, must be from 0 to 1", c.Jitter)
 	}
 	p := c.Prometheus
 	for _, list := range []struct {
@@ -199,9 +187,6 @@ func (c Config) Validate() error {
 	}
 	if p.Every <= 0 {
 		refuse("prometheus.tuning.every: is %v, must be positive", p.Every)
-	}
-	if p.Timeout <= 0 {
-		refuse("prometheus.tuning.timeout: is %v, must be positive", p.Timeout)
 	}
 	if len(p.TTFT)+len(p.TPOT) == 0 && p.Runners.Label == "" {
 		refuse("prometheus.ttft: is empty and so are tpot and runners.label, so nothing would be " +

@@ -31,7 +31,7 @@ var meanings = map[state]string{
 	stateMixed: "Several engines answer under one URL in turn. List the engines as upstreams, or " +
 		"set upstreams[].mode: gateway and list their pages in upstreams[].engines.",
 	stateStarting: "Its capabilities are answered with 503, so it gets no lines. If it serves " +
-		"all the same, repair them, or set telemetry.tuning.capabilities_every: 0.",
+		"all the same, repair them.",
 	stateFrozen: "It shows requests, but nothing moves. Nothing to do: a line moves the engine.",
 }
 

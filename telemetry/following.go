@@ -95,12 +95,12 @@ func (f *following) start(ctx context.Context, to Runner) *followed {
 		m := r.metricsOf(to)
 		m.client = f.client
 		x.start(ctx, r, source{target: to.Name, kind: "metrics", every: r.cfg.Every,
-			fastest: r.cfg.Fastest, timeout: r.cfg.Timeout, read: m.read})
+			fastest: r.cfg.Fastest, timeout: readTimeout, read: m.read})
 	}
 	if to.Base != "" {
 		c := &capabilities{runner: to, client: f.client, onDrop: r.gauges.drop(to.Name)}
 		x.start(ctx, r, source{target: to.Name, kind: "capabilities",
-			every: r.cfg.CapabilitiesEvery, timeout: r.cfg.Timeout, read: c.read})
+			every: r.cfg.CapabilitiesEvery, timeout: readTimeout, read: c.read})
 	}
 	if to.Engines != "" && f.pages != nil {
 		x.start(ctx, r, r.enginesOfPrometheus(f.prometheus, to))

@@ -153,7 +153,7 @@ func (r *Reader) Run(ctx context.Context) error {
 // metricsOf returns the reader of a runner's metrics, without a client.
 func (r *Reader) metricsOf(to Runner) *metrics {
 	return &metrics{runner: to, signals: r.signals, wanted: r.wanted, log: r.log,
-		shown: map[string]bool{}, frozen: frozen{after: r.cfg.FrozenAfter},
+		shown: map[string]bool{}, frozen: frozen{after: frozenAfter},
 		onChange: func(found usedMetrics) { r.gauges.setUsed(to.Name, found) },
 		onDrop:   r.gauges.drop(to.Name)}
 }

@@ -832,9 +832,6 @@ func TestPrometheusWithoutDataGivesNoSamples(t *testing.T) {
 func TestValidateNamesTheKey(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"every":          func(c *Config) { c.Every = -1 },
-		"tuning.timeout": func(c *Config) { c.Timeout = 0 },
-		"tuning.fastest": func(c *Config) { c.Fastest = -1 },
-		"tuning.jitter":  func(c *Config) { c.Jitter = math.NaN() },
 		"prometheus.url": func(c *Config) { c.Prometheus.URL = "prometheus:9090" },
 		"prometheus.tuning.every": func(c *Config) {
 			c.Prometheus.URL, c.Prometheus.Every = "http://p", 0

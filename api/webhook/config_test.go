@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestValidate(t *testing.T) {
@@ -20,8 +19,6 @@ func TestValidate(t *testing.T) {
 		"[0].secret_env: is empty":        func(e *Endpoint) { e.SecretEnv = "" },
 		`Did you mean "batch.completed"?`: func(e *Endpoint) { e.Events = []string{"batch.complete"} },
 		"[0].tenants[0]: is empty":        func(e *Endpoint) { e.Tenants = []string{""} },
-		"[0].timeout: is 1h":              func(e *Endpoint) { e.Timeout = time.Hour },
-		"[0].give_up_after: is -1s":       func(e *Endpoint) { e.GiveUpAfter = -time.Second },
 	} {
 		bad := good
 		change(&bad)

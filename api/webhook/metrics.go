@@ -20,7 +20,7 @@ func newMetrics() *metrics {
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidefill_webhook_deliveries_total",
 			Help: "Attempts to deliver an event to an endpoint of webhooks: delivered; failed, " +
-				"to be tried again; given_up, after give_up_after or the answer 410.",
+				"to be tried again; given_up, after 24h or the answer 410.",
 		}, []string{"endpoint", "result"}),
 		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tidefill_webhook_pending_events",

@@ -92,7 +92,7 @@ func New(cfg Config, deps Deps) (_ *Server, err error) {
 			PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(watch.unary), grpc.StreamInterceptor(watch.stream),
 	}
-	if files := cfg.files(); files.Enabled() {
+	if files := cfg.TLS; files.Enabled() {
 		if s.certificates, err = httpserver.LoadCertificates(files); err != nil {
 			return nil, err
 		}

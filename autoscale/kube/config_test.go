@@ -3,7 +3,6 @@ package kube_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -31,16 +30,6 @@ func TestFaultsNameTheFieldAndTheRemedy(t *testing.T) {
 	}{
 		{edited(func(c *kube.Config) { c.Namespace = "A b" }), "namespace: is \"A b\", must be"},
 		{edited(func(c *kube.Config) { c.Lease = "/" }), "lease: is \"/\", must be"},
-		{edited(func(c *kube.Config) { c.LeaseRenew = time.Minute }),
-			"tuning.lease_renew: is 1m0s, must be shorter than lease_duration"},
-		{edited(func(c *kube.Config) { c.LeaseRetry = 9 * time.Second }),
-			"tuning.lease_retry: is 9s, must be less than"},
-		{edited(func(c *kube.Config) { c.LeaseDuration = time.Millisecond }),
-			"tuning.lease_duration: is 1ms, must be at least 1s"},
-		{edited(func(c *kube.Config) { c.Timeout = 0 }), "tuning.timeout: is 0s, must be positive"},
-		{edited(func(c *kube.Config) { c.Settle = -1 }), "tuning.settle: is -1ns, must not be"},
-		{edited(func(c *kube.Config) { c.RequestsPerSecond = 0 }),
-			"tuning.requests_per_second: is 0, must be positive"},
 	} {
 		checkFault(t, test.err, test.want)
 	}

@@ -36,10 +36,10 @@ func connect(cfg Config) (*clients, error) {
 	}
 	config.UserAgent = "tidefill"
 	config.WarningHandler = rest.NoWarnings{}
-	config.QPS = float32(cfg.RequestsPerSecond)
-	config.Burst = max(1, int(2*cfg.RequestsPerSecond))
+	config.QPS = requestsPerSecond
+	config.Burst = 2 * requestsPerSecond
 	limited := rest.CopyConfig(config)
-	limited.Timeout = cfg.Timeout
+	limited.Timeout = RequestTimeout
 	c := &clients{limited: limited, namespace: namespace}
 	// The typed client knows protobuf, which takes less time and memory than JSON.
 	compact := rest.CopyConfig(config)

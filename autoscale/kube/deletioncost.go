@@ -89,7 +89,7 @@ func (f *follower) setCost(ctx context.Context, p pod, cost string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.cluster.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	_, err = f.cluster.clients.typed.CoreV1().Pods(f.cfg.Namespace).Patch(ctx, p.name,
 		types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})

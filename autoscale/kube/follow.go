@@ -69,7 +69,7 @@ func (f *follower) changed() {
 
 func (f *follower) source(q query) *source {
 	q.restart = f.cluster.gauges.restarts.WithLabelValues(f.pool, q.object.Resource).Inc
-	q.timeout = f.cluster.cfg.Timeout
+	q.timeout = RequestTimeout
 	return newSource(q, func(o object, err error) { f.report(o.Resource, err) })
 }
 

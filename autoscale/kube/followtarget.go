@@ -56,7 +56,7 @@ func (f *follower) retry(
 	ctx context.Context, resource string, read func(context.Context) error,
 ) bool {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		reading, cancel := context.WithTimeout(ctx, f.cluster.cfg.Timeout)
+		reading, cancel := context.WithTimeout(ctx, RequestTimeout)
 		err := read(reading)
 		cancel()
 		if ctx.Err() != nil {

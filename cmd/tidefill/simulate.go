@@ -44,7 +44,7 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
   tidefill simulate s1.yaml --config tidefill.yaml --baselines --json
   tidefill simulate s1.yaml --explain 20m
   tidefill simulate --compare recording.jsonl --profile ours.yaml
-  tidefill simulate --decisions decisions.jsonl --config tidefill.yaml --set autoscale.deadline.guard=5m`,
+  tidefill simulate --decisions decisions.jsonl --config tidefill.yaml --set autoscale.down.hold=20m`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			mode = simulateModeOf(cmd.Flags())
 			if err := mode.check(cmd.Flags()); err != nil {

@@ -67,7 +67,7 @@ func TestTuneMistakes(t *testing.T) {
 			"the range must go up"},
 		{"logarithm of zero", []string{"--param", "flowcontrol.fixed.per_pool=0:3:log"},
 			exitUsage, "from above 0"},
-		{"mixed units", []string{"--param", "flowcontrol.aimd.decrease_every=1:3s"}, exitUsage,
+		{"mixed units", []string{"--param", "flowcontrol.slo.ttft=1:3s"}, exitUsage,
 			"one bound is a duration"},
 		{"no number", []string{"--param", "flowcontrol.fixed.per_runner=a:b"}, exitUsage,
 			"neither a number nor a duration"},

@@ -15,14 +15,14 @@ type Config struct {
 	Tuning
 }
 
-// Tuning holds the constants of planning.
+// Tuning holds what planning can be tuned by.
 type Tuning struct {
 	// LookAhead sets how many lines of a model are kept in memory beyond those in flight, so that a
 	// free slot does not wait for the store. Default: 2048.
 	LookAhead int `yaml:"look_ahead"`
 	// LookAheadTokens limits the memory of these lines: no more are read ahead once those of a pool
-	// have this many prompt tokens. Default: 2,000,000, some 7 MB of text.
-	LookAheadTokens int `yaml:"look_ahead_tokens"`
+	// have this many prompt tokens. It is no key: tests set it.
+	LookAheadTokens int `yaml:"-"`
 	// Breaker sets when a runner gets no lines for a while.
 	Breaker BreakerConfig `yaml:"breaker"`
 	// Cost estimates the work of lines, by which jobs are ordered and tenants share. Only the
@@ -42,7 +42,7 @@ type RetryConfig struct {
 	RetryTuning `yaml:"tuning"`
 }
 
-// RetryTuning holds the constants of retries.
+// RetryTuning sets the delays and limits of retries.
 type RetryTuning struct {
 	// Base sets the delay before the second attempt; it doubles with each further one. Default:
 	// 500ms.
@@ -55,18 +55,28 @@ type RetryTuning struct {
 	// Sheds limits how many times a line may be answered 429 or 503, or 502 at once by a gateway,
 	// where most other lines of its model are answered. Then the line fails with the error
 	// shed_too_often. An answer while no other line of the model is in flight counts half, and only
-	// after the usual delays. While others are refused too, as in an outage, none counts. A pool
-	// that sheds two of five lines needs some 20, so that none fails by chance. Default: 20.
-	Sheds int `yaml:"sheds"`
+	// after the usual delays. While others are refused too, as in an outage, none counts. It is no
+	// key: tests set it.
+	Sheds int `yaml:"-"`
 }
+
+const (
+	// maxSheds is enough for no line to fail by chance in a pool that sheds two of five.
+	maxSheds = 20
+	// lookAheadTokens are some 7 MB of text.
+	lookAheadTokens = 2_000_000
+	// failures opens a breaker soon, and not at one lost connection.
+	failures = 3
+)
 
 // BreakerConfig sets when a runner gets no lines for a while.
 type BreakerConfig struct {
-	// Failures sets how many failures in a row (unreachable, connection lost) open the breaker of a
-	// runner: it gets no lines. Default: 3.
-	Failures int `yaml:"failures"`
-	// Base sets for how long the breaker is open at first, before one line is sent as a trial; it
-	// doubles each time that the trial fails. Default: 500ms.
+	// Failures is the number of failures in a row (unreachable, connection lost) that open the
+	// breaker of a runner. It is no key.
+	Failures int `yaml:"-"`
+	// Base sets for how long the breaker is open at first, after three failures in a row
+	// (unreachable, connection lost) and before one line is sent as a trial; it doubles each time
+	// that the trial fails. Default: 500ms.
 	Base time.Duration `yaml:"base"`
 	// Max limits that time. Default: 15s.
 	Max time.Duration `yaml:"max"`
@@ -78,13 +88,13 @@ func DefaultConfig() Config {
 		Retry: RetryConfig{
 			Attempts: 3, On: []int{408, 409, 425, 500, 502, 504},
 			RetryTuning: RetryTuning{
-				Base: 500 * time.Millisecond, Max: 30 * time.Second, Deaths: 5, Sheds: 20,
+				Base: 500 * time.Millisecond, Max: 30 * time.Second, Deaths: 5, Sheds: maxSheds,
 			},
 		},
 		Tuning: Tuning{
-			LookAhead: 2048, LookAheadTokens: 2_000_000,
+			LookAhead: 2048, LookAheadTokens: lookAheadTokens,
 			Breaker: BreakerConfig{
-				Failures: 3, Base: 500 * time.Millisecond, Max: 15 * time.Second,
+				Failures: failures, Base: 500 * time.Millisecond, Max: 15 * time.Second,
 			},
 			Cost: costmodel.DefaultEstimate(),
 		},
@@ -108,9 +118,6 @@ func (c Config) Validate() error {
 	require(c.Retry.Base > 0 && c.Retry.Max >= c.Retry.Base,
 		"retry.tuning: base %v and max %v must be positive and in order", c.Retry.Base, c.Retry.Max)
 	require(c.Retry.Deaths >= 1, "retry.tuning.deaths: is %d, must be at least 1", c.Retry.Deaths)
-	require(c.Retry.Sheds >= 1, "retry.tuning.sheds: is %d, must be at least 1", c.Retry.Sheds)
-	require(c.Breaker.Failures >= 1, "tuning.breaker.failures: is %d, must be at least 1",
-		c.Breaker.Failures)
 	require(c.Breaker.Base > 0 && c.Breaker.Max >= c.Breaker.Base,
 		"tuning.breaker: base %v and max %v must be positive and in order", c.Breaker.Base,
 		c.Breaker.Max)
@@ -118,8 +125,6 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("tuning.cost.%w", err))
 	}
 	require(c.LookAhead >= 1, "tuning.look_ahead: is %d, must be at least 1", c.LookAhead)
-	require(c.LookAheadTokens >= 1, "tuning.look_ahead_tokens: is %d, must be at least 1",
-		c.LookAheadTokens)
 	return errors.Join(faults...)
 }
 

@@ -33,10 +33,7 @@ func TestValidateNamesTheKey(t *testing.T) {
 		"retry.attempts: ":           func(c *Config) { c.Retry.Attempts = 0 },
 		"retry.on: ":                 func(c *Config) { c.Retry.On = []int{200} },
 		"retry.tuning.deaths: ":      func(c *Config) { c.Retry.Deaths = 0 },
-		"tuning.breaker.failures: ":  func(c *Config) { c.Breaker.Failures = 0 },
 		"tuning.cost.prompt_token: ": func(c *Config) { c.Cost.PromptToken = 0 },
-		"tuning.cost.assumed_rate: ": func(c *Config) { c.Cost.AssumedRate = -1 },
-		"tuning.look_ahead_tokens: ": func(c *Config) { c.LookAheadTokens = 0 },
 	} {
 		cfg := DefaultConfig()
 		change(&cfg)

@@ -193,7 +193,7 @@ func (u *Runner) askModels(
 	}
 	if list.Cut && !wasCut {
 		log.WarnContext(ctx, "a runner lists more models than are used, or longer names; name "+
-			"those to use in upstreams[].models, or raise dispatch.tuning.max_models",
+			"those to use in upstreams[].models",
 			"runner", u.Name, "max_models", u.made.MaxModels, "max_name_bytes",
 			openai.MostModelName)
 	}

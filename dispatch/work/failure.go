@@ -37,8 +37,7 @@ func (a Failure) ShedTooOften() Failure {
 	return Failure{CustomID: a.CustomID, Taken: a.Taken, Code: "shed_too_often",
 		Message: fmt.Sprintf(
 			"this request was answered %d again and again while others of its model "+
-				"were served, more often than dispatch.retry.tuning.sheds allows; the last "+
-				"answer was %q",
+				"were served, more often than is tried; the last answer was %q",
 			a.Status, a.Body[:min(len(a.Body), 200)])}
 }
 

@@ -87,10 +87,10 @@ func (r *runner) grow(carried int, cfg Config) (changed bool) {
 	return true
 }
 
-// cut lowers the limit, once per DecreaseEvery: lines that are shed together are one sign.
+// cut lowers the limit, once per decreaseEvery: lines that are shed together are one sign.
 func (r *runner) cut(now time.Time, cfg Config) (changed bool) {
 	r.answers = 0
-	if !r.lastCut.IsZero() && now.Sub(r.lastCut) < cfg.DecreaseEvery {
+	if !r.lastCut.IsZero() && now.Sub(r.lastCut) < decreaseEvery {
 		return false
 	}
 	r.lastCut = now

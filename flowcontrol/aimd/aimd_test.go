@@ -146,12 +146,10 @@ func TestFindsTheCapacity(t *testing.T) {
 
 func TestConfigFaultsNameTheirField(t *testing.T) {
 	flowcontroltest.TestFaults(t, aimd.DefaultConfig(), map[string]func(*aimd.Config){
-		"start: ":          func(c *aimd.Config) { c.Start = 0 },
-		"min: ":            func(c *aimd.Config) { c.Min = 0 },
-		"per_runner: ":     func(c *aimd.Config) { c.PerRunner = 0 },
-		"per_pool: ":       func(c *aimd.Config) { c.PerPool = -1 },
-		"increase: ":       func(c *aimd.Config) { c.Increase = 0 },
-		"decrease: ":       func(c *aimd.Config) { c.Decrease = 1 },
-		"decrease_every: ": func(c *aimd.Config) { c.DecreaseEvery = -1 },
+		"start: ":      func(c *aimd.Config) { c.Start = 0 },
+		"min: ":        func(c *aimd.Config) { c.Min = 0 },
+		"per_runner: ": func(c *aimd.Config) { c.PerRunner = 0 },
+		"per_pool: ":   func(c *aimd.Config) { c.PerPool = -1 },
+		"decrease: ":   func(c *aimd.Config) { c.Decrease = 1 },
 	})
 }

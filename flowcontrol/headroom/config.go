@@ -10,9 +10,9 @@ import (
 // Config is the configuration of the policy headroom. docs/headroom-details.md says what each part
 // does.
 type Config struct {
-	// Start is how many lines a runner carries before anything is known of it, at least 1. Default:
-	// 2: the second shows what a line costs.
-	Start int `yaml:"start"`
+	// Start is how many lines a runner carries before anything is known of it, at least 1: with 2,
+	// the second shows what a line costs. It is no key: tests set it.
+	Start int `yaml:"-"`
 	// PerRunner limits how many lines a runner carries, at least 1. Default: 512, more than
 	// engines run at once; if it is known what the engine can run, that is the limit.
 	PerRunner int `yaml:"per_runner"`
@@ -24,7 +24,7 @@ type Config struct {
 	// runner) or all, which harvests the most. Default: off, because a safe default must not change
 	// what users wrote.
 	Streams Streams `yaml:"streams"`
-	// Tuning holds the constants of the policy.
+	// Tuning holds what the policy can be tuned by; tidefill tune searches for values.
 	Tuning Tuning `yaml:"tuning"`
 }
 
@@ -61,7 +61,6 @@ func DefaultConfig() Config {
 // Validate reports every fault with the path of its field.
 func (c Config) Validate() error {
 	var all faults.List
-	all.AtLeast("start", c.Start, 1)
 	all.AtLeast("per_runner", c.PerRunner, 1)
 	all.AtLeast("per_pool", c.PerPool, 0)
 	if !slices.Contains([]Streams{StreamsOff, StreamsSome, StreamsAll}, c.Streams) {

@@ -654,33 +654,17 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		return func(c *headroom.Config) { change(&c.Tuning) }
 	}
 	flowcontroltest.TestFaults(t, headroom.DefaultConfig(), map[string]func(*headroom.Config){
-		"start: ":      func(c *headroom.Config) { c.Start = 0 },
 		"per_runner: ": func(c *headroom.Config) { c.PerRunner = 0 },
 		"streams: ":    func(c *headroom.Config) { c.Streams = "few" },
 		"tuning.pace.gain: ": tuning(func(t *headroom.Tuning) {
 			t.Pace.Gain = math.NaN()
 		}),
-		"tuning.pace.max_credit: ": tuning(func(t *headroom.Tuning) { t.Pace.MaxCredit = 0 }),
 		"tuning.target_share.start: ": tuning(func(t *headroom.Tuning) {
 			t.TargetShare.Start = 3
 		}),
-		"tuning.prompt_tokens.min: ": tuning(func(t *headroom.Tuning) {
-			t.PromptTokens.Min = 0
-		}),
-		"tuning.fit.max_correction: ": tuning(func(t *headroom.Tuning) {
-			t.Fit.MaxCorrection = 0.5
-		}),
-		"tuning.reserve.kv_used: ": tuning(func(t *headroom.Tuning) { t.Reserve.KVUsed = 1.5 }),
-		"tuning.brake.evict_share: ": tuning(func(t *headroom.Tuning) {
-			t.Brake.EvictShare = -1
-		}),
-		"tuning.staleness.stale_after: ": tuning(func(t *headroom.Tuning) {
-			t.Staleness.StaleAfter = time.Second
-		}),
-		"tuning.deadlines.safe_share: ": tuning(func(t *headroom.Tuning) {
-			t.Deadlines.SafeShare = 1.5
-		}),
-		"tuning.decrease: ": tuning(func(t *headroom.Tuning) { t.Decrease = 1 }),
+		"tuning.target_share.max: ": tuning(func(t *headroom.Tuning) { t.TargetShare.Max = 3 }),
+		"tuning.first_tokens: ":     tuning(func(t *headroom.Tuning) { t.FirstTokens = -1 }),
+		"tuning.reserve.kv_used: ":  tuning(func(t *headroom.Tuning) { t.Reserve.KVUsed = 1.5 }),
 	})
 }
 

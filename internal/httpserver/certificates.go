@@ -16,13 +16,12 @@ import (
 // TLSConfig names the files of a server's TLS configuration. They are read again when they change.
 type TLSConfig struct {
 	// CertFile sets the file with the certificate in PEM, followed by the intermediate
-	// certificates. Empty: the API and the admin address are served without TLS.
+	// certificates. Empty: without TLS.
 	CertFile string `yaml:"cert_file"`
 	// KeyFile sets the file with the private key of the certificate in PEM.
 	KeyFile string `yaml:"key_file"`
 	// ClientCAFile sets the file with the authorities of clients in PEM. Clients must then present
-	// a certificate of one of them, in addition to a key; /healthz and /readyz require none. Empty:
-	// clients present none.
+	// a certificate of one of them. Empty: clients present none.
 	ClientCAFile string `yaml:"client_ca_file"`
 }
 

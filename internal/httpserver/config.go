@@ -17,13 +17,9 @@ type Config struct {
 	// none is idle, a new one is answered 503 with Retry-After. The limit is never more than a
 	// quarter of the file descriptors that the process may open. 0: that quarter. Default: 1024.
 	MaxConnections int `yaml:"max_connections"`
-	// MaxConnectionsPerAddress limits the connections of one client address; IPv6 addresses of the
-	// same /64 count as one. Loopback addresses and proxies are not limited. 0: no limit. Default:
-	// 256.
-	MaxConnectionsPerAddress int `yaml:"max_connections_per_address"`
 	// Proxies lists the addresses or prefixes (10.1.2.3, 10.0.0.0/8) of reverse proxies and ingress
-	// controllers. Their connections carry the requests of many clients, so max_connections limits
-	// them and max_connections_per_address does not.
+	// controllers. Their connections carry the requests of many clients. Other addresses may have
+	// 256 connections each.
 	Proxies []string `yaml:"proxies"`
 	// Hosts lists the host names, without a port, under which clients reach the addresses that
 	// require no key: the API without keys, and the admin address. Requests for IP addresses and
@@ -35,31 +31,45 @@ type Config struct {
 	// that change something. The daemon's own pages always may.
 	Origins []string `yaml:"origins"`
 
+	// MaxConnectionsPerAddress limits the connections of one client address; IPv6 addresses of the
+	// same /64 count as one. Loopback addresses and proxies are not limited. 0: no limit. It is no
+	// key: the daemon sets it to 0 for the admin address.
+	MaxConnectionsPerAddress int `yaml:"-"`
+
 	Tuning `yaml:"tuning"`
 }
 
-// Tuning holds the limits for slow clients.
+// Tuning holds the limits for slow clients. They must send bodies, and receive answers, at 4 KiB
+// per second on average. Time that the daemon takes does not count.
 type Tuning struct {
-	// MinRate sets how many bytes per second a client must send of a body, or receive of an answer,
-	// on average; slower connections are closed. Time that the daemon takes does not count. 0: any
-	// progress is enough. Default: 4096.
-	MinRate int64 `yaml:"min_rate"`
-	// Grace sets for how long a transfer may make no progress, or be behind MinRate in total,
+	// Grace sets for how long a transfer may make no progress, or be behind its rate in total,
 	// before its connection is closed. Default: 30s.
 	Grace time.Duration `yaml:"grace"`
 	// BodyTimeout limits the time in which a client sends the body of a request. Uploads of files
-	// are not limited; MinRate applies to them. Default: 30s.
+	// have their rate alone. Default: 30s.
 	BodyTimeout time.Duration `yaml:"body_timeout"`
+	// MinRate is the rate in bytes per second. 0: any progress is enough. It is no key: tests set
+	// it.
+	MinRate int64 `yaml:"-"`
 }
+
+const (
+	// perAddress is a quarter of the connections that the API has by default, so that one client
+	// leaves most of them to others.
+	perAddress = 256
+	// minRate is below that of a slow mobile network. A client that is slower holds a connection,
+	// and seldom a user.
+	minRate = 4 << 10
+)
 
 // DefaultConfig returns limits that suit a daemon behind an ingress as well as one on a
 // workstation.
 func DefaultConfig() Config {
 	return Config{
 		MaxConnections:           1024,
-		MaxConnectionsPerAddress: 256,
+		MaxConnectionsPerAddress: perAddress,
 		Tuning: Tuning{
-			MinRate:     4 << 10,
+			MinRate:     minRate,
 			Grace:       30 * time.Second,
 			BodyTimeout: 30 * time.Second,
 		},
@@ -75,9 +85,6 @@ func (c Config) Validate() error {
 		}
 	}
 	fault(c.MaxConnections >= 0, "max_connections is %d; set it to 0 or more", c.MaxConnections)
-	fault(c.MaxConnectionsPerAddress >= 0, "max_connections_per_address is %d; set it to 0 or more",
-		c.MaxConnectionsPerAddress)
-	fault(c.MinRate >= 0, "tuning.min_rate is %d; set it to 0 or more bytes per second", c.MinRate)
 	fault(c.Grace > 0, "tuning.grace is %v; set it above 0", c.Grace)
 	fault(c.BodyTimeout > 0, "tuning.body_timeout is %v; set it above 0", c.BodyTimeout)
 	for i, proxy := range c.Proxies {

@@ -275,18 +275,19 @@ func TestConfig(t *testing.T) {
 		t.Error(err)
 	}
 	c := Config{
-		MaxConnections: -1, MaxConnectionsPerAddress: -1, Tuning: Tuning{MinRate: -1},
-		Proxies: []string{"10.0.0.0/8", "::1", "lb.example.com"}, Hosts: []string{"a", "a:80"},
-		Origins: []string{"https://a", "a", "https://a/"},
+		MaxConnections: -1,
+		Proxies:        []string{"10.0.0.0/8", "::1", "lb.example.com"},
+		Hosts:          []string{"a", "a:80"},
+		Origins:        []string{"https://a", "a", "https://a/"},
 	}
 	err := fmt.Sprint(c.Validate())
-	for _, want := range []string{"max_connections is", "max_connections_per_address is",
-		"min_rate", "grace", "body_timeout", "proxies[2]", "hosts[1]", "origins[1]", "origins[2]"} {
+	for _, want := range []string{"max_connections is",
+		"grace", "body_timeout", "proxies[2]", "hosts[1]", "origins[1]", "origins[2]"} {
 		if !strings.Contains(err, want) {
 			t.Errorf("the errors lack %s: %s", want, err)
 		}
 	}
-	if strings.Count(err, "\n") != 8 {
+	if strings.Count(err, "\n") != 6 {
 		t.Errorf("too many errors: %s", err)
 	}
 }

@@ -65,8 +65,7 @@ func (l *listener) note(full exceededLimit, refused net.Conn) {
 	}
 	remedy := "raise http.max_connections and the limit of open files"
 	if full == addressLimit {
-		remedy = "raise http.max_connections_per_address, or list the address in http.proxies " +
-			"if it is a proxy's"
+		remedy = "list the address in http.proxies if it is that of many clients"
 	}
 	host, _, _ := net.SplitHostPort(refused.RemoteAddr().String())
 	l.log.Warn("connections refused", "bound", string(full), "count", l.unlogged, "address", host,

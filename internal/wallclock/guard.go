@@ -9,42 +9,25 @@
 package wallclock
 
 import (
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 )
 
-// Config limits the trust in the wall clock. Start from DefaultConfig.
+// Config limits the trust in the wall clock. The daemon uses DefaultConfig.
 type Config struct {
-	Tuning `yaml:"tuning"`
+	// MaxJump is by how much the wall clock may move ahead, against the monotonic clock or since
+	// the newest time in the store at a start, before expiry waits for confirmation.
+	MaxJump time.Duration
+	// ConfirmAfter is how long a clock that jumped must keep its new time before things expire by
+	// it. 0: at once.
+	ConfirmAfter time.Duration
 }
 
-// Tuning holds the constants of the check of the wall clock.
-type Tuning struct {
-	// MaxJump sets by how much the wall clock may move ahead, against the monotonic clock or since
-	// the newest time in the store at a start, before expiry of files, uploads and batches waits
-	// for confirmation. It protects data from a clock that is set wrong. At least 1s. Default: 10m.
-	MaxJump time.Duration `yaml:"max_jump"`
-	// ConfirmAfter sets how long a clock that jumped must keep its new time before things expire by
-	// it. 0: at once. Default: 10m.
-	ConfirmAfter time.Duration `yaml:"confirm_after"`
-}
-
-// DefaultConfig trusts jumps of up to ten minutes at once, and longer ones after ten minutes.
+// DefaultConfig trusts jumps of up to ten minutes at once, more than a clock drifts before it is
+// set, and longer ones after ten minutes, in which an operator can correct a wrong date.
 func DefaultConfig() Config {
-	return Config{Tuning{MaxJump: 10 * time.Minute, ConfirmAfter: 10 * time.Minute}}
-}
-
-// Validate reports a value that is out of range.
-func (c Config) Validate() error {
-	if c.MaxJump < time.Second {
-		return fmt.Errorf("tuning.max_jump is %v; set it to 1s or more", c.MaxJump)
-	}
-	if c.ConfirmAfter < 0 {
-		return fmt.Errorf("tuning.confirm_after is %v; set it to 0 or more", c.ConfirmAfter)
-	}
-	return nil
+	return Config{MaxJump: 10 * time.Minute, ConfirmAfter: 10 * time.Minute}
 }
 
 // Guard delays the time of expiry while a jump of the wall clock is not confirmed. It may be used

@@ -55,7 +55,7 @@ func open(ctx context.Context, o store.OpenOptions) (_ *store.Backend, err error
 	}
 	opened.Add("node lock", unlock)
 	db, err := sqlite.Open(ctx, filepath.Join(o.Directory, databaseFile), sqlite.Options{
-		Expiry: o.Expiry, LockWait: cfg.LockWait, Space: files,
+		Expiry: o.Expiry, Space: files,
 	})
 	if err != nil {
 		return nil, err

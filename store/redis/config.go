@@ -32,20 +32,17 @@ type Config struct {
 	// Prefix begins all keys, so that several installations can share a server. Default: tidefill.
 	Prefix string `yaml:"prefix"`
 
-	Tuning `yaml:"tuning"`
+	// Timeout limits how long a call waits for Redis. After it, processes do without it until it
+	// answers again. It is no key: tests set it.
+	Timeout time.Duration `yaml:"-"`
 }
 
-// Tuning holds the constants of the connection to Redis.
-type Tuning struct {
-	// Timeout limits how long a call waits for Redis. After it, processes do without it until it
-	// answers again. From 10ms to 5s. Default: 250ms.
-	Timeout time.Duration `yaml:"timeout"`
-}
+// callTimeout is the Timeout of DefaultConfig: a hundred round trips within a data center, and a
+// delay that a request to the API can bear.
+const callTimeout = 250 * time.Millisecond
 
 // DefaultConfig returns the settings without an address.
-func DefaultConfig() Config {
-	return Config{Prefix: "tidefill", Tuning: Tuning{Timeout: 250 * time.Millisecond}}
-}
+func DefaultConfig() Config { return Config{Prefix: "tidefill", Timeout: callTimeout} }
 
 // Validate reports every value that is missing or out of range. It never repeats the URL, which may
 // hold a password.
@@ -63,9 +60,6 @@ func (c Config) Validate() error {
 	}
 	if c.Prefix == "" || strings.ContainsAny(c.Prefix, "{}: \t\r\n") {
 		refuse("prefix: is %q; give a word without braces, colons and spaces", c.Prefix)
-	}
-	if c.Timeout < 10*time.Millisecond || c.Timeout > 5*time.Second {
-		refuse("tuning.timeout: is %v, must be from 10ms to 5s", c.Timeout)
 	}
 	return errors.Join(faults...)
 }

@@ -13,7 +13,7 @@
 //
 // # Away
 //
-// A call takes no longer than [Tuning].Timeout. After a call that failed nothing is sent until a
+// A call takes no longer than [Config].Timeout. After a call that failed nothing is sent until a
 // ping in the background succeeds, so that Redis delays a handful of calls when it goes away, and
 // none while it is away. Those calls return ErrUnavailable, or do without: progress goes through
 // another board, windows count the requests of this process, events reach this process only.

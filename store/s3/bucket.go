@@ -99,9 +99,7 @@ func open(cfg Config, opts Options) (*Bucket, error) {
 		stop()
 		transport.CloseIdleConnections()
 	}
-	if cfg.IncompleteAfter > 0 {
-		b.running.Go(func() { b.collectUntil(background) })
-	}
+	b.running.Go(func() { b.collectUntil(background) })
 	return b, nil
 }
 

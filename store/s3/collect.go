@@ -10,15 +10,15 @@ import (
 // collectUntil removes the parts of old objects that were never completed, until ctx ends. The
 // first time is a random one, since all processes do it.
 func (b *Bucket) collectUntil(ctx context.Context) {
-	next := rand.N(b.cfg.IncompleteAfter)
+	next := rand.N(incompleteAfter)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(next):
 		}
-		next = b.cfg.IncompleteAfter
-		removed, err := b.Collect(ctx, b.cfg.IncompleteAfter)
+		next = incompleteAfter
+		removed, err := b.Collect(ctx, incompleteAfter)
 		if err != nil && ctx.Err() == nil {
 			b.opts.Logger.WarnContext(ctx, "could not remove the parts of objects that were "+
 				"never completed; trying again later", "error", err)

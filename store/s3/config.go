@@ -44,32 +44,43 @@ type Config struct {
 	Tuning `yaml:"tuning"`
 }
 
-// Tuning holds the constants of the storage.
+// Tuning sets what storages differ in.
 type Tuning struct {
-	// PartBytes is the size of the parts in which large objects are written. 5 MiB to 64 MiB.
-	// Default: 8 MiB.
-	PartBytes int `yaml:"part_bytes"`
-	// WriteBytes limits the memory of all writers. Default: 128 MiB.
-	WriteBytes int64 `yaml:"write_bytes"`
-	// ReadBytes limits the memory in which readers read ahead. Default: 64 MiB.
-	ReadBytes int64 `yaml:"read_bytes"`
 	// Checksum is what the storage verifies of each object and part: crc32c, or md5 for storages
 	// that refuse crc32c. Default: crc32c.
 	Checksum string `yaml:"checksum"`
-	// Tries is how often a request is tried. At least 1. Default: 4.
-	Tries int `yaml:"tries"`
 	// StallAfter ends a try that has transferred nothing for so long. At least 100ms. Default: 5s.
 	StallAfter time.Duration `yaml:"stall_after"`
-	// IncompleteAfter is the age at which parts of objects that were never completed are deleted.
-	// Longer than any upload takes. 0: never. Default: 24h.
-	IncompleteAfter time.Duration `yaml:"incomplete_after"`
+
+	// The following are no keys: tests set them.
+
+	// PartBytes is the size of the parts in which large objects are written, 5 MiB to 64 MiB.
+	PartBytes int `yaml:"-"`
+	// WriteBytes limits the memory of all writers, and ReadBytes that in which readers read ahead.
+	WriteBytes, ReadBytes int64 `yaml:"-"`
+	// Tries is the number of attempts of a request, at least 1.
+	Tries int `yaml:"-"`
 }
+
+const (
+	// defaultPart makes a file of 80 GB possible with the 10,000 parts that S3 allows, and is large
+	// enough for the round trip of a part not to matter.
+	defaultPart = 8 << 20
+	// writeMemory is room for 16 parts, and readMemory for 8: enough to use a fast network in both
+	// directions on a machine with little memory.
+	writeMemory, readMemory = 128 << 20, 64 << 20
+	// defaultTries outlasts a short failure of one server of the storage. A longer one is reported.
+	defaultTries = 4
+	// incompleteAfter is the age at which parts of objects that were never completed are deleted.
+	// No upload takes so long.
+	incompleteAfter = 24 * time.Hour
+)
 
 // DefaultConfig returns the settings for Amazon S3, without a bucket.
 func DefaultConfig() Config {
-	return Config{Region: "us-east-1", Prefix: "tidefill", Tuning: Tuning{PartBytes: 8 << 20,
-		WriteBytes: 128 << 20, ReadBytes: 64 << 20, Checksum: crc32c, Tries: 4,
-		StallAfter: 5 * time.Second, IncompleteAfter: 24 * time.Hour}}
+	return Config{Region: "us-east-1", Prefix: "tidefill", Tuning: Tuning{Checksum: crc32c,
+		StallAfter: 5 * time.Second, PartBytes: defaultPart, WriteBytes: writeMemory,
+		ReadBytes: readMemory, Tries: defaultTries}}
 }
 
 const (
@@ -122,27 +133,11 @@ func (c Config) Validate() error {
 	if c.KMSKey != "" && c.Encryption != sseKMS {
 		fault("kms_key: needs encryption: %s", sseKMS)
 	}
-	if c.PartBytes < 5<<20 || c.PartBytes > 64<<20 {
-		fault("tuning.part_bytes: is %d, must be from %d to %d", c.PartBytes, 5<<20, 64<<20)
-	}
-	if c.WriteBytes < int64(c.PartBytes) {
-		fault("tuning.write_bytes: is %d, must be at least part_bytes, %d", c.WriteBytes,
-			c.PartBytes)
-	}
-	if c.ReadBytes < 0 {
-		fault("tuning.read_bytes: is %d, must be 0 or more", c.ReadBytes)
-	}
 	if c.Checksum != crc32c && c.Checksum != md5Sum {
 		fault("tuning.checksum: is %q, must be %s or %s", c.Checksum, crc32c, md5Sum)
 	}
-	if c.Tries < 1 {
-		fault("tuning.tries: is %d, must be 1 or more", c.Tries)
-	}
 	if c.StallAfter < 100*time.Millisecond {
 		fault("tuning.stall_after: is %v, must be 100ms or more", c.StallAfter)
-	}
-	if c.IncompleteAfter < 0 {
-		fault("tuning.incomplete_after: is %v, must be 0 or more", c.IncompleteAfter)
 	}
 	return errors.Join(faults...)
 }

@@ -23,12 +23,10 @@ func TestConfigReportsEveryFault(t *testing.T) {
 		t.Errorf("the defaults with a bucket: %v", err)
 	}
 	bad := s3.Config{Endpoint: "minio:9000", Prefix: "a//b", AccessKeyFile: "x",
-		Encryption: "rot13", KMSKey: "k", Tuning: s3.Tuning{WriteBytes: -1, ReadBytes: -1,
-			Checksum: "sum", IncompleteAfter: -1}}
+		Encryption: "rot13", KMSKey: "k", Tuning: s3.Tuning{Checksum: "sum"}}
 	err := bad.Validate()
 	for _, key := range []string{"endpoint", "bucket", "prefix", "region", "access_key_file",
-		"encryption", "kms_key", "tuning.part_bytes", "tuning.write_bytes", "tuning.read_bytes",
-		"tuning.checksum", "tuning.tries", "tuning.stall_after", "tuning.incomplete_after"} {
+		"encryption", "kms_key", "tuning.checksum", "tuning.stall_after"} {
 		if err == nil || !strings.Contains("\n"+err.Error(), "\n"+key) {
 			t.Errorf("no fault of %s is reported: %v", key, err)
 		}

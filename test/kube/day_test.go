@@ -60,10 +60,12 @@ func loadDay(t *testing.T, scenario string, speed float64) *day {
 		t.Fatal(err)
 	}
 	d := &day{Setup: all[0].Setup, speed: speed}
+	candidate.Policy.Scale.Harvest.Slots = 0 // nobody else needs a sequence
 	d.Seed, d.Policy = 1, candidate.Policy
 	if d.cfg, err = config.Load(own.File); err != nil {
 		t.Fatal(err)
 	}
+	d.cfg.Autoscale.Harvest.Slots = 0
 	jobs, err := d.Jobs()
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package reference renders the pages about the configuration keys, with types and defaults from
-// the Go types and meanings from the doc comments in the source.
+// Package reference renders the page about the configuration keys, with types and defaults from the
+// Go types and meanings from the doc comments in the source.
 package reference
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const module = "github.com/tidefill/tidefill/"
 
-const configurationIntroduction = `# Configuration
+const introduction = `# Configuration
 
 <!-- Written by "go generate ./config" from the source. Edit the doc comments there. -->
 
@@ -37,115 +37,93 @@ results from it. A running daemon applies changes of the file by itself, but for
 ([reload](operations.md#reload-the-configuration)). Durations are written ` + "`500ms`, `30s`, `1h30m` or `7d`" + `. The file never
 holds secrets: keys ending in ` + "`_env`" + ` name the environment variable that holds one.
 
-These are the keys that an operator sets. [tuning.md](tuning.md) has the others: the settings of each
-policy of flow control, and the constants of the program, which are in blocks called ` + "`tuning`" + `.
+Change a key in a block called ` + "`tuning`" + ` only for a reason that you have measured: with
+` + "`tidefill simulate`" + ` for what decides about batch lines, and with
+[` + "`tidefill tune`" + `](tune-a-policy.md) to search for a value. The settings of a policy apply while that
+policy is selected.
 `
 
-const tuningIntroduction = `# Tuning
-
-<!-- Written by "go generate ./config" from the source. Edit the doc comments there. -->
-
-The settings of policies, and the constants of the program, which are keys in blocks called
-` + "`tuning`" + `. Their defaults suit every pool we know of; change one only for a reason that you
-have measured: with ` + "`tidefill simulate`" + ` for what decides about batch lines, and with
-` + "`tidefill tune`" + ` to search for a value. [configuration.md](configuration.md) has the keys
-that an operator sets and the syntax of the file.
-
-# Policies of flow control
-
-Each policy has settings of its own, below its name. They apply while ` + "`flowcontrol.policy`" + `
-selects it.
-`
-
-const constantsIntroduction = `
-# Constants of the program
-`
-
-// Pages returns what renders each page from the module's source below a root, by file name.
-func Pages() map[string]func(root string) ([]byte, error) {
-	return map[string]func(string) ([]byte, error){
-		"configuration.md": configuration, "tuning.md": tuning,
-	}
-}
-
-// configuration renders the page about the keys that an operator sets, from the module's source
-// below root.
-func configuration(root string) ([]byte, error) {
-	page := bytes.NewBufferString(configurationIntroduction)
-	err := render(page, root, config.Keys(),
-		func(key config.Key) bool { return !key.Tuning() && !key.Policy })
-	return page.Bytes(), err
-}
-
-// tuning renders the page about all other keys.
-func tuning(root string) ([]byte, error) {
-	page := bytes.NewBufferString(tuningIntroduction)
-	if err := render(page, root, config.Keys(),
-		func(key config.Key) bool { return key.Policy }); err != nil {
-		return nil, err
-	}
-	page.WriteString(constantsIntroduction)
-	if err := render(page, root, config.Keys(),
-		func(key config.Key) bool { return key.Tuning() && !key.Policy }); err != nil {
-		return nil, err
-	}
-	return page.Bytes(), nil
-}
-
-// render appends a section for each table of keys, with those of its keys that are wanted.
-func render(
-	page *bytes.Buffer, root string, keys []config.Key, want func(config.Key) bool,
-) (err error) {
-	source := source{root: root, packages: make(map[string]map[string]*ast.TypeSpec),
-		names: namesOf(keys)}
-	sections := []*section{{heading: "Top level"}}
-	byPath := map[string]*section{"": sections[0]}
+// Page renders the page about the configuration from the module's source below root.
+func Page(root string) ([]byte, error) {
+	keys := config.Keys()
+	p := page{source: source{root: root, packages: make(map[string]map[string]*ast.TypeSpec),
+		names: namesOf(keys)}, sections: []*section{{heading: "Top level"}},
+		described: map[reflect.Type]*section{}}
+	p.byPath = map[string]*section{"": p.sections[0]}
 	for _, key := range keys {
-		parent := byPath[key.Path[:max(0, strings.LastIndex(key.Path, "."))]]
-		if !want(key) {
-			if parent != nil {
-				parent.elsewhere = true
-			}
-			continue
+		if err := p.add(key); err != nil {
+			return nil, err
 		}
-		doc := ""
-		if key.Struct != nil { // else the key is the name of an implementation, such as a policy
-			if doc, err = source.field(key.Struct, key.Field); err != nil {
+	}
+	out := bytes.NewBufferString(introduction)
+	for _, s := range p.sections {
+		s.write(out)
+	}
+	return out.Bytes(), nil
+}
+
+// page is a page while it is rendered.
+type page struct {
+	source    source
+	sections  []*section
+	byPath    map[string]*section
+	described map[reflect.Type]*section // by the type of their keys
+}
+
+// add adds a key to its section, or a section for the key's own keys.
+func (p *page) add(key config.Key) (err error) {
+	parent := p.byPath[key.Path[:max(0, strings.LastIndex(key.Path, "."))]]
+	if parent == nil {
+		return nil // it belongs to a section that another one describes
+	}
+	if parent.like != "" {
+		parent.names = append(parent.names, key.Path[strings.LastIndex(key.Path, ".")+1:])
+		return nil
+	}
+	doc := ""
+	if key.Struct != nil { // else the key is the name of an implementation, such as a policy
+		if doc, err = p.source.field(key.Struct, key.Field); err != nil {
+			return err
+		}
+	}
+	if isTable(key.Type) && !key.Value {
+		if doc == "" {
+			if doc, err = p.source.structDoc(element(key.Type)); err != nil {
 				return err
 			}
 		}
-		if isTable(key.Type) {
-			if doc == "" {
-				if doc, err = source.structDoc(element(key.Type)); err != nil {
-					return err
-				}
-			}
-			s := &section{heading: heading(key), doc: doc}
-			sections = append(sections, s)
-			byPath[key.Path+suffix(key.Type)] = s
-			continue
+		s := &section{heading: heading(key), path: key.Path + suffix(key.Type), doc: doc,
+			like: key.Like, restart: key.NeedsRestart()}
+		if first := p.described[element(key.Type)]; first == nil {
+			p.described[element(key.Type)] = s
+		} else if key.Type.Kind() != reflect.Map { // whose keys are those around it
+			s.like = first.path
 		}
-		if key.NeedsRestart() {
-			doc += " Needs a restart."
+		if s.like != "" {
+			s.target = p.byPath[s.like]
 		}
-		parent.rows = append(parent.rows, fmt.Sprintf("| `%s` | %s | %s | %s |",
-			key.Path, typeName(key.Type), shownDefault(key.Default), strings.ReplaceAll(
-				doc, "|", "\\|")))
+		p.sections = append(p.sections, s)
+		p.byPath[s.path] = s
+		return nil
 	}
-	for i, s := range sections {
-		nested := i+1 < len(sections) && strings.HasPrefix(sections[i+1].heading, s.heading+".")
-		if len(s.rows) > 0 || nested || !s.elsewhere && s.doc != "" {
-			s.write(page)
-		}
+	if key.NeedsRestart() {
+		doc += " Needs a restart."
 	}
+	parent.rows = append(parent.rows, fmt.Sprintf("| `%s` | %s | %s | %s |", key.Path,
+		typeName(key.Type), shownDefault(key), strings.ReplaceAll(doc, "|", "\\|")))
 	return nil
 }
 
 // section is a table of keys with a description.
 type section struct {
-	heading, doc string
-	rows         []string
-	elsewhere    bool // keys of it are on the other page
+	heading, path, doc string
+	rows               []string
+	// like is the path of the section that describes the keys, target that section, and names are
+	// the keys. Empty: rows describe them.
+	like    string
+	target  *section
+	names   []string
+	restart bool
 }
 
 func (s *section) write(page *bytes.Buffer) {
@@ -153,10 +131,31 @@ func (s *section) write(page *bytes.Buffer) {
 	if s.doc != "" {
 		fmt.Fprintf(page, "\n%s\n", s.doc)
 	}
+	if s.like != "" {
+		fmt.Fprintf(page, "\nKeys, as in [`%s`](#%s): `%s`.", s.like, anchor(s.target.heading),
+			strings.Join(s.names, "`, `"))
+		if s.restart {
+			fmt.Fprint(page, " They need a restart.")
+		}
+		fmt.Fprintln(page)
+	}
 	if len(s.rows) > 0 {
 		fmt.Fprintf(page, "\n| Key | Type | Default | Meaning |\n| --- | --- | --- | --- |\n%s\n",
 			strings.Join(s.rows, "\n"))
 	}
+}
+
+// anchor returns the anchor that forges give to a heading.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-':
+			return r
+		case r == ' ':
+			return '-'
+		}
+		return -1
+	}, strings.ToLower(heading))
 }
 
 func isTable(t reflect.Type) bool { return config.IsSection(element(t)) }
@@ -208,11 +207,17 @@ func typeName(t reflect.Type) string {
 		return "number"
 	case t.Kind() == reflect.Interface:
 		return "any"
+	case t.Kind() == reflect.Struct:
+		return "map to number"
 	}
 	return "integer"
 }
 
-func shownDefault(v reflect.Value) string {
+func shownDefault(key config.Key) string {
+	v := key.Default
+	if v.IsValid() && key.Value && v.IsZero() {
+		return "none"
+	}
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return ""
 	}

@@ -117,7 +117,7 @@ type Distributions struct {
 	// What a policy can observe.
 
 	// Period of the metrics, in seconds; the jitter is up to a fifth of it. The daemon reads each
-	// 0.25 s at best (telemetry.tuning.fastest), Prometheus each 5 to 30 s in most installations.
+	// 0.25 s at best, Prometheus each 5 to 30 s in most installations.
 	Period Range
 	// Gateways are what a gateway shows of interactive requests, with their weights: the histogram
 	// of the endpoint picker most often, the same where lines pass through it too, counts of one

@@ -1,5 +1,5 @@
-// Command generate writes the pages about configuration into the directory named by its argument.
-// go generate runs it in package config.
+// Command generate writes the page about the configuration into the directory that its argument
+// names. go generate runs it in package config.
 package main
 
 import (
@@ -18,14 +18,9 @@ func main() {
 }
 
 func generate(dir string) error {
-	for name, render := range reference.Pages() {
-		page, err := render("..")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), page, 0o644); err != nil {
-			return err
-		}
+	page, err := reference.Page("..")
+	if err != nil {
+		return err
 	}
-	return nil
+	return os.WriteFile(filepath.Join(dir, "configuration.md"), page, 0o644)
 }

@@ -114,7 +114,7 @@ func TestSimulateWritesReplays(t *testing.T) {
 	write("2")
 	out := filepath.Join(t.TempDir(), "report")
 	must(t, exitOK, "simulate", file, "--policy", "headroom", "--set",
-		"flowcontrol.headroom.start=3",
+		"flowcontrol.headroom.per_runner=300",
 		"--oracles", "--oracle-runs", "9", "--out", out)
 	config := filepath.Join(out, "replay", "small-seed1-g.yaml")
 	content, err := os.ReadFile(config)
