@@ -123,6 +123,9 @@ func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
 	}
 	made := &pool{key: key, name: ev.Pool, models: models, closed: p.closed[ev.Pool],
 		starts: p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool)}
+	if len(ev.Models) > 0 {
+		made.first = ev.Models[0]
+	}
 	made.recalled = p.recalledOf(models, ev)
 	made.control(p.flow.For(made.name, models))
 	p.pools = slices.Insert(p.pools, i, made)

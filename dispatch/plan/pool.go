@@ -17,6 +17,7 @@ import (
 type pool struct {
 	key        string    // its name and its models, joined
 	name       string    // as configured; empty: it has none
+	first      string    // model that its first runner lists first
 	id         string    // in metrics and pages; no other pool has it
 	models     []string  // sorted
 	runners    []*runner // by ID

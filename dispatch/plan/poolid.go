@@ -1,16 +1,17 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"strings"
 )
 
-// identify gives each pool an ID of its own. Pools share a name while some of their runners serve
-// other models than the rest, as during an upgrade. Then the one that has runners keeps it as its
-// ID, the first by key among several, and the others get their models added. So does a pool without
-// a name whose models are the name of another.
+// identify gives each pool an ID of its own: its name or, if it has none, the model that its first
+// runner lists first, which stays when adapters come and go. Pools share one while some of their
+// runners serve other models than the rest, as during an upgrade. Then the one that has runners
+// keeps it as its ID, the first by key among several, and the others get their models added.
 func (p *Planner) identify() {
 	taken := make(map[string]bool, len(p.pools))
 	give := func(named, used bool) {
@@ -18,12 +19,13 @@ func (p *Planner) identify() {
 			if pool.name != "" != named || len(pool.runners) > 0 != used {
 				continue
 			}
-			pool.id = PoolID(pool.name, pool.models)
+			name := cmp.Or(pool.name, pool.first)
+			pool.id = name
 			if taken[pool.id] {
-				pool.id = fmt.Sprintf("%s (%s)", pool.id, PoolID("", pool.models))
+				pool.id = fmt.Sprintf("%s (%s)", name, joined(pool.models))
 			}
 			for n := 2; taken[pool.id]; n++ {
-				pool.id = fmt.Sprintf("%s (%s, %d)", pool.name, PoolID("", pool.models), n)
+				pool.id = fmt.Sprintf("%s (%s, %d)", name, joined(pool.models), n)
 			}
 			taken[pool.id] = true
 		}
@@ -34,18 +36,15 @@ func (p *Planner) identify() {
 	give(false, false)
 }
 
-// longestID limits the ID of a pool without a name, in bytes.
-const longestID = 300
+// maxJoined limits the models in an ID, in bytes.
+const maxJoined = 300
 
-// PoolID returns what identifies a pool as long as no other has its name: that or, if it has none,
-// its models. If they are too many, the ID has the first ones and a digest of all.
-func PoolID(name string, models []string) string {
-	if name != "" {
-		return name
-	}
+// joined returns models as a part of an ID. If they are too many, it has the first ones and a digest
+// of all.
+func joined(models []string) string {
 	size := 0
 	for i, m := range models {
-		if size += len(m) + 1; size > longestID {
+		if size += len(m) + 1; size > maxJoined {
 			digest := fnv.New32a()
 			for _, m := range models {
 				io.WriteString(digest, m+",")

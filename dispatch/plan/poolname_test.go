@@ -201,3 +201,22 @@ func (c *spyController) Observe(now time.Time, o flowcontrol.Observation) bool {
 	}
 	return c.Controller.Observe(now, o)
 }
+
+// Adapters come and go, and the pool without a name keeps its own.
+func TestPoolsWithoutANameHaveThatOfTheirFirstModel(t *testing.T) {
+	p := ofPools(t, nil)
+	ids := func(models ...string) (ids []string) {
+		p.Step(noon, RunnerUp{Runner: "a", Models: models})
+		for _, s := range p.Pools() {
+			if len(s.Runners) > 0 {
+				ids = append(ids, s.ID)
+			}
+		}
+		return ids
+	}
+	for _, models := range [][]string{{"m"}, {"m", "adapter"}, {"m", "adapter", "b"}, {"m"}} {
+		if got := ids(models...); !slices.Equal(got, []string{"m"}) {
+			t.Errorf("with the models %q the pool is %q", models, got)
+		}
+	}
+}
