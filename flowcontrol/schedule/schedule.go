@@ -72,7 +72,7 @@ func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
 	return a
 }
 
-// promptTokens returns how many prompt tokens may wait on a runner by the current row.
+// promptTokens returns the number of prompt tokens that may wait on a runner by the current row.
 func (c *controller) promptTokens() int {
 	if row := c.row(); row.PromptTokens > 0 {
 		return row.PromptTokens
