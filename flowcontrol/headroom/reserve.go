@@ -12,7 +12,7 @@ const (
 	// burst is the part of a runner's sequences and KV cache that is kept for interactive requests
 	// in a pool of which nothing is known.
 	burst = 0.3
-	// halfKnown is the half-life of that part, in minutes.
+	// halfKnown is the time after which half of that part is still kept, in minutes.
 	halfKnown = 15
 )
 

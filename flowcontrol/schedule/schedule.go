@@ -1,5 +1,5 @@
-// Package schedule holds the flow-control policy schedule, which follows a timetable: how many
-// lines and prompt tokens, and how long iterations may take, from each time of day on.
+// Package schedule holds the flow-control policy schedule, which follows a timetable. Its rows set
+// the number of lines and prompt tokens, and the longest time of iterations, from a time of day on.
 //
 // A row with a target share is the policy headroom with a target that is given instead of found;
 // a row without one grants as many lines as it says.

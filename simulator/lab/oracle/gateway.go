@@ -16,11 +16,11 @@ import (
 // Gateway is oracle G: the best known harvest that can be reached from outside the engines. It uses
 // the daemon's own actuators and repeats the same scenario. It starts from prior runs, and searches
 // for the schedule (flowcontrol's policy schedule) with the largest harvest at an allowed loss. A
-// schedule sets, by window of time, the time of iterations or the lines of a runner. It also sets
-// the number of runners that carry lines, and of the prompt tokens that may wait. Gateway searches
-// for the best constants of the policy headroom, and for the best static setting, too. Its bound is
-// at least the best of the prior runs. If the budget suffices to find the best static setting, it
-// is at least that, too: about 13 runs, after up to five others.
+// schedule sets, by window of time, the iteration time or the lines of a runner. It also sets the
+// number of runners that carry lines, and the number of prompt tokens that may wait. Gateway
+// searches for the best constants of the policy headroom, and for the best static setting, too. Its
+// bound is at least the best of the prior runs. It is also at least the best static setting if the
+// budget suffices to find it: about 13 runs, after up to five others.
 func Gateway(
 	s simulator.Setup, noBatch simulator.NoBatch, prior []PriorRun, budget Budget,
 ) (Finding, error) {

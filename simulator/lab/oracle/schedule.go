@@ -151,9 +151,10 @@ func (t schedule) rows(window time.Duration) []timetable.Row {
 	return rows
 }
 
-// scheduleOf returns the schedule of what a policy did in a run. It has, for each window, the time
-// of iterations and the prompt tokens that the policy let wait. For a policy that steers by
-// neither, it is the number of lines in flight. false: the timeline does not have it.
+// scheduleOf returns the schedule of what a policy did in a run. It has, for each window, the
+// iteration time that the policy allowed and the number of prompt tokens that it let wait. For a
+// policy that steers by neither, it has the number of lines in flight. false: the timeline does not
+// have it.
 func scheduleOf(
 	timeline *simulator.Timeline, base simulator.Policy, window time.Duration, windows int,
 ) (schedule, bool) {
