@@ -106,7 +106,7 @@ func readMetadata(o *jsonObject, key string) map[string]string {
 	return metadata
 }
 
-// readExpiry reads how long files are kept after their creation; 0 if absent.
+// readExpiry reads the time after their creation for which files are kept; 0 if absent.
 func readExpiry(o *jsonObject, key string) time.Duration {
 	expiry, ok := o.object(key)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// gate limits how many requests of a kind are handled at once, in total and for each tenant.
+// gate limits the requests of a kind that are handled at once, in total and for each tenant.
 // Further requests wait in the order of their arrival. A waiting request has not read its body and
 // takes no memory but that of its connection.
 type gate struct {

@@ -7,7 +7,8 @@ import (
 	"net/http"
 )
 
-// listBuffer is how many bytes of a listing are collected before its answer starts.
+// listBuffer is the size of the part of a listing that is collected before its answer starts, in
+// bytes.
 const listBuffer = 8 << 10
 
 // listWriter sends one page of a listing in OpenAI's format, item by item, so that no page is in

@@ -147,7 +147,7 @@ func readFileIDs(o *jsonObject, key string) []string {
 	return ids
 }
 
-// readRetry reads how often, and after which statuses, a line is sent again.
+// readRetry reads the number of attempts at a line, and the statuses after which it is sent again.
 func readRetry(o *jsonObject, key string) (attempts int, on []int) {
 	retry, ok := o.object(key)
 	if !ok {

@@ -64,8 +64,8 @@ type PreviewModel struct {
 	Model                     string
 	InputTokens, OutputTokens int64
 	Work                      time.Duration
-	// KnownAnswers is how many answers of the model the expected output is based on. With few of
-	// them it is a guess.
+	// KnownAnswers is the number of answers of the model that the expected output is based on. With
+	// few of them it is a guess.
 	KnownAnswers int
 }
 
@@ -117,10 +117,10 @@ func hypothetical(b store.Batch, files []store.File) Hypothetical {
 const NothingPlanned = "This server does not plan replicas, so it predicts nothing."
 
 const (
-	// previewTimeout limits how long a prediction may take that was asked for.
+	// previewTimeout limits the time of a prediction that was asked for.
 	previewTimeout = 5 * time.Second
-	// createPreviewTimeout limits how long a creation waits for a prediction that nothing but its
-	// answer depends on. Beside 1,000 batches one takes some milliseconds.
+	// createPreviewTimeout limits the time that a creation waits for a prediction that nothing but
+	// its answer depends on. Beside 1,000 batches one takes some milliseconds.
 	createPreviewTimeout = 500 * time.Millisecond
 )
 

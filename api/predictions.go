@@ -21,8 +21,8 @@ type prediction struct {
 }
 
 const (
-	// predictionLife is how long a prediction is shown if no dispatcher reports one. Decisions are
-	// at most five seconds apart.
+	// predictionLife is the time for which a prediction is shown if no dispatcher reports one.
+	// Decisions are at most five seconds apart.
 	predictionLife = 15 * time.Second
 	// maxPredictions limits the memory. Beyond it, all are dropped.
 	maxPredictions = 10_000

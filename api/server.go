@@ -144,7 +144,7 @@ func (s *Server) routes() {
 func (s *Server) config() *Config { return s.current.Load() }
 
 // SetConfig replaces the configuration, which must be valid. Requests in progress keep the limits
-// that they have checked already. Tuning.SweepEvery, and whether and how often orphans are removed,
+// that they have checked already. Tuning.SweepEvery, and the removal of orphans and its interval,
 // stay as they were when Run began.
 func (s *Server) SetConfig(config Config) {
 	s.current.Store(&config)
@@ -184,8 +184,8 @@ func (s *Server) Handler() http.Handler { return s.middleware(s.mux) }
 // nudge notifies dispatchers that a batch is new or changed.
 func (s *Server) nudge(batchID string) { s.deps.Nudge(batchID) }
 
-// cleanupLimit is how long an answer waits for the removal of what its request has left. What
-// remains is an orphan, which is removed later.
+// cleanupLimit is the longest time that an answer waits for the removal of what its request has
+// left. What remains is an orphan, which is removed later.
 const cleanupLimit = 10 * time.Second
 
 // cleanupContext returns a context for cleaning up after a request, which may have ended already.

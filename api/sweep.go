@@ -12,7 +12,7 @@ import (
 // sweepPage is the number of objects that a sweep lists at once.
 const sweepPage = 100
 
-// uploadRetention is how long an upload can be read after it has ended.
+// uploadRetention is the time for which an upload can be read after it has ended.
 const uploadRetention = 24 * time.Hour
 
 // Run removes expired files, parts of ended uploads, batches past their retention, and blobs that a

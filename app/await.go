@@ -18,7 +18,7 @@ const (
 	storeTryAfter = time.Second
 	// storeLogAfter is the time between two lines of the log about it.
 	storeLogAfter = 30 * time.Second
-	// storeSlow is how long a try may take before the process answers that it waits. A server that
+	// storeSlow is the time of a try after which the process answers that it waits. A server that
 	// hangs takes as long as the limits of calls.
 	storeSlow = time.Second
 )

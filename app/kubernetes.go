@@ -244,7 +244,7 @@ func (l *leased) LeadScaling(ctx context.Context) (bool, error) {
 // competes reports whether this process is to hold the Lease if it can.
 func (l *leased) competes() bool { return l.needed() && !l.StandsByForScaling() }
 
-// leaseEvery is how often it is looked at whether this process stands by.
+// leaseEvery is the time between two looks at whether this process stands by.
 const leaseEvery = time.Second
 
 // holdLease holds the Lease until ctx ends, as long as this process leads runners: what their lines

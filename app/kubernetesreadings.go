@@ -132,7 +132,8 @@ type ownPages struct {
 	seen map[string]time.Time // by runner
 }
 
-// ownPageFor is how long after the last reading of a runner's own page nothing else is used.
+// ownPageFor is the time after the last reading of a runner's own page during which nothing else is
+// used.
 const ownPageFor = time.Minute
 
 // prefers reports whether a reading is to be used. It notes those of runners' own pages.

@@ -19,12 +19,13 @@ import (
 const poolsKind = "pools"
 
 const (
-	// publishEvery is how often a process publishes its pools.
+	// publishEvery is the interval at which a process publishes its pools.
 	publishEvery = time.Second
-	// storeEvery is how often it does in the store, for processes without Redis.
+	// storeEvery is the interval at which it publishes them in the store, for processes without
+	// Redis.
 	storeEvery = 5 * time.Second
-	// forgetEvery is how often those in the store are removed that are as old: their processes have
-	// ended, and the next ones may have other names.
+	// forgetEvery is the age from which on those in the store are removed, and the interval of
+	// that. Their processes have ended, and the next ones may have other names.
 	forgetEvery = 10 * time.Minute
 )
 

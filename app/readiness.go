@@ -139,7 +139,7 @@ func (a *App) partAway() string {
 	return ""
 }
 
-// mostSources is how many sources of readings that give none are named.
+// mostSources is the greatest number of sources of readings that are named because they give none.
 const mostSources = 20
 
 // sourcesAway names the sources of readings that give none.

@@ -15,7 +15,7 @@ import (
 	"github.com/tidefill/tidefill/registry"
 )
 
-// scaling is the part of the daemon that decides how many replicas pools have.
+// scaling is the part of the daemon that sets the number of replicas of each pool.
 type scaling struct {
 	pools  atomic.Pointer[registry.Snapshot]
 	since  time.Time

@@ -146,11 +146,12 @@ type peer struct {
 }
 
 const (
-	// peersEvery is how long what was read counts as new.
+	// peersEvery is the time for which what was read counts as new.
 	peersEvery = 500 * time.Millisecond
-	// peersStoredEvery is how often the store is asked, which is where leaders publish at times.
+	// peersStoredEvery is the interval at which the store is asked, which is where leaders publish
+	// at times.
 	peersStoredEvery = 2 * time.Second
-	// peersTimeout limits how long a request waits for it.
+	// peersTimeout limits the time that a request waits for it.
 	peersTimeout = 2 * time.Second
 )
 

@@ -37,9 +37,9 @@ type shortSide struct {
 }
 
 const (
-	// sideHold is how long the other side must be short to be the one that meters.
+	// sideHold is the time for which the other side must be short to be the one that meters.
 	sideHold = 15 * time.Second
-	// sideReadings is how old a reading may be that counts.
+	// sideReadings is the age up to which a reading counts.
 	sideReadings = 30 * time.Second
 )
 

@@ -15,7 +15,7 @@ import (
 const (
 	// checkEvery is the time between two looks at the store.
 	checkEvery = 2 * time.Second
-	// pingTimeout bounds how long a part of the store may take to answer one.
+	// pingTimeout bounds the time in which a part of the store answers a look.
 	pingTimeout = 2 * time.Second
 	// registeredFresh is the age up to which it counts who was registered. It covers two looks,
 	// each of which used up its time.

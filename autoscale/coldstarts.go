@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// coldStarts measures how long the replicas of a pool take from their request until they are ready.
+// coldStarts measures the time from the request for a replica until it is ready, for the replicas
+// of a pool.
 type coldStarts struct {
 	cfg     StartConfig
 	pending map[string]pendingStart // by replica

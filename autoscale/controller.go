@@ -6,7 +6,7 @@ import (
 	"github.com/tidefill/tidefill/internal/byname"
 )
 
-// Controller decides how many replicas the pools of one model need.
+// Controller sets the number of replicas that the pools of one model need.
 //
 // One goroutine uses it. It reads no clock; now must not decrease from call to call. The same
 // sequence of calls gives the same results.

@@ -1,5 +1,5 @@
-// Package autoscale decides how many replicas the pools of a model need so that batch deadlines are
-// met at the least cost, and which deadlines cannot be met.
+// Package autoscale computes the number of replicas that the pools of a model need so that batch
+// deadlines are met at the least cost. It also finds the deadlines that cannot be met.
 //
 // A [Controller] receives the state of the pools and jobs every few seconds. It returns the number
 // of replicas for each pool and a verdict on each job. It is pure: it reads no clock, starts no

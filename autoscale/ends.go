@@ -28,14 +28,14 @@ const (
 	// earlyShare is the share of the expected time that a job takes if its lines are shorter, and
 	// the harvest greater, than expected.
 	earlyShare = 0.65
-	// earlyStart is how many times as long as with all replicas it takes if others come that need
-	// replicas before it does.
+	// earlyStart is the time that a job takes, as a multiple of that with all replicas. It applies
+	// if others come that need replicas before it does.
 	earlyStart = 2
-	// lateShare is how many times as long as expected it takes if jobs come later that share the
-	// pools, or the harvest is less.
+	// lateShare is the time that a job takes, as a multiple of what is expected. It applies if jobs
+	// come later that share the pools, or the harvest is less.
 	lateShare = 1.35
-	// earlyWork and lateWork are how far the work of a job is from what is expected to the least,
-	// and to the most, on a logarithmic scale.
+	// earlyWork is the share of the way from the expected work of a job to the least, on a
+	// logarithmic scale. lateWork is that to the most.
 	earlyWork, lateWork = 0.6, 0.8
 	// unknownEngine multiplies and divides times for engines without a cost model.
 	unknownEngine = 2
@@ -101,7 +101,7 @@ func (o *outlook) planned() supply {
 	return o.future.supply(o.bought, max(o.bought, o.target), after, true)
 }
 
-// mostWork returns how much work a job may have, as far as is known.
+// mostWork returns the most work that a job may have, as far as is known.
 func (o *outlook) mostWork(j *plan.Demand) float64 {
 	if !o.uncertain(task{job: j}) {
 		return j.Work

@@ -36,8 +36,8 @@ type forecast struct {
 	overruns []float64      // actual over near prediction, less one, of a day
 }
 
-// compareAhead is how many slots ahead the two predictions are compared: few enough to notice a
-// change soon, enough for them to differ.
+// compareAhead is the number of slots ahead for which the two predictions are compared. It is small
+// enough to notice a change soon, and large enough for them to differ.
 const compareAhead = 6
 
 // slotMean is the mean over the observed part of a slot.

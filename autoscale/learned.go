@@ -13,7 +13,7 @@ import (
 // before the pool was observed last.
 type PoolLearned struct {
 	Pool string `json:"pool"`
-	// Age is how long ago the pool was observed last.
+	// Age is the time since the pool was observed last.
 	Age     time.Duration  `json:"age"`
 	Traffic TrafficLearned `json:"traffic"`
 	// Starts are the seconds that the last starts took.
@@ -44,7 +44,8 @@ type TrafficLearned struct {
 	// Near and Far are predictions of coming slots.
 	Near []PredictionLearned `json:"near,omitempty"`
 	Far  []PredictionLearned `json:"far,omitempty"`
-	// Errors are the errors of past predictions, Overruns how much more than predicted came.
+	// Errors are the errors of past predictions. Overruns are the shares by which more came than
+	// was predicted.
 	Errors   []ErrorLearned `json:"errors,omitempty"`
 	Overruns []float64      `json:"overruns,omitempty"`
 }
@@ -86,10 +87,11 @@ type WantedLearned struct {
 }
 
 const (
-	// interruption is for how long nobody may have observed a pool to go on as if nothing had
-	// happened. After a longer time the present load and numbers of replicas mean nothing any more.
+	// interruption is the longest time without an observation of a pool after which it goes on as
+	// if nothing had happened. After a longer time the present load and numbers of replicas mean
+	// nothing any more.
 	interruption = 10 * time.Minute
-	// mostAge is after which time nothing is taken over.
+	// mostAge is the age from which on nothing is taken over.
 	mostAge = 7 * day
 	// mostLearned bounds the lists whose length depends on the deployment.
 	mostLearned = 1000
@@ -161,7 +163,7 @@ func (x *trackedPool) learned() PoolLearned {
 	return l
 }
 
-// before returns how long before a time another one was; nil: it never was.
+// before returns the time from at to last; nil: it never was.
 func before(last, at time.Time) *time.Duration {
 	if at.IsZero() {
 		return nil

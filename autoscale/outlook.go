@@ -127,16 +127,18 @@ func (o *outlook) certain(infeasible map[string]bool) []task {
 	return list
 }
 
-// guard returns how many seconds before its deadline the work of a task should be done.
+// guard returns the time before its deadline at which the work of a task should be done, in
+// seconds.
 func (o *outlook) guard(t task) float64 {
 	cfg := &o.cfg.Deadline
 	return cfg.Guard.Seconds() + max(cfg.Lines*o.lineTime, float64(t.job.Longest)*o.tokenTime)
 }
 
-// lastLine returns how many seconds before its deadline the last lines of a task must start.
+// lastLine returns the time before its deadline at which the last lines of a task must start, in
+// seconds.
 func (o *outlook) lastLine(task) float64 { return o.lineTime }
 
-// buy finds how many replicas deadlines need now.
+// buy finds the number of replicas that deadlines need now.
 func (o *outlook) buy() {
 	f := o.future
 	if d := o.expected; len(d) > 0 && !d.metBy(f, 0, 0, 0) {
@@ -169,8 +171,8 @@ func (o *outlook) buy() {
 // surge returns the number of replicas that can be requested at once if necessary.
 func (o *outlook) surge() int { return int(float64(o.future.total) * (1 - o.cfg.Deadline.Reserve)) }
 
-// postponable returns for how many seconds the request of the target can be postponed if a number
-// of replicas is requested now.
+// postponable returns the time by which the request of the target can be postponed, in seconds, if
+// a number of replicas is requested now.
 func (o *outlook) postponable(now int) float64 {
 	low, high := 0.0, o.binding
 	for range 8 {
@@ -228,8 +230,8 @@ func (o *outlook) mustMeasure(lead float64) bool {
 		o.future, 0, o.surge(), measured)
 }
 
-// measureTime returns how long it takes to measure the lines of uncertain tasks if they are as long
-// as they may be.
+// measureTime returns the time to measure the lines of uncertain tasks, in seconds, if they are as
+// long as they may be.
 func (o *outlook) measureTime() float64 {
 	took := o.cfg.Deadline.UnknownFactor * o.lineTime
 	for _, t := range o.tasks {
@@ -254,8 +256,8 @@ func (o *outlook) pessimistic() (list []task, any bool) {
 	return list, any
 }
 
-// slower returns by how much replicas do the work of a job at a lower rate than expected if its
-// lines are as long as they may be: fewer long lines fit in the KV cache. At least 1.
+// slower returns the factor by which replicas do a job's work more slowly than expected, if its
+// lines are as long as they may be. Fewer long lines fit in the KV cache. At least 1.
 func (o *outlook) slower(j *plan.Demand) float64 {
 	if j.MostOutput <= 0 || j.Lines <= 0 {
 		return 1

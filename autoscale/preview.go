@@ -46,7 +46,7 @@ type Worsened struct {
 	Before, After Verdict
 }
 
-// leastPreview is how far a preview looks ahead at least, so that jobs without a deadline, and the
+// leastPreview is the shortest time that a preview looks ahead. Jobs without a deadline, and the
 // nearest feasible deadline of others, are found within a day.
 const leastPreview = 26 * time.Hour
 
@@ -201,7 +201,7 @@ func (o *outlook) earliestDeadline(
 	return max(after, o.most.when(factor*(before+work))+o.lineTime)
 }
 
-// peak returns how many replicas deadlines need of a pool of the state.
+// peak returns the number of replicas that deadlines need of a pool of the state.
 func (o *outlook) peak(index int) int {
 	number := make([]int, len(o.future.pools))
 	o.future.distribute(max(o.bought, o.target), number)

@@ -47,8 +47,8 @@ func (r replica) load(rate, iteration float64) costmodel.Load {
 	}
 }
 
-// interactiveCapacity returns how many interactive requests per second a replica serves alone, so
-// that an iteration meets the TPOT objective even in a burst of burst times as many.
+// interactiveCapacity returns the rate of interactive requests that a replica serves alone, in
+// requests a second. An iteration meets the TPOT objective even in a burst of burst times as many.
 func (r replica) interactiveCapacity(burst float64) float64 {
 	p := r.pool
 	if !p.Engine.CostModel.Known() {
@@ -95,7 +95,7 @@ func (r replica) rate(requests float64) float64 {
 	return lines * iterations / mix.Output * p.Lines.Work
 }
 
-// lines returns how many batch lines run beside a load.
+// lines returns the number of batch lines that run beside a load.
 func (r replica) lines(load costmodel.Load) float64 {
 	p, mix := r.pool, r.pool.Lines.Mix
 	lines := p.Engine.CostModel.Lines(load, mix, r.target)
@@ -109,7 +109,7 @@ func (r replica) lines(load costmodel.Load) float64 {
 	return lines
 }
 
-// lineTime returns how long a batch line takes from its start to its answer.
+// lineTime returns the time of a batch line from its start to its answer.
 func (r replica) lineTime() time.Duration {
 	return time.Duration(r.pool.Lines.Mix.Output * r.target * float64(time.Millisecond))
 }

@@ -86,9 +86,9 @@ type Interactive struct {
 	Rate float64
 	// Mix is the mean request: the prompt tokens that must be computed, and the output tokens.
 	Mix costmodel.Mix
-	// PerReplica is how many requests per second one replica serves within its SLO when it does
-	// nothing else. 0: computed from the cost model. If that is unknown too, the pool keeps the
-	// replicas that it has.
+	// PerReplica is the rate that one replica serves within its SLO when it does nothing else, in
+	// requests a second. 0: computed from the cost model. If that is unknown too, the pool keeps
+	// the replicas that it has.
 	PerReplica float64
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// tracker holds what every policy knows of the pools: the traffic forecast, how long starts take,
+// tracker holds what every policy knows of the pools: the traffic forecast, the times of starts,
 // and the measured harvest.
 type tracker struct {
 	cfg      Config
@@ -151,7 +151,7 @@ func forTraffic(_ int, x *trackedPool) (int, Reason) {
 	return x.needed, ReasonInteractive
 }
 
-// serve returns how many replicas a rate of interactive requests needs.
+// serve returns the number of replicas that a rate of interactive requests needs.
 func (r replica) serve(rate float64) int {
 	if r.capacity <= 0 || rate <= 0 {
 		return 0

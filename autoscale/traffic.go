@@ -33,13 +33,14 @@ type Counters struct {
 }
 
 const (
-	// trafficWindow is how far back the rate looks, leastTraffic how much of it must have been seen
-	// of a runner, because less is too noisy.
+	// trafficWindow is the time over which the rate is taken. leastTraffic is the least part of it
+	// in which a runner must have been seen, because less is too noisy.
 	trafficWindow = time.Minute
 	leastTraffic  = 10 * time.Second
 	// staleTraffic is the age of the last sample from which on a runner counts as unknown.
 	staleTraffic = 30 * time.Second
-	// newRunner is for how long a runner is not missed that has not been seen for leastTraffic.
+	// newRunner is the time for which a runner is not missed that has not been seen for
+	// leastTraffic.
 	newRunner = 2 * leastTraffic
 	// trafficSamples limits the samples that are kept of a runner.
 	trafficSamples = 256
@@ -118,7 +119,7 @@ func (t *Traffic) Interactive(now time.Time, runners []string) Interactive {
 		result.Rate = max(0, rate*float64(known+missing)/float64(known))
 	}
 	if result.Rate > 0 && t.mix.requests == 0 {
-		result.Rate = math.NaN() // nobody knows how many replicas it takes
+		result.Rate = math.NaN() // the number of replicas that it takes is unknown
 	}
 	return result
 }
@@ -172,8 +173,8 @@ func (i increment) plus(j increment) increment {
 	return i
 }
 
-// increments returns by how much the counters of the runner's interactive requests have grown since
-// a time. It leaves out the times in which counters began again, or of which too little is known.
+// increments returns the growth of the counters of the runner's interactive requests since a time.
+// It leaves out the times in which counters began again, or of which too little is known.
 func (r *runnerTraffic) increments(from time.Time) (sum increment) {
 	for i := 1; i < len(r.all); i++ {
 		a, b := r.all[i-1], r.all[i]
@@ -247,7 +248,7 @@ type meanMix struct {
 const (
 	// mixMemory is the number of requests that the mean is taken over.
 	mixMemory = 1000
-	// mixStep is how many requests are added at a time, unless few come in a minute.
+	// mixStep is the number of requests that are added at a time, unless few come in a minute.
 	mixStep = 20
 )
 

@@ -32,8 +32,8 @@ type PoolList struct {
 // Pool is a set of runners that serve the same models.
 type Pool struct {
 	Name string `json:"name"`
-	// Node is the process that leads the pool, and Age for how long it has published this, in
-	// seconds; 0: it is the process that was asked.
+	// Node is the process that leads the pool. Age is the time since it published this, in seconds;
+	// 0: it is the process that was asked.
 	Node string  `json:"node"`
 	Age  float64 `json:"age_s"`
 	// NotLed is why nobody leads the pool now, though Node did; empty: it does.
@@ -98,7 +98,7 @@ type Decision struct {
 	Runners         []RunnerDecision `json:"runners"`
 }
 
-// FirstTokens is how long first tokens took in the last minute, in milliseconds: within P95 came
+// FirstTokens holds the times to first token in the last minute, in milliseconds: within P95 came
 // 95 % of them.
 type FirstTokens struct {
 	Source   string   `json:"source"` // metrics, which include batch lines, or gateway

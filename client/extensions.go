@@ -17,11 +17,12 @@ type RequestExtensions struct {
 	StartBy string `json:"start_by,omitempty"`
 	// Priority orders the tenant's own batches where the scheduling policy uses it; higher first.
 	Priority int `json:"priority,omitempty"`
-	// MaxFailedLines is how many lines may fail before the batch is stopped. Nil: no limit.
+	// MaxFailedLines is the number of lines that may fail before the batch is stopped. Nil: no
+	// limit.
 	MaxFailedLines *int `json:"max_failed_lines,omitempty"`
 	// MaxFailedRatio is the share of the finished lines that may have failed.
 	MaxFailedRatio float64 `json:"max_failed_ratio,omitempty"`
-	// MaxTotalTokens is how many tokens the answers may use.
+	// MaxTotalTokens limits the tokens that the answers use.
 	MaxTotalTokens int64         `json:"max_total_tokens,omitempty"`
 	Retry          *RequestRetry `json:"retry,omitempty"`
 	// Defaults and Overrides are objects of parameters, or of rules for some of the lines.

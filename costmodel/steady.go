@@ -34,8 +34,8 @@ func (m Model) MeanIteration(load Load, mix Mix, lines float64) float64 {
 		(1 - share)
 }
 
-// Lines returns how many batch lines can run beside the load so that the mean iteration takes
-// target milliseconds. It is negative if the load alone takes longer.
+// Lines returns the number of batch lines that can run beside the load so that the mean iteration
+// takes target milliseconds. It is negative if the load alone takes longer.
 func (m Model) Lines(load Load, mix Mix, target float64) float64 {
 	alone, share := m.alone(load)
 	left := target*(1-share) - alone

@@ -29,7 +29,7 @@ func (c Config) checkDurability(d store.Durability) error {
 	return nil
 }
 
-// settleLimit bounds how long a shutdown waits for the journals.
+// settleLimit returns the longest time that a shutdown waits for the journals.
 func settleLimit(d store.Durability) time.Duration {
 	return max(settleTime, settleCommits*d.Delay)
 }

@@ -55,7 +55,7 @@ type progress struct {
 
 // forgetful is a board that loses posts which are not repeated.
 type forgetful interface {
-	// PostAgainEvery returns how often posts are to be repeated.
+	// PostAgainEvery returns the interval at which posts are to be repeated.
 	PostAgainEvery() time.Duration
 }
 

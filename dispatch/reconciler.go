@@ -225,7 +225,8 @@ func (rc *reconciler) quiet(r *work.Run, grace time.Duration) bool {
 	return held == 0
 }
 
-// graceOf returns how long the lines in flight of a batch that starts no more lines may finish.
+// graceOf returns the time in which the lines in flight of a batch that starts no more lines may
+// finish.
 func (rc *reconciler) graceOf(b *store.Batch) time.Duration {
 	if b.Ending == store.Failed || b.Ending == store.Cancelled && b.FinishInFlight {
 		return rc.cancelGrace()

@@ -12,9 +12,9 @@ import (
 // errNotRegistered says that this process is not registered with the store at this moment.
 var errNotRegistered = errors.New("the dispatcher is not registered with the store yet")
 
-// LeadScaling reports whether this process decides how many replicas pools have. Of the processes
-// that share a store one does, for as long as its registration lasts. It is the
-// leader of their runners, which knows what they do.
+// LeadScaling reports whether this process sets the number of replicas of pools. Of the processes
+// that share a store one does, for as long as its registration lasts. It is the leader of their
+// runners, which knows what they do.
 func (d *Dispatcher) LeadScaling(ctx context.Context) (bool, error) {
 	s := d.current.Load()
 	if s == nil || d.StandsByForScaling() {

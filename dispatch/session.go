@@ -20,7 +20,8 @@ const (
 	loaders     = 8 // chunks claimed and read at once
 )
 
-// settleTime limits how long a shutdown waits for the store, unless the store needs longer.
+// settleTime is the longest time that a shutdown waits for the store, unless the store needs
+// longer.
 const settleTime = 5 * time.Second
 
 // errMisplaced ends a session whose process does not reach the files of the store. Another process

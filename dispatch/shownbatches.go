@@ -26,7 +26,7 @@ type due struct {
 	paused            bool // no line starts until its user resumes it
 }
 
-// maxEnded limits how many ended batches are shown.
+// maxEnded is the greatest number of ended batches that are shown.
 const maxEnded = 20
 
 func newShownBatches() *shownBatches { return &shownBatches{living: map[string]due{}} }
@@ -56,7 +56,8 @@ func (s *shownBatches) forget(id string) {
 }
 
 // list returns up to limit of the batches that have not ended, those with the earliest deadline
-// first and those without one last, how many there are in all, and the last ones that ended.
+// first and those without one last. all is the number of batches that have not ended, and ended are
+// the last ones that ended.
 func (s *shownBatches) list(limit int) (living []string, all int, ended []string) {
 	s.mu.Lock()
 	order := slices.Collect(maps.Values(s.living))
@@ -120,8 +121,8 @@ func laterIfZero(a, b time.Time) int {
 }
 
 // Batches returns the ids of up to limit batches that have not ended, those with the earliest
-// deadline first, how many there are in all, and the last ones that ended while this process ran,
-// latest first.
+// deadline first. all is the number of batches that have not ended. ended are the last batches that
+// ended while this process ran, latest first.
 func (d *Dispatcher) Batches(limit int) (living []string, all int, ended []string) {
 	return d.shown.list(limit)
 }

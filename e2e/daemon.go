@@ -29,7 +29,7 @@ type Options struct {
 	Args      []string
 	// ClockStep steps the wall clock of a SteppedBinary. Whole seconds.
 	ClockStep time.Duration
-	Files     int   // how many descriptors the process may open; default: as many as the test
+	Files     int   // descriptors that the process may open; default: as many as the test
 	MaxMemory int64 // bytes above which the process is killed and the test fails; 0: no limit
 }
 

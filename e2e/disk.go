@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Disk measures how long it takes to wake up at a time and to sync a few bytes. A group commit of
-// the daemon takes as long, on a slow disk as well as on busy processors.
+// Disk measures the time to wake up at an instant and to sync a few bytes. A group commit of the
+// daemon takes as long, on a slow disk as well as on busy processors.
 type Disk struct {
 	mu     sync.Mutex
 	stalls []stall
@@ -56,7 +56,7 @@ func WatchDisk(t testing.TB, dir string) *Disk {
 	return m
 }
 
-// Stalled returns for how much of a time the disk stalled.
+// Stalled returns the part of a time in which the disk stalled.
 func (m *Disk) Stalled(from, to time.Time) (sum time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

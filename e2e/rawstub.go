@@ -55,7 +55,7 @@ func (s *RawStub) List(models func() string) {
 	s.models = models
 }
 
-// Wire returns how often each body was received, by digest.
+// Wire returns the number of times that each body was received, by digest.
 func (s *RawStub) Wire() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Controller decides how many batch lines each runner of one pool may carry.
+// Controller sets the number of batch lines that each runner of one pool may carry.
 //
 // One goroutine uses it. It reads no clock; now must not go back from call to call. It ignores
-// observations of runners that have not joined and of types that it does not know, so that a new
-// type needs no change in existing policies. It cannot fail. flowcontroltest.TestController checks
-// the contract.
+// observations of runners that have not joined, and of types that it does not know. So a new type
+// needs no change in existing policies. It cannot fail. flowcontroltest.TestController checks the
+// contract.
 type Controller interface {
 	// Name returns the policy's name.
 	Name() string
@@ -27,10 +27,10 @@ type Controller interface {
 // hour costs nobody anything.
 const LongestHold = time.Hour
 
-// PauseAfterShed is how long a runner gets no new lines after it shed one without naming a time. It
-// doubles with every further shed, up to LongestPause, until a line is answered. Without a pause
-// the freed place would be filled and shed again as fast as the network allows; with a long one
-// from the start, a runner that sheds one line in ten would be idle most of the time.
+// PauseAfterShed is the time in which a runner gets no new lines after it shed one without naming a
+// time. It doubles with every further shed, up to LongestPause, until a line is answered. Without a
+// pause the freed place would be filled and shed again as fast as the network allows. With a long
+// one from the start, a runner that sheds one line in ten would be idle most of the time.
 const (
 	PauseAfterShed = 50 * time.Millisecond
 	LongestPause   = time.Second
@@ -44,14 +44,14 @@ const NoLimit = math.MaxInt
 // fewer than its Lines and has fewer than its Prompt tokens left to compute, and while the pool,
 // all its runners together, carries fewer than Pool.
 type Allowance struct {
-	// Pool is how many lines may be in flight in the pool at most; NoLimit: only the runners' own
+	// Pool is the greatest number of lines in flight in the pool; NoLimit: only the runners' own
 	// limits bind. The sum over Runners never exceeds it.
 	Pool int
 	// Runners holds every runner that has joined, sorted by ID. The controller owns it: callers
 	// read it and do not use it after the next call.
 	Runners []RunnerAllowance
-	// Streams is how many of the lines that a runner carries should be streamed, so that their
-	// tokens can be observed. 0: none need be.
+	// Streams is the number of the lines on a runner that should be streamed, so that their tokens
+	// can be observed. 0: none need be.
 	Streams int
 	// Reason is what limits the pool: its own limit if that binds, else the reason of most runners.
 	Reason Reason
@@ -63,8 +63,8 @@ type Allowance struct {
 type RunnerAllowance struct {
 	Runner string
 	Lines  int // in flight at most; never negative
-	// Prompt is how many prompt tokens may be waiting to be computed there when another line
-	// starts; NoLimit: any number.
+	// Prompt is the number of prompt tokens that may be waiting to be computed there when another
+	// line starts; NoLimit: any number.
 	Prompt int
 	// Evict asks to end lines before their answer, the youngest first, until no more than Lines are
 	// left, because interactive requests suffer. If it is false, a runner that carries more than

@@ -1,5 +1,5 @@
-// Package flowcontrol decides how many batch lines each runner of a pool may carry now, and names
-// what limits them.
+// Package flowcontrol sets the number of batch lines that each runner of a pool may carry now, and
+// names what limits them.
 //
 // A Controller takes Observations (runners join and leave, lines start, are answered, are shed) and
 // returns an Allowance. It is pure: time is passed to each call, it starts no goroutine, uses no

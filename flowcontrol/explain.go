@@ -22,27 +22,28 @@ type Term struct {
 const (
 	// TermTargetShare is the share of the TPOT objective that iterations may take.
 	TermTargetShare = "target share"
-	// TermPromptTokens is how many prompt tokens of batch lines may wait on a runner.
+	// TermPromptTokens is the greatest number of prompt tokens of batch lines that wait on a
+	// runner.
 	TermPromptTokens = "prompt token limit"
-	// TermObjective is how long tokens of interactive requests may take, in milliseconds. 0:
-	// unknown.
+	// TermObjective is the limit of the time between tokens of interactive requests, in
+	// milliseconds. 0: unknown.
 	TermObjective = "objective of tokens"
-	// TermAlone is how long they take without batch work, in milliseconds. 0: unknown.
+	// TermAlone is that time without batch work, in milliseconds. 0: unknown.
 	TermAlone = "alone"
-	// TermTarget is how long they shall take with batch work, in milliseconds. 0: unknown.
+	// TermTarget is the target of that time with batch work, in milliseconds. 0: unknown.
 	TermTarget = "target iteration"
-	// TermRequests is how many interactive requests a gateway has shown, with weights that fade,
-	// and TermLate the share of them that was late.
+	// TermRequests is the number of interactive requests that a gateway has shown, with weights
+	// that fade, and TermLate the share of them that was late.
 	TermRequests = "real requests"
 	TermLate     = "real late"
-	// TermLateBudget is the part of the lines that may run, by how many interactive requests batch
-	// work has made late. 1: all.
+	// TermLateBudget is the part of the lines that may run, by the number of interactive requests
+	// that batch work has made late. 1: all.
 	TermLateBudget = "late budget left"
-	// TermFirstObjective is how long first tokens of interactive requests may take, in
-	// milliseconds. 0: unknown, or only TermSlowdownAllowed says how long they may.
+	// TermFirstObjective is the limit of the time of first tokens of interactive requests, in
+	// milliseconds. 0: unknown, or only TermSlowdownAllowed limits it.
 	TermFirstObjective = "objective of first tokens"
-	// TermSlowdown is how many times as long as without batch work first tokens take, and
-	// TermSlowdownAllowed how many times they may.
+	// TermSlowdown is the time of first tokens as a multiple of that without batch work.
+	// TermSlowdownAllowed is the largest multiple allowed.
 	TermSlowdown        = "slowdown"
 	TermSlowdownAllowed = "slowdown allowed"
 )
@@ -50,7 +51,7 @@ const (
 // Names of terms of a runner that programs look for.
 const (
 	// TermTokenTime is the mean time of the runner's iterations, in milliseconds: every user of it
-	// gets a token in each. 0: unknown. TermTokenTimeAge is how old that is, in seconds.
+	// gets a token in each. 0: unknown. TermTokenTimeAge is the age of that, in seconds.
 	TermTokenTime    = "iteration"
 	TermTokenTimeAge = "token gaps age"
 	// TermInteractiveRunning and TermInteractiveWaiting are the runner's requests that are no batch

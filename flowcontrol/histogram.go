@@ -8,11 +8,11 @@ import (
 // of the last bucket is infinite.
 type Bucket struct{ Upper, Count float64 }
 
-// Attained returns how many observations a histogram has, and how many of them may exceed a limit,
-// in the unit of the buckets' edges: all above the last edge that is at most the limit. The buckets
-// are sorted by edge.
+// Attained returns the number of observations of a histogram, and of those that may exceed a limit,
+// in the unit of the buckets' edges. The latter are all above the last edge that is at most the
+// limit. The buckets are sorted by edge.
 //
-// So the result is exact if the limit is an edge, and on the safe side otherwise: nobody knows
+// So the result is exact if the limit is an edge, and on the safe side otherwise. Nobody knows
 // where observations lie within a bucket, and to assume it would let late ones count as in time.
 // Give the histogram an edge at the limit if you can.
 //
@@ -34,8 +34,8 @@ func Estimated(buckets []Bucket, limit float64) Attainment {
 	})
 }
 
-// count returns the observations of a histogram and those above a limit. within returns how many of
-// the n in the limit's bucket, which begins at an edge, do not exceed the limit.
+// count returns the observations of a histogram and those above a limit. within returns the number
+// of the n in the limit's bucket, which begins at an edge, that do not exceed the limit.
 func count(
 	buckets []Bucket, limit float64, within func(b Bucket, edge, n float64) float64,
 ) Attainment {

@@ -13,12 +13,12 @@ type Observation interface {
 // Load is what a runner carries of batch work after an observation.
 type Load struct {
 	Runner string
-	// InFlight is how many batch lines the runner carries.
+	// InFlight counts the batch lines on the runner.
 	InFlight int
-	// Prefilling is how many prompt tokens of batch lines the runner was sent and, as far as known,
-	// must compute and has not computed yet. Tokens that are expected in its prefix cache do not
-	// count. A first token shows that its line's prompt is computed, and those of all lines sent
-	// there before it. Without streams and metrics, prompts cease to count after some seconds.
+	// Prefilling counts the prompt tokens of batch lines that the runner was sent and, as far as
+	// known, must compute and has not computed yet. Tokens that are expected in its prefix cache do
+	// not count. A first token shows that its line's prompt is computed, and those of all lines
+	// sent there before it. Without streams and metrics, prompts cease to count after some seconds.
 	Prefilling int
 }
 
@@ -51,8 +51,8 @@ type Started struct {
 	// been under way for long included; 0: nothing is known of the job yet. So lines of a new kind
 	// show there from their first tokens on, long before their answers.
 	OutputTokens int
-	// LongOutput is how many tokens the answer may have, cautiously, while few lines of the job
-	// have been answered: those that end first are the short ones. Later it is OutputTokens.
+	// LongOutput is a cautious number of tokens of the answer while few lines of the job have been
+	// answered. The lines that end first are the short ones. Later it is OutputTokens.
 	LongOutput int
 	// Streamed says that the line's first token will be seen.
 	Streamed bool
@@ -73,8 +73,8 @@ type Answered struct {
 // Shed reports that a runner refused a line because of load, with status 429 or 503.
 type Shed struct {
 	Load
-	// RetryAfter is how long the runner asked not to be sent more; 0: it named no time, which
-	// counts as PauseAfterShed. More than LongestHold counts as that.
+	// RetryAfter is the time for which the runner asked not to be sent more; 0: it named no time,
+	// which counts as PauseAfterShed. More than LongestHold counts as that.
 	RetryAfter time.Duration
 }
 
@@ -104,9 +104,9 @@ type FirstToken struct {
 // iteration of the engine: streams of one runner get their tokens together.
 type TokenGaps struct {
 	Load
-	// Gaps is how many gaps between tokens of one stream were seen since the last report.
+	// Gaps is the number of gaps between tokens of one stream since the last report.
 	Gaps int
-	// Time is how long they took together.
+	// Time is the sum of these gaps.
 	Time time.Duration
 }
 
@@ -120,7 +120,8 @@ type Read struct {
 
 // DeadlineDemand reports what the deadlines of the pool's jobs require.
 type DeadlineDemand struct {
-	// Lines is how many lines the pool would have to carry from now on to meet all its deadlines.
+	// Lines is the number of lines that the pool would have to carry from now on to meet all its
+	// deadlines.
 	Lines float64
 }
 

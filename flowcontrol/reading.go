@@ -16,8 +16,8 @@ type Reading struct {
 
 	// Running and Waiting count the engine's requests, batch lines included.
 	Running, Waiting float64
-	// KVUsed is the share of the KV cache in use, 0 to 1; KVTokens is how many tokens all of it
-	// holds.
+	// KVUsed is the share of the KV cache in use, 0 to 1; KVTokens is the capacity of all of it in
+	// tokens.
 	KVUsed, KVTokens float64
 
 	// The counters below only grow, unless the source restarts and they start again.
@@ -29,8 +29,8 @@ type Reading struct {
 	PromptTokens, CachedTokens float64
 	OutputTokens               float64
 	Preemptions                float64
-	// TokenGaps counts the gaps between consecutive tokens of all requests, and TokenGapTime is how
-	// many seconds they took together. Each request that decodes has one gap in each iteration.
+	// TokenGaps counts the gaps between consecutive tokens of all requests. TokenGapTime is the sum
+	// of these gaps, in seconds. Each request that decodes has one gap in each iteration.
 	TokenGaps, TokenGapTime float64
 	// GapTimes is the histogram of these gaps, in seconds; empty: absent.
 	GapTimes []Bucket

@@ -45,7 +45,7 @@ func (m *Member[S]) HeldUntil() (time.Time, Reason) { return m.heldUntil, m.held
 // Roster holds the runners of a pool with the state S that a policy has of each. It does what all
 // controllers have in common: pauses after sheds, and the limit per pool.
 type Roster[S any] struct {
-	// PerPool is how many lines the pool carries at most; 0: no limit.
+	// PerPool is the greatest number of lines on the pool; 0: no limit.
 	PerPool int
 	// Members are the runners that have joined, sorted by ID.
 	Members []*Member[S]

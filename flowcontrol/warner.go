@@ -27,13 +27,13 @@ const WarnObjective = "implausible_objective"
 // WarnTTFT is the code of a TTFT objective that does not fit the pool.
 const WarnTTFT = "implausible_ttft"
 
-// plausibleRatio is how many times as long as iterations without batch lines a TPOT objective may
-// be. Operators promise two to four times what an idle engine needs.
+// plausibleRatio is the largest plausible TPOT objective, as a multiple of iterations without batch
+// lines. Operators promise two to four times what an idle engine needs.
 const plausibleRatio = 5
 
-// plausibleTTFT is how many times as long as nearly all first tokens without batch lines a TTFT
-// objective may be. It is more than for tokens: prompts differ, and users of the busiest hour may
-// wait several times as long as those that were measured.
+// plausibleTTFT is the largest plausible TTFT objective, as a multiple of the time of nearly all
+// first tokens without batch lines. It is more than for tokens: prompts differ, and users of the
+// busiest hour may wait several times as long as those that were measured.
 const plausibleTTFT = 10
 
 // sayPromise is what to do about an objective that does not fit.

@@ -5,7 +5,7 @@ import "time"
 // CapabilitiesPath serves [Capabilities]. A runner that starts up or shuts down answers 503.
 const CapabilitiesPath = "/v1/capabilities"
 
-// CapabilitiesTTL is how long a response may be cached, by the runner and by its clients.
+// CapabilitiesTTL is the time for which a response may be cached, by the runner and by its clients.
 const CapabilitiesTTL = 5 * time.Second
 
 // Capabilities is the state of a runner and what it can do.

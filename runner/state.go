@@ -5,7 +5,7 @@ package runner
 type State struct {
 	Starting  bool // or stopping: it answers 503
 	Unhealthy bool
-	// Queue is how many requests wait, MaxQueue how many may.
+	// Queue is the number of requests that wait, MaxQueue the number that may.
 	Queue, MaxQueue float64
 	KVUsed          float64 // share of the KV cache in use
 	// NotLoaded lists models that the runner knows and has not loaded.

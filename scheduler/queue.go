@@ -234,7 +234,8 @@ func (q *Queue) unwatchChange(e *entry) {
 	}
 }
 
-// maxStepBack is how far the clock may step back without an effect, as small corrections make it.
+// maxStepBack is the largest step back of the clock without an effect, as small corrections make
+// it.
 const maxStepBack = time.Minute
 
 // advance moves jobs to their new classes as of now.

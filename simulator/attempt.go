@@ -111,7 +111,8 @@ func (d *dispatcher) answered(req *request, c engine.Completion) {
 	})
 }
 
-// respond sends a response on its way back; tokens is how many the engine has computed for it.
+// respond sends a response on its way back; tokens is the number that the engine has computed for
+// it.
 func (d *dispatcher) respond(a *attempt, delay time.Duration, tokens int, f *plan.Finished) {
 	sim := d.sim
 	sim.queue.add(sim.now.Add(delay+sim.setup.Scenario.Pool.Network), func() {

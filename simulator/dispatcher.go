@@ -19,7 +19,7 @@ type dispatcher struct {
 	byName    map[string]*job
 	wake      time.Time
 	down      bool // it was killed and has not started again
-	lives     int  // how often it was killed
+	lives     int  // the number of times that it was killed
 	saved     saved
 
 	sheds, preemptions, evictions int

@@ -20,7 +20,7 @@ type explainer struct {
 	decision     autoscale.Decision // the autoscaler's decision in force at the moment
 }
 
-// explainWindow is how far from the moment events are written.
+// explainWindow is the time before and after the moment for which events are written.
 const explainWindow = 5 * time.Second
 
 // before is called before an event is fed to the planner.
@@ -87,5 +87,5 @@ func (e *explainer) writeState(now time.Time) {
 	write("--- events")
 }
 
-// maxExplainedJobs is how many jobs are written.
+// maxExplainedJobs is the number of jobs that are written.
 const maxExplainedJobs = 20

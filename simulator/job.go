@@ -14,7 +14,8 @@ const (
 	claimLatency = 5 * time.Millisecond
 	// backlogLines is the number of lines that the planner gets for a job without end.
 	backlogLines = 1_000_000_000
-	// sampledLines is how many lines of such a job are measured to estimate its prompt tokens.
+	// sampledLines is the number of lines of such a job that are measured to estimate its prompt
+	// tokens.
 	sampledLines = 1000
 )
 

@@ -37,7 +37,7 @@ func (r *replica) start() {
 	})
 }
 
-// coldStart draws how long the replica takes to start. The same replica of another run takes as
+// coldStart draws the time until the replica has started. The same replica of another run takes as
 // long.
 func (r *replica) coldStart() time.Duration {
 	s, rng := r.sim.setup.Scenario.Pool.Start, r.sim.setup.seed().Rand("start "+r.cause)

@@ -20,9 +20,9 @@ type overloadSpan struct {
 }
 
 const (
-	// overloadAfter is how many times its objective a request waits before its replica is in
-	// overload. In a burst that the pool works off, a request may wait twice as long as its
-	// objective, but not five times.
+	// overloadAfter is the wait of a request, as a multiple of its objective, from which its
+	// replica is in overload. In a burst that the pool works off, a request may wait twice as long
+	// as its objective, but not five times.
 	overloadAfter = 5
 	// overloadGap is the time without such a request that ends a span.
 	overloadGap = time.Minute

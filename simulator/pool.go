@@ -27,8 +27,8 @@ type pool struct {
 	scaling scenario.Scaling
 
 	replicas []*replica // that exist, by number
-	numbers  int        // how many numbers have been given out
-	// how often the replica of a number was built
+	numbers  int        // numbers that have been given out
+	// the number of times that the replica of a number was built
 	builds     map[int]int
 	starts     int // of replicas, including those of lost ones
 	wanted     int
@@ -141,7 +141,7 @@ func (x *pool) byNumber(number int) *replica {
 	return x.replicas[i]
 }
 
-// count returns how many replicas are in a phase.
+// count returns the number of replicas in a phase.
 func (x *pool) count(phase phase) int {
 	n := 0
 	for _, r := range x.replicas {
@@ -197,7 +197,7 @@ func (x *pool) paidBySlot() []float64 {
 	return paid
 }
 
-// replicaCounts returns how many replicas are wanted, how many are ready, and how many are
+// replicaCounts returns the numbers of replicas that are wanted, that are ready, and that are
 // starting.
 func (sim *simulation) replicaCounts() (wanted, serving, coming int) {
 	for _, x := range sim.pools {

@@ -13,7 +13,7 @@ type replica struct {
 	sim        *simulation
 	pool       *pool
 	name       string
-	cause      string // name of its random sequence: its name, and how often it was built
+	cause      string // name of its random sequence: its name, and the number of its builds
 	number     int    // within its pool
 	phase      phase
 	created    time.Time // when it was asked for; it is paid for from then on

@@ -96,8 +96,8 @@ type Batch struct {
 	Output int64 `json:"output_tokens"`
 	// Useful is Input and Output together.
 	Useful int64 `json:"useful_tokens"`
-	// Wasted is how many tokens were computed for nothing, for lines that were evicted or lost
-	// their KV blocks.
+	// Wasted is the number of tokens that were computed for nothing, for lines that were evicted or
+	// lost their KV blocks.
 	Wasted      int64 `json:"wasted_tokens"`
 	Preemptions int   `json:"preemptions"`
 	// Evictions counts lines that were canceled before their answer, by the policy or because their
@@ -151,8 +151,8 @@ type JobForecast struct {
 	Latest   float64 `json:"latest_s,omitempty"`
 }
 
-// LateByMinute returns how many interactive requests missed an objective or were refused, by the
-// minute of their arrival after the first edge.
+// LateByMinute returns the number of interactive requests that missed an objective or were refused,
+// by the minute of their arrival after the first edge.
 func (r Result) LateByMinute() []int { return lateByMinute(r.minutes) }
 
 func lateByMinute(minutes []minute) []int {

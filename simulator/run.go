@@ -167,12 +167,12 @@ func simulate(s Setup, withBatch bool, progress Progress) (*simulation, *Timelin
 // Epoch returns the time at which every scenario begins.
 func Epoch() time.Time { return epoch }
 
-// LateByMinute returns how many interactive requests missed an objective or were refused, by the
-// minute of their arrival after the first edge.
+// LateByMinute returns the number of interactive requests that missed an objective or were refused,
+// by the minute of their arrival after the first edge.
 func (q NoBatch) LateByMinute() []int { return lateByMinute(q.minutes) }
 
-// RequestsByMinute returns how many interactive requests were judged, by the minute of their
-// arrival after the first edge.
+// RequestsByMinute returns the number of interactive requests that were judged, by the minute of
+// their arrival after the first edge.
 func (q NoBatch) RequestsByMinute() []int {
 	judged := make([]int, len(q.minutes))
 	for i, m := range q.minutes {

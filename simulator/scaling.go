@@ -10,8 +10,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// scaling takes the place of the autoscaler: it asks the policy how many replicas are wanted, and
-// starts and drains them.
+// scaling takes the place of the autoscaler: it asks the policy for the number of replicas that are
+// wanted, and starts and drains them.
 //
 // A run without batch work has the interactive policy with the same constants, so every policy is
 // compared with the replicas that the traffic needs.

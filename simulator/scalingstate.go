@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// count is how many requests had arrived by a time.
+// count is the number of requests that had arrived by a time.
 type count struct {
 	at       time.Time
 	requests int
@@ -80,7 +80,7 @@ func (s *scaling) rate() float64 {
 	return math.NaN()
 }
 
-// progress estimates how much work the batch lines on a replica have received: their age, divided
+// progress estimates the work that the batch lines on a replica have received: their age, divided
 // by the requests that share the replica.
 func (sim *simulation) progress() map[*replica]float64 {
 	since := map[*replica]time.Duration{}

@@ -8,7 +8,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// MaxLoss is how many points of attainment batch work may cost. A run that costs more is unsafe.
+// MaxLoss is the attainment that batch work may cost, in points. A run that costs more is unsafe.
 const MaxLoss = 1
 
 // Loss returns the points of attainment that batch work costs. A loss that only rounding

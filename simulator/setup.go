@@ -42,7 +42,7 @@ type Policy struct {
 	Plan      plan.Config
 	// Scale configures how replicas are asked for. Its zero value is the default.
 	Scale autoscale.Config
-	// ChunkLines is how many lines the planner gets at a time.
+	// ChunkLines is the number of lines that the planner gets at a time.
 	ChunkLines int
 }
 
@@ -81,8 +81,8 @@ func (s Setup) BatchEngine(b scenario.BatchPool) engine.Config {
 	return cfg
 }
 
-// maxRun is how many iterations of pure decoding an engine plans at once. It changes the speed of a
-// simulation and nothing else.
+// maxRun is the number of iterations of pure decoding that an engine plans at once. It changes the
+// speed of a simulation and nothing else.
 const maxRun = 64
 
 func (s Setup) seed() workload.Seed { return workload.Seed(s.Seed) }

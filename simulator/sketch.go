@@ -20,7 +20,7 @@ type bucket struct {
 	sum   time.Duration
 }
 
-// indexBits is how many leading bits of a time select its bucket.
+// indexBits is the number of leading bits of a time that select its bucket.
 const indexBits = 11
 
 // bucketIndex returns the index of a time's bucket. The first 1<<indexBits nanoseconds have a

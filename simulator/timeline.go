@@ -27,14 +27,14 @@ type Timeline struct {
 	Running Series `json:"running"`
 	Waiting Series `json:"waiting"`
 	KVUsed  Series `json:"kv_used"`
-	// InFlight is the number of batch lines in flight, Allowance how many are allowed, Reason why
-	// no more are in flight.
+	// InFlight is the number of batch lines in flight, Allowance the number that is allowed, Reason
+	// why no more are in flight.
 	InFlight  Series        `json:"in_flight"`
 	Allowance Series        `json:"allowance"`
 	Reason    []plan.Reason `json:"reason"`
-	// TargetShare is the share of the TPOT objective that the policy steers iterations to;
-	// PromptAllowance is how many batch prompt tokens it lets wait on a runner. Both are of the
-	// first pool, and NaN if its policy has no such value.
+	// TargetShare is the share of the TPOT objective that the policy steers iterations to.
+	// PromptAllowance is the number of batch prompt tokens that it lets wait on a runner. Both are
+	// of the first pool, and NaN if its policy has no such value.
 	TargetShare     Series `json:"target_share"`
 	PromptAllowance Series `json:"prompt_allowance_tokens"`
 	// Harvest is useful batch tokens a second since the last sample.

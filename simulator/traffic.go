@@ -195,8 +195,8 @@ func (s Setup) retime(stream workload.Stream, base trafficBase) (workload.Stream
 	return workload.Retime(stream, t, s.seed().Rand("dispersion"))
 }
 
-// poissonWindow is for how long the rate of bursts without dispersion is taken from the shape at
-// once.
+// poissonWindow is the time over which the rate of bursts without dispersion is taken from the
+// shape at once.
 const poissonWindow = time.Second
 
 // bursts returns the scenario's, the same with each call; nil: there are none.
@@ -229,7 +229,8 @@ type TrafficSummary struct {
 	Result workload.Statistics
 	// Source is the trace it was made from; nil: there is none.
 	Source *workload.Statistics
-	// Copies is how many copies of the trace are overlaid; 0: it is played back once, unchanged.
+	// Copies is the number of copies of the trace that are overlaid; 0: it is played back once,
+	// unchanged.
 	Copies int
 	// Notes are what a reader of results should know of such traffic.
 	Notes []string

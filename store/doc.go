@@ -20,7 +20,7 @@
 // The committed records of the journals are the only truth about results. A restart needs nothing
 // else to know which lines are done. Everything else is derived from them and may lag: the tally of
 // a chunk until it is finished, and the progress of a batch by the interval at which dispatchers
-// post it. A journal declares by [Durability] how long a record may wait for its commit.
+// post it. A journal declares by [Durability] the time that a record may wait for its commit.
 //
 // # Fencing
 //

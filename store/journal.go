@@ -43,12 +43,13 @@ type Commit struct {
 	Err error
 }
 
-// Durability declares for how long a record may be lost after its Append. The dispatcher's limits
-// of memory and waiting follow from it, and so does the number of lines that are sent again after a
-// crash.
+// Durability declares the time after its Append in which a record may be lost. The dispatcher's
+// limits of memory and waiting follow from it, and so does the number of lines that are sent again
+// after a crash.
 type Durability struct {
 	// Delay bounds the time from Append until the commit of the record begins. With the time that
-	// the medium takes for a commit it is how long a Flush waits. Zero: every Append is a commit.
+	// the medium takes for a commit it is the time that a Flush waits. Zero: every Append is a
+	// commit.
 	Delay time.Duration
 	// Bytes is the amount, over all journals of a process, that starts a commit before Delay is
 	// over.

@@ -11,7 +11,7 @@ type LearnedState struct {
 	Pool string
 	Kind string // one of a small fixed set; a pool has one state of each
 	Data []byte // at most MostLearnedBytes
-	// Age is for how long it has been kept, by the clock of the backend; negative if that was set
+	// Age is the time since it was kept, by the clock of the backend; negative if that was set
 	// back. Set by Learned.
 	Age time.Duration
 }
@@ -19,7 +19,7 @@ type LearnedState struct {
 const (
 	// MostLearnedBytes limits the data of a state.
 	MostLearnedBytes = 1 << 20
-	// MostLearned is how many states are kept. Saving more removes the oldest.
+	// MostLearned is the greatest number of states that are kept. Saving more removes the oldest.
 	MostLearned = 500
 )
 
@@ -31,6 +31,6 @@ type LearnedStates interface {
 	SaveLearned(ctx context.Context, o Owner, states []LearnedState) error
 	// Learned returns all states, ordered by pool and kind.
 	Learned(ctx context.Context) ([]LearnedState, error)
-	// ForgetLearned removes the states of a pool, and returns how many there were.
+	// ForgetLearned removes the states of a pool, and returns their number.
 	ForgetLearned(ctx context.Context, pool string) (int, error)
 }

@@ -56,8 +56,8 @@ type Owners interface {
 	Renew(ctx context.Context, o Owner, ttl time.Duration) error
 	// Unregister frees all that the owner holds.
 	Unregister(ctx context.Context, o Owner) error
-	// Join adds the owner to a team, in the place of its earlier one, and returns how many owners
-	// of the team have a lease that lasts. ErrFenced: the owner is superseded.
+	// Join adds the owner to a team, in the place of its earlier one. It returns the number of
+	// owners of the team whose lease lasts. ErrFenced: the owner is superseded.
 	Join(ctx context.Context, o Owner, team string) (members int, err error)
 	// LiveOwners returns those of the owners whose lease lasts.
 	LiveOwners(ctx context.Context, owners []Owner) ([]Owner, error)

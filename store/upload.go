@@ -58,7 +58,8 @@ type Uploads interface {
 	// DropParts.
 	StaleUploads(ctx context.Context, limit int) ([]Upload, error)
 	// PurgeUploads removes up to limit uploads of any tenant whose ExpiresAt is before the given
-	// time, in whatever way they ended, and returns how many. Uploads that still have parts stay.
+	// time, in whatever way they ended, and returns their number. Uploads that still have parts
+	// stay.
 	PurgeUploads(ctx context.Context, expiredBefore time.Time, limit int) (int, error)
 }
 
@@ -68,7 +69,7 @@ type UploadParts interface {
 	AddPart(ctx context.Context, p Part) error
 	// Parts lists the parts of an upload in order of their arrival.
 	Parts(ctx context.Context, uploadID string) ([]Part, error)
-	// SumParts returns how many parts an upload has, and their total size.
+	// SumParts returns the number of parts of an upload, and their total size.
 	SumParts(ctx context.Context, uploadID string) (parts int, bytes int64, err error)
 	// DropParts removes the rows of all parts of an upload.
 	DropParts(ctx context.Context, uploadID string) error

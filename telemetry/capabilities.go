@@ -31,9 +31,9 @@ type capabilities struct {
 // largestCapabilities limits the size of an answer, in bytes.
 const largestCapabilities = 1 << 20
 
-// longestStart is how long 503 stops a runner that has never given its capabilities. The largest
-// models load in less. A line that comes too early is refused and costs no attempt, but a
-// server without capabilities that answers 503 for ever would get none at all.
+// longestStart is the time for which 503 stops a runner that has never given its capabilities. The
+// largest models load in less. A line that comes too early is refused and costs no attempt. A
+// server without capabilities that answers 503 for ever would get no lines at all.
 const longestStart = 30 * time.Minute
 
 // reported is what a runner answers. Pointers distinguish what it leaves out from zero.
@@ -120,7 +120,7 @@ func (c *capabilities) isRefusedUnknown(ctx context.Context) bool {
 	return errors.Is(ask(unknownPath), errUnavailable) && ask("/v1/models") == nil
 }
 
-// mostModels limits how many models of an answer are used.
+// mostModels is the greatest number of models of an answer that are used.
 const mostModels = 1000
 
 // notLoaded lists the models that are loading or available and not loaded. A model that the answer

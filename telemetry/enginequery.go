@@ -17,8 +17,8 @@ type engineQuery struct {
 	engines map[string]*metrics // by the value of the label
 }
 
-// mostEngines limits how many engines of a gateway are read: a careless expression may match every
-// series that Prometheus has.
+// mostEngines is the greatest number of engines of a gateway that are read: a careless expression
+// may match every series that Prometheus has.
 const mostEngines = 256
 
 func (q *engineQuery) read(ctx context.Context) (samples []Sample, err error) {

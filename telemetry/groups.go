@@ -21,15 +21,15 @@ type groups struct {
 	signals  signalMap
 	scrapers usedScrapers
 	label    string // that identifies the runner
-	// size is how many runners one query selects. It is halved when an answer is too large, and
-	// doubled after growAfter reads whose answers all fit.
+	// size is the number of runners that one query selects. It is halved when an answer is too
+	// large, and doubled after growAfter reads whose answers all fit.
 	size int
 	fit  int // reads since size changed or an answer was too large
 }
 
 const (
-	// runnersOfAQuery is how many runners one query selects at first, and at most. A vLLM engine
-	// has some 120 series of up to 500 bytes for each rank and model.
+	// runnersOfAQuery is the number of runners that one query selects at first, and at most. A vLLM
+	// engine has some 120 series of up to 500 bytes for each rank and model.
 	runnersOfAQuery = 16
 	// growAfter is five minutes of reads at the default interval, so that engines that are always
 	// large cost one answer in vain in that time.

@@ -27,11 +27,11 @@ type jumps struct {
 }
 
 const (
-	// mixedFor is how long a page counts as mixed after a jump back: a kept connection shows one
-	// engine for a while.
+	// mixedFor is the time for which a page counts as mixed after a jump back: a kept connection
+	// shows one engine for a while.
 	mixedFor = 10 * time.Minute
-	// freshEvery is how many reads of a page use one connection. A Service chooses an engine for
-	// each connection, so one that is kept would show the same engine for ever.
+	// freshEvery is the number of reads of a page that use one connection. A Service chooses an
+	// engine for each connection, so one that is kept would show the same engine for ever.
 	freshEvery = 8
 	// restarted is the share of its value to which the counter of a restarted engine falls at most
 	// within a reading.

@@ -2,7 +2,7 @@ package telemetry
 
 import "time"
 
-// pace decides how often a source is read, by how long its reads take: they cost the engine's
+// pace sets the interval at which a source is read by the time of its reads: they cost the engine's
 // server about as much. A busy server takes longer and is read less often.
 type pace struct {
 	source source
@@ -12,11 +12,11 @@ type pace struct {
 const (
 	// costShare is the part of the time that reads may take where they come more often than every.
 	costShare = 0.02
-	// costKept is how much of the cost of a long read counts after the next one.
+	// costKept is the share of the cost of a long read that counts after the next one.
 	costKept = 0.8
 )
 
-// took records how long a read took.
+// took records the time of a read.
 func (p *pace) took(d time.Duration) { p.cost = max(d, time.Duration(costKept*float64(p.cost))) }
 
 // pause returns the time until the next read.

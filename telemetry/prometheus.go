@@ -87,7 +87,8 @@ func (q *promQuery) read(ctx context.Context) ([]Sample, error) {
 	return samples, nil
 }
 
-// counted returns how many observations the first histogram with buckets has; NaN: none has any.
+// counted returns the number of observations of the first histogram with buckets; NaN: none has
+// any.
 func counted(histograms ...[]flowcontrol.Bucket) float64 {
 	for _, h := range histograms {
 		if len(h) > 0 {

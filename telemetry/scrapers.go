@@ -28,9 +28,9 @@ type scraped struct {
 // are added up. All series of a target are of one, so that they are of one scrape.
 type usedScrapers struct{ last, now map[scrapedTarget]string } // of the last read and of this one
 
-// fresher is by how much the scrape of another scraper must be newer for it to take the place of
-// the one used before. Clocks of several Prometheus differ: one that is taken for newer by less may
-// have scraped before, so that counters would seem to jump back.
+// fresher is the time by which the scrape of another scraper must be newer for it to take the place
+// of the one used before. Clocks of several Prometheus differ. One that is taken for newer by less
+// may have scraped before, so that counters would seem to jump back.
 const fresher = 5 * time.Second
 
 // begin begins a read, and forgets targets that are gone.

@@ -23,8 +23,8 @@ const (
 	// unknownPause is the interval at which a server that never had the page is asked again. It may
 	// have it after an upgrade.
 	unknownPause = time.Minute
-	// goneAfter is how long a source that gives samples shows none of a target until the target
-	// counts as gone, such as an engine of a gateway, a pod or a model.
+	// goneAfter is the time after which a target counts as gone of which a source that gives
+	// samples shows none. A target is an engine of a gateway, a pod or a model.
 	goneAfter = 10 * time.Minute
 )
 

@@ -83,7 +83,8 @@ func (e *endpoint) attempt(ctx context.Context, n store.Notice) (failed bool, er
 	return problem != nil, err
 }
 
-// backoff returns how long to wait after a number of attempts, the same for none of many.
+// backoff returns the wait after a number of attempts. A random part of it keeps many endpoints
+// from waiting for the same time.
 func (e *endpoint) backoff(attempts int) time.Duration {
 	wait := e.pace.LastRetry
 	if doublings := attempts - 1; doublings < 20 {
@@ -112,10 +113,11 @@ type messageData struct {
 // connection usable.
 const mostRead = 512
 
-// lastAnswers is how long a stop waits for answers, so that what was delivered is not sent again.
+// lastAnswers is the time for which a stop waits for answers, so that what was delivered is not
+// sent again.
 const lastAnswers = time.Second
 
-// send makes one attempt. wait is how long the endpoint asks to wait after a failure.
+// send makes one attempt. wait is the time that the endpoint asks to wait after a failure.
 func (e *endpoint) send(
 	ctx context.Context, n store.Notice,
 ) (wait time.Duration, problem error) {

@@ -30,11 +30,11 @@ type Deps struct {
 	Pace Pace
 }
 
-// Pace sets how often a Notifier looks and tries.
+// Pace sets the intervals at which a Notifier looks and tries.
 type Pace struct {
 	Look     time.Duration // between two looks for changes and due notices
 	Verdicts time.Duration // between two readings of all forecasts
-	Lease    time.Duration // how long another process waits for the leader of an endpoint
+	Lease    time.Duration // that another process waits for the leader of an endpoint
 	// FirstRetry is the time after the first attempt that fails. It doubles with each up to
 	// LastRetry.
 	FirstRetry, LastRetry time.Duration

@@ -32,8 +32,8 @@ type Deps struct {
 	StandsBy func() bool
 	// Peers returns what other processes have published of their pools.
 	Peers func(context.Context) []Peer
-	// Batches returns the ids of up to limit batches that have not ended, how many there are in
-	// all, and those that ended last.
+	// Batches returns the ids of up to limit batches that have not ended, the number of all of
+	// these, and the batches that ended last.
 	Batches   func(limit int) (living []string, all int, ended []string)
 	Summaries func(ctx context.Context, ids []string) ([]api.BatchSummary, error)
 	// Forget drops what was learned of a pool. The error is store.ErrNotFound if nothing is known

@@ -28,7 +28,7 @@ func invalid(param, format string, args ...any) *httpError {
 			fmt.Sprintf(format, args...)}
 }
 
-// shownNames limits how many names of pools an error lists.
+// shownNames is the greatest number of names of pools that an error lists.
 const shownNames = 20
 
 // unknownPool returns the error for a pool that is not among the known ones. problems may say why

@@ -12,7 +12,7 @@ import (
 // Peer is what another process has published of the pools that it leads.
 type Peer struct {
 	Node string
-	Age  time.Duration // for how long it has been published
+	Age  time.Duration // the time since it was published
 	Data []byte        // as its Published returned it
 	// NotLed is a reason, in words, if the process has probably ended; empty: it runs.
 	NotLed string

@@ -13,8 +13,8 @@ type scalingList struct {
 	Time   decision.Time `json:"time"`
 	// Decided is when the numbers were decided; null: never.
 	Decided *decision.Time `json:"decided"`
-	// Age is how long ago that was, in seconds; null: never. The process that decides may be
-	// another one.
+	// Age is the time since then, in seconds; null: never. The process that decides may be another
+	// one.
 	Age *float64 `json:"age_s"`
 	// Unknown is why nothing is decided; null: something is.
 	Unknown *string      `json:"unknown"`

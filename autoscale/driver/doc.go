@@ -1,4 +1,4 @@
-// Package driver decides in a running daemon how many replicas the configured pools should have.
+// Package driver sets the number of replicas of the configured pools in a running daemon.
 //
 // It is to the daemon what simulator/scaling.go is to a simulation: it gathers the state of pools
 // and jobs, steps an [autoscale.Fleet], and sees to it that the decision is carried out. KEDA reads

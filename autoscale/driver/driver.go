@@ -45,7 +45,7 @@ type Deps struct {
 	Registerer prometheus.Registerer // nil: metrics are not registered
 }
 
-// Driver decides how many replicas pools have. All methods may be called concurrently.
+// Driver sets the number of replicas of each pool. All methods may be called concurrently.
 type Driver struct {
 	deps      Deps
 	log       *slog.Logger
@@ -116,7 +116,7 @@ func (d *Driver) Changed() <-chan struct{} {
 // process that does not decide looks for the snapshot of the one that does as often.
 const lookEvery = 5 * time.Second
 
-// loadEvery is how often the state is looked at until it is loaded.
+// loadEvery is the time between two looks at the state until it is loaded.
 const loadEvery = time.Second
 
 // leastPause is the least time between two decisions, however much happens.

@@ -111,7 +111,7 @@ func harvestedOf(pool string, survey plan.Survey) (work float64) {
 	return work
 }
 
-// linesInFlight returns how many batch lines are in flight on runners.
+// linesInFlight returns a function that counts the batch lines in flight on runners.
 func (g *gathered) linesInFlight() func(runners []string) int {
 	lines := make(map[string]int, len(g.survey.Runners))
 	for _, r := range g.survey.Runners {

@@ -43,9 +43,9 @@ type Dispatching struct {
 	Dispatchers int
 }
 
-// dispatchersFor returns how many dispatchers a pool needs: one, since one sends lines to any
-// number of runners. A batch needs it from its creation on: nothing else checks the batch, and who
-// does not dispatch does not decide about runners. For the same reason one stays until the last
+// dispatchersFor returns the number of dispatchers that a pool needs: one, since one sends lines to
+// any number of runners. A batch needs it from its creation on: nothing else checks the batch, and
+// who does not dispatch does not decide about runners. For the same reason one stays until the last
 // decision has given back the replicas beyond the minimum. known says why the work is not known,
 // decided why p is nil.
 func dispatchersFor(

@@ -40,7 +40,7 @@ type claim struct {
 	streams  int                    // that are open
 }
 
-// settleTime is how long a ScaledObject must not have repeated what it says before it can return
+// settleTime is the time after which a ScaledObject that has not repeated what it says can return
 // to what it said earlier. Two of its triggers that differ would otherwise replace each other.
 const settleTime = time.Minute
 
@@ -112,7 +112,7 @@ func (o *objects) forget(now time.Time) {
 	}
 }
 
-// count returns how many ScaledObjects have asked lately.
+// count returns the number of ScaledObjects that have asked lately.
 func (o *objects) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -205,8 +205,8 @@ func (s *scaler) StreamMetricSpec(
 	return nil
 }
 
-// streamAge returns how long a stream lasts. Streams end by themselves, before their connection
-// does: KEDA waits longer and longer after streams that break.
+// streamAge returns the time that a stream lasts. Streams end by themselves, before their
+// connection does: KEDA waits longer and longer after streams that break.
 func (s *scaler) streamAge() time.Duration {
 	age := s.cfg.Tuning.ConnectionAge
 	return age/2 + rand.N(age/2)

@@ -265,7 +265,7 @@ func (c *composer) missing(now time.Time, o objects) (all []autoscale.Replica) {
 	return all
 }
 
-// first returns the first of several faults of the same kind, and how many others there are.
+// first returns the first of several faults of the same kind, and the number of the others.
 func first(faults []error) error {
 	switch len(faults) {
 	case 0:

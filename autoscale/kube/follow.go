@@ -239,7 +239,7 @@ func (f *follower) aged(s State, now time.Time) State {
 	return s
 }
 
-// age returns how long ago the API server was last heard of by the watch that has lost it first.
+// age returns the time since the API server was last heard of by the watch that has lost it first.
 func (f *follower) age(now time.Time) time.Duration {
 	var sources []*source
 	if f.service != nil {

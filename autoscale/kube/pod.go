@@ -42,7 +42,7 @@ type port struct {
 // them at /prometheus/metrics.
 const pathAnnotation = "prometheus.io/path"
 
-// restarted is how long after a pod's start its readiness must have been lost to know that it was
+// restarted is the time after a pod's start after which a loss of its readiness shows that it was
 // ready before. Kubelets report not ready when they accept a pod, at its start.
 const restarted = 30 * time.Second
 

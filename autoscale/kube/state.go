@@ -18,7 +18,7 @@ type State struct {
 	Replicas []autoscale.Replica
 	// Desired is the number of replicas that the target should have. Unknown: -1.
 	Desired int
-	// Age is how long the API server has not been heard of. 0: the state is current.
+	// Age is the time for which the API server has not been heard of. 0: the state is current.
 	Age time.Duration
 	// Err says what is wrong: why the state is not current, or what of the configuration does not
 	// fit the cluster. Nil: nothing.

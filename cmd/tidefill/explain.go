@@ -20,7 +20,7 @@ import (
 const (
 	// explainEvery is the time between two explanations of --watch.
 	explainEvery = 2 * time.Second
-	// longestSince is how long a daemon keeps decisions.
+	// longestSince is the time for which a daemon keeps decisions.
 	longestSince = time.Hour
 )
 

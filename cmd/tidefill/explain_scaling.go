@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/internal/humanize"
 )
 
-// explainScaling prints how many replicas each pool should have, and why. A daemon that scales no
-// pools gets no row.
+// explainScaling prints the number of replicas that each pool should have, and why. A daemon that
+// scales no pools gets no row.
 func explainScaling(w io.Writer, list client.ScalingList) {
 	if list.Unknown != nil {
 		printf(w, "Scaling: %s.\n\n", *list.Unknown)

@@ -296,7 +296,7 @@ func orUnknown(n *float64, format string) string {
 	return fmt.Sprintf(format, *n)
 }
 
-// ago returns how old something is.
+// ago returns the age of something as text.
 func ago(seconds *float64) string {
 	switch {
 	case seconds == nil:

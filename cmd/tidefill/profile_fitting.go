@@ -55,7 +55,7 @@ func (p *profileFit) fit(files []string) (fittedProfile, error) {
 type measurements struct {
 	steps      []fit.Step
 	recorded   fit.RecordingReader
-	recordings int // how many of the files are recordings
+	recordings int // files that are recordings
 	sources    []profile.Source
 }
 

@@ -24,7 +24,7 @@ type claimPace struct {
 	at   time.Time
 }
 
-// next returns how many chunks to claim at a time, since the last ones are used up.
+// next returns the number of chunks to claim at a time, since the last ones are used up.
 func (p *claimPace) next(now time.Time) int {
 	switch lasted := now.Sub(p.at); {
 	case lasted < claimsLast:
@@ -43,8 +43,8 @@ type claimPaces struct {
 	byModel map[string]*claimPace
 }
 
-// next returns how many chunks of a model to claim at a time. It forgets models of which none was
-// claimed for long.
+// next returns the number of chunks of a model to claim at a time. It forgets models of which none
+// was claimed for long.
 func (ps *claimPaces) next(model string, now time.Time) int {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

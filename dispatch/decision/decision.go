@@ -20,17 +20,17 @@ type Decision struct {
 	// Evicted counts the lines evicted since the process started.
 	Evicted float64 `json:"evicted_total"`
 
-	// Objective is how long tokens of interactive requests may take, and Alone how long they take
-	// without batch work, in milliseconds.
+	// Objective is the limit of the time between tokens of interactive requests, and Alone that
+	// time without batch work, in milliseconds.
 	Objective Number `json:"objective_ms"`
 	Alone     Number `json:"alone_ms"`
-	// Slowdown is how many times as long as without batch work first tokens take, by the policy's
-	// estimate, and SlowdownAllowed how many times they may.
+	// Slowdown is the time of first tokens as a multiple of that without batch work, by the
+	// policy's estimate. SlowdownAllowed is the largest multiple allowed.
 	Slowdown        Number `json:"first_token_slowdown"`
 	SlowdownAllowed Number `json:"first_token_slowdown_allowed"`
-	// FirstTokens are those of the last minute; nil: none were counted. FirstObjective is how long
-	// they may take, and FirstAlone within which 95 % of them would come without batch work, by the
-	// policy's estimate, in milliseconds.
+	// FirstTokens are those of the last minute; nil: none were counted. FirstObjective is the limit
+	// of their time. FirstAlone is the time within which 95 % of them would come without batch
+	// work, by the policy's estimate. Both are in milliseconds.
 	FirstTokens    *FirstTokens `json:"first_tokens"`
 	FirstObjective Number       `json:"first_token_objective_ms"`
 	FirstAlone     Number       `json:"first_token_alone_ms"`
@@ -41,7 +41,7 @@ type Decision struct {
 	Terms   []Term   `json:"terms,omitempty"` // of the pool
 }
 
-// FirstTokens is how long first tokens took in the last minute, by a histogram: a time within a
+// FirstTokens holds the times of first tokens in the last minute, by a histogram: a time within a
 // bucket is an estimate.
 type FirstTokens struct {
 	// Source is what counted them: metrics of engines, which include those of batch lines, or a
@@ -70,8 +70,8 @@ type Runner struct {
 	Reason    string `json:"reason"`
 	Evicting  bool   `json:"evicting"`
 	Open      bool   `json:"breaker_open"`
-	// Prompt is how many prompt tokens of lines wait to be computed, PromptAllowance below how many
-	// another line may start; unknown: without a limit.
+	// Prompt is the number of prompt tokens of lines that wait to be computed. PromptAllowance is
+	// the number below which another line may start; unknown: without a limit.
 	Prompt          Number `json:"prompt_tokens"`
 	PromptAllowance Number `json:"prompt_tokens_allowed"`
 	// Reading is the last reading of the runner; nil: there is none.

@@ -31,8 +31,9 @@ type PoolHistory struct {
 	Last     Decision
 }
 
-// maxGone limits how many pools are kept that do not exist any more. Pools are named by their
-// models, so a runner whose list of models changes all the time adds one with every change.
+// maxGone is the greatest number of pools that are kept although they do not exist any more. Pools
+// are named by their models, so a runner whose list of models changes all the time adds one with
+// every change.
 const maxGone = 8
 
 // update replaces the pools that exist, and adds a sample to each.

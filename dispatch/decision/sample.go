@@ -117,7 +117,7 @@ func (s *shape) fits(p *plan.PoolStatus, terms []flowcontrol.Term) bool {
 	return true
 }
 
-// bytes returns about how much memory a sample takes.
+// bytes returns the approximate size of a sample in memory.
 func (s *sample) bytes() int {
 	const fixed, reason, value = 128, 16, 4
 	return fixed + reason*len(s.reasons) + value*len(s.values)
@@ -161,8 +161,8 @@ func (s *sample) decision(with details) Decision {
 	return d
 }
 
-// addFirstTokens adds how long first tokens take, and may. Where the objective is a slowdown, it is
-// by the policy's estimate of the present one.
+// addFirstTokens adds the times of first tokens, and their limit. Where the objective is a
+// slowdown, the limit follows from the policy's estimate of the present one.
 func (s *sample) addFirstTokens(d *Decision) {
 	d.FirstObjective = positive(s.term("", flowcontrol.TermFirstObjective))
 	d.FirstAlone = Unknown
@@ -186,11 +186,11 @@ func firstTokensOf(values []Number, of flowcontrol.Source) *FirstTokens {
 		Median: values[firstMedian], P95: values[firstP95]}
 }
 
-// tokenTimeFor is how long a measured token time is shown.
+// tokenTimeFor is the time for which a measured token time is shown, in seconds.
 const tokenTimeFor = 30
 
-// metricsFor is for how many seconds a reading of metrics is preferred to one of capabilities,
-// which shows less.
+// metricsFor is the time for which a reading of metrics is preferred to one of capabilities, in
+// seconds. Capabilities show less.
 const metricsFor = 15
 
 // columns returns the columns of a runner.
@@ -305,7 +305,7 @@ func flag(b bool) Number {
 	return 0
 }
 
-// seconds returns how long ago a time was; unknown for the zero time.
+// seconds returns the time since at, in seconds; unknown for the zero time.
 func seconds(now, at time.Time) Number {
 	if at.IsZero() {
 		return Unknown

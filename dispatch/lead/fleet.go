@@ -47,8 +47,8 @@ func (a announced) equal(b announced) bool {
 	return a.pool == b.pool && slices.Equal(a.models, b.models)
 }
 
-// firstAnswers limits how long a process that starts waits for its runners to list their models
-// before it acquires leadership.
+// firstAnswers limits the time that a process that starts waits for its runners to list their
+// models before it acquires leadership.
 const firstAnswers = time.Second
 
 // Look has the lease look soon at what can be led: engines of a gateway or models of a runner have

@@ -94,8 +94,9 @@ func (f *Follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// left returns how many lines are left of each model that this process does not lead. open counts
-// the results in chunks that are not done, whose models are in modelOf; nil: they were not read.
+// left returns the number of lines that are left of each model that this process does not lead.
+// open counts the results in chunks that are not done, whose models are in modelOf; nil: they were
+// not read.
 func (f *Follower) left(
 	ctx context.Context, r *work.Run, open []store.ChunkProgress, modelOf map[int]string,
 ) (map[string]int, error) {

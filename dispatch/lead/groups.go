@@ -8,7 +8,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/upstream"
 )
 
-// ScalingName is the name whose leader decides how many replicas pools have.
+// ScalingName is the name whose leader sets the number of replicas of pools.
 const ScalingName = "scaling"
 
 // group lists the names of runners and models that one process leads together, sorted.

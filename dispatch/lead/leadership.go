@@ -211,7 +211,7 @@ func (l *Leadership) withoutOthers(
 	return nil
 }
 
-// freeFor returns for how long a group has had no leader, as far as this process has seen.
+// freeFor returns the time for which a group has had no leader, as far as this process has seen.
 func (l *Leadership) freeFor(now time.Time, g group) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

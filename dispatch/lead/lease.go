@@ -32,8 +32,8 @@ type LeaseParts struct {
 	Counts       Counter
 	Claims       Chunks
 	States       States
-	// Limits returns the pools of the models whose replicas are decided about, and to how many
-	// models runners without a list are limited.
+	// Limits returns the pools of the models whose replicas are decided about, and the number of
+	// models to which runners without a list are limited.
 	Limits func() (scaled map[string]string, maxModels int)
 }
 

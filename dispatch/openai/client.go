@@ -233,7 +233,8 @@ func (c *Client) target(path string) (*url.URL, error) {
 	return &made, nil
 }
 
-// retryAfter reads how long the server wants no requests: milliseconds, seconds or a date.
+// retryAfter reads the time for which the server wants no requests: milliseconds, seconds or a
+// date.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if len(h["Retry-After"]) == 0 && len(h["Retry-After-Ms"]) == 0 {
 		return 0 // as nearly always

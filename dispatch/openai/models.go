@@ -102,7 +102,7 @@ func readModels(from io.Reader, most int) (list ModelList, err error) {
 }
 
 // listedModel is an entry of a list. Besides the name, servers may say which weights they serve
-// under it, how long contexts may be, and whose engine it is.
+// under it, the length of the longest context, and whose engine it is.
 type listedModel struct {
 	ID      string          `json:"id"`
 	Root    json.RawMessage `json:"root"`

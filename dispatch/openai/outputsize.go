@@ -2,7 +2,7 @@ package openai
 
 import "github.com/tidefill/tidefill/internal/batchfile"
 
-// outputSize is how much of the output of a response there is.
+// outputSize is the size of the output of a response.
 type outputSize struct {
 	items      int
 	characters int // of all texts, without spaces and what is escaped with one letter

@@ -12,8 +12,8 @@ import (
 
 // Report is what the headers of an answer say about the server.
 type Report struct {
-	// QueueWait is how long the request waited in the server, GPUTime how long it was computed
-	// (Model Runner API). Negative: not reported.
+	// QueueWait is the time that the request waited in the server, GPUTime that for which it was
+	// computed (Model Runner API). Negative: not reported.
 	QueueWait, GPUTime time.Duration
 	// Dropped is why llm-d's endpoint picker did not have the request answered. Empty: it did, or
 	// there is no picker.

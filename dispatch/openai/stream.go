@@ -77,7 +77,8 @@ const (
 // assembly makes the answer that the server would have given without streaming of a stream's
 // events.
 type assembly interface {
-	// add takes the next event and returns how many tokens it brought. It parses the event once.
+	// add takes the next event and returns the number of tokens that it brought. It parses the
+	// event once.
 	add(event []byte) (tokens int, err error)
 	// finish appends the answer's body to dst. It returns errIncomplete if events are missing.
 	finish(dst []byte) (assembled, error)

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// streamOverhead is how many times as long as the answer a stream may be: a token of four bytes
-// comes in an event of some hundred, or some thousand with alternatives.
+// streamOverhead is the largest size of a stream, as a multiple of that of the answer. A token of
+// four bytes comes in an event of some hundred, or some thousand with alternatives.
 const streamOverhead = 64
 
 // limitedStream ends a stream that is longer than any answer needs: one of comments, or of events

@@ -14,13 +14,14 @@ type admitted struct {
 }
 
 const (
-	// arrivalTime is how long a line may take to be counted by its engine: the network, and the
+	// arrivalTime is the longest time until a line is counted by its engine: the network, and the
 	// text of its prompt made tokens.
 	arrivalTime = 100 * time.Millisecond
-	// calmFor is how long after a sample without waiting requests lines are expected not to wait.
+	// calmFor is the time after a sample without waiting requests for which lines are expected not
+	// to wait.
 	calmFor = 2500 * time.Millisecond
-	// blindTime is how long lines are expected to wait at most on an engine that shows nothing. It
-	// sets the pace of prompts there, which is safe if it is slow.
+	// blindTime is the longest time that lines are expected to wait on an engine that shows
+	// nothing. It sets the pace of prompts there, which is safe if it is slow.
 	blindTime = 2 * time.Second
 	// longestDelay is the age above which a reading is not used. What it shows still holds, but
 	// policies would take the news for a sign of life.
@@ -188,7 +189,7 @@ func (u *inFlightLines) tickByMetrics(before, s sample) {
 	u.advance(int64(tokens))
 }
 
-// iteration returns how long an iteration takes, by the last gaps between tokens.
+// iteration returns the time of an iteration, by the last gaps between tokens.
 func (u *inFlightLines) iteration() time.Duration {
 	if u.gap > 0 {
 		return u.gap

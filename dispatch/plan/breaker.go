@@ -30,7 +30,7 @@ const (
 	certainty                 // an answer was bad, and its line can't be the cause
 )
 
-// admits returns how many lines may start now.
+// admits returns the number of lines that may start now.
 func (b *breaker) admits(now time.Time) int {
 	switch {
 	case !b.open:

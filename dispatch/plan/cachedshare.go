@@ -14,7 +14,7 @@ type cachedShare struct {
 }
 
 const (
-	// cachedAnswers is how many answers make an estimate.
+	// cachedAnswers is the number of answers that make an estimate.
 	cachedAnswers = 8
 	// cachedMemory is the number of answers over which the mean is taken. It is small, because a
 	// cache that loses the prefix shows it only in the next answers.
@@ -42,9 +42,9 @@ func (c *cachedShare) computedOn(r *runner) {
 	c.warm[r] = r.life
 }
 
-// of returns how many tokens of a prompt are probably cached on a runner. It is the mean share less
-// the deviation of the answers, because a prompt that is computed in full although it was expected
-// in the cache delays interactive requests, and the opposite error only delays a start.
+// of returns the number of tokens of a prompt that are probably cached on a runner. It is the mean
+// share less the deviation of the answers. A prompt that is computed in full although it was
+// expected in the cache delays interactive requests, and the opposite error only delays a start.
 func (c *cachedShare) of(prompt int, r *runner) int {
 	if c.answers < cachedAnswers || c.mean == 0 {
 		return 0

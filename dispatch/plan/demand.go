@@ -28,8 +28,8 @@ type Demand struct {
 	// Longest is the number of tokens of the job's longest answer so far. Its last lines may take
 	// as long.
 	Longest int
-	// Answered is how many of the job's answers the estimate of Output uses, at most 5000. InFlight
-	// counts the lines in flight.
+	// Answered is the number of the job's answers that the estimate of Output uses, at most 5000.
+	// InFlight counts the lines in flight.
 	Answered, InFlight int
 }
 

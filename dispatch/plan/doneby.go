@@ -6,7 +6,7 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// doneByStep is how far the time by which a job must be done may move before the job is ranked
+// doneByStep is the change of the time by which a job must be done from which on the job is ranked
 // again. It is much less than the guard time of urgent jobs.
 const doneByStep = 30 * time.Second
 

@@ -26,13 +26,14 @@ const modelWeight = 8
 const (
 	// trustedAnswers is the number of answers of a job from which its estimate is no guess.
 	trustedAnswers = 50
-	// unseenFactor is how many times as long as assumed for a first job the answers of an unseen
-	// job may be, as long as those of a service's longest kind compared with the mean of all.
+	// unseenFactor is the longest mean answer of an unseen job, as a multiple of what is assumed
+	// for a first job. The longest kind of a service has answers that are longer than the mean of
+	// all by about as much.
 	unseenFactor = 12
-	// unseenGrowth is how many times as long as those of the model's job with the longest answers
-	// they may be.
+	// unseenGrowth is the longest mean answer of an unseen job, as a multiple of that of the
+	// model's job with the longest answers.
 	unseenGrowth = 1.5
-	// fewAnswers show how long answers are even if only one line of the job runs at a time.
+	// fewAnswers show the length of answers even if only one line of the job runs at a time.
 	fewAnswers = 8
 	// unseenShare is the share of their limit that the answers of an unseen job may reach. Limits
 	// are set with a margin.
@@ -69,9 +70,9 @@ func (p *Planner) expectOutput(j *job, limit float64) float64 {
 	return expected
 }
 
-// mostOutput returns how long the answers of a job may be on average, as far as is known. Jobs of
-// one model may differ by a factor of hundreds, so before trustedAnswers it does not depend on what
-// the model answered last.
+// mostOutput returns the longest mean answer of a job, in tokens, as far as is known. Jobs of one
+// model may differ by a factor of hundreds. So before trustedAnswers it does not depend on what the
+// model answered last.
 func (p *Planner) mostOutput(j *job) float64 {
 	expected := p.expectOutput(j, j.limitMean)
 	if j.output.seen >= trustedAnswers {
@@ -88,8 +89,8 @@ func (p *Planner) mostOutput(j *job) float64 {
 	return expected + unseen*max(0, most-expected)
 }
 
-// longOutput returns how long the answer of a line may be, at most limit (0: none). It becomes what
-// is expected once twice as many of the job's lines have ended as are in flight: of lines that
+// longOutput returns the longest answer of a line in tokens, at most limit (0: none). It becomes
+// what is expected once twice as many of the job's lines have ended as are in flight. Of lines that
 // start together, the short answers end first.
 func (p *Planner) longOutput(j *job, expected, limit float64) float64 {
 	most := float64(unseenFactor * p.cfg.Cost.OutputTokens)

@@ -84,7 +84,7 @@ type Loaded struct {
 	Done int
 	// More says that there may be further chunks to claim.
 	More bool
-	// Wait is how long to wait before the next claim of the job, because the store did not answer
+	// Wait is the time to wait before the next claim of the job, because the store did not answer
 	// or canary lines are in flight. 0: no wait.
 	Wait time.Duration
 	// Failed is why the claim failed, which the next one may not. Flowing: it did not fail.
@@ -120,8 +120,8 @@ type Finished struct {
 	Latency time.Duration
 	// InputTokens and OutputTokens as in the usage of the answer. 0: unknown.
 	InputTokens, OutputTokens int
-	// CachedTokens is how many of the InputTokens were found in the runner's prefix cache. 0: none,
-	// or unknown.
+	// CachedTokens is the number of the InputTokens that were found in the runner's prefix cache.
+	// 0: none, or unknown.
 	CachedTokens int
 }
 
@@ -132,8 +132,8 @@ type FirstToken struct {
 	Latency time.Duration
 }
 
-// TokenGaps reports the times between tokens of streams of a runner since the last report: how many
-// there were, and their sum. The streams of an engine get their tokens together, so one stream is
+// TokenGaps reports the times between tokens of streams of a runner since the last report: their
+// number and their sum. The streams of an engine get their tokens together, so one stream is
 // enough.
 type TokenGaps struct {
 	Runner string

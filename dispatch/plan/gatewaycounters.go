@@ -38,8 +38,8 @@ func showCounters(into, sum, shown *flowcontrol.Reading) {
 	}
 }
 
-// addGrowth adds to a sum by how much counters have grown. What the sum does not have yet begins
-// with the counts of this reading; counters that have begun again, or are new here, add nothing.
+// addGrowth adds the growth of counters to a sum. What the sum does not have yet begins with the
+// counts of this reading; counters that have begun again, or are new here, add nothing.
 func addGrowth(sum, last, r *flowcontrol.Reading) {
 	before, now := gatewayHistograms(last), gatewayHistograms(r)
 	for i, h := range gatewayHistograms(sum) {

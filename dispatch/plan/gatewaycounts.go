@@ -2,10 +2,10 @@ package plan
 
 import "github.com/tidefill/tidefill/flowcontrol"
 
-// gatewayCounts adds up the interactive requests of a pool that serves several models: gateways
-// count them for each model, and flow control judges all users of its runners together. What is
-// added up is how much the counters of each model grow, so that the sum goes on when a model comes,
-// goes or starts again.
+// gatewayCounts adds up the interactive requests of a pool that serves several models. Gateways
+// count them for each model, and flow control judges all users of its runners together. It adds up
+// the growth of the counters of each model, so that the sum goes on when a model comes, goes or
+// starts again.
 type gatewayCounts struct {
 	of  map[gatewayModel]*modelCounts
 	sum *flowcontrol.Reading // nil: there has been one model only
@@ -22,7 +22,7 @@ type modelCounts struct {
 	turn int                 // of the sum that the reading is part of
 }
 
-// missedTurns is after how many sums without a reading a model is forgotten.
+// missedTurns is the number of sums without a reading after which a model is forgotten.
 const missedTurns = 3
 
 // add returns what is counted of all models after a reading of one; nil: others are still to be

@@ -20,8 +20,8 @@ import (
 const (
 	// judgedAnswers is the number of last answers by which a runner is judged.
 	judgedAnswers = 40
-	// suspectAfter is the number of answers from which on a runner is suspected. It is also how
-	// many answers back a good one shows that a runner works.
+	// suspectAfter is the number of answers from which on a runner is suspected. It is also the
+	// number of the last answers of which a good one shows that a runner works.
 	suspectAfter = 10
 	// failingShare of the last answers are bad on a runner that fails nearly all lines.
 	failingShare = 0.9
@@ -74,7 +74,7 @@ func (a *lastAnswers) add(bad uint64) {
 	a.n = min(a.n+1, judgedAnswers)
 }
 
-// counts returns how many of the last answers were bad.
+// counts returns the number of the last answers that were bad, and their number in all.
 func (a *lastAnswers) counts() (bad, of int) { return bits.OnesCount64(a.bad), a.n }
 
 // working reports whether one of the last answers was good.
@@ -410,7 +410,8 @@ func (p *Planner) next(now time.Time, pool *pool, r *runner) (j *job, l line, on
 	return j, l, on, ok
 }
 
-// try starts trials on the failing runners of a pool. It returns how many could start.
+// try starts trials on the failing runners of a pool. It returns the number of those that could
+// start.
 func (p *Planner) try(now time.Time, pool *pool) (slots int) {
 	for _, r := range pool.runners {
 		if pool.closed || pool.inFlight >= pool.ceiling || !r.failing() || r.free(now) <= 0 {

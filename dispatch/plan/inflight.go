@@ -216,8 +216,8 @@ func (u *inFlightLines) evict(runner string, keep int, evicted []Start) []Start 
 	return evicted
 }
 
-// free returns how many more lines an allowance lets start: none while too many prompt tokens wait
-// to be computed.
+// free returns the number of further lines that an allowance lets start: none while too many prompt
+// tokens wait to be computed.
 func (u *inFlightLines) free(granted flowcontrol.RunnerAllowance, inFlight int) int {
 	if u.prefilling >= granted.Prompt {
 		return 0

@@ -167,7 +167,7 @@ func (j *job) claimable(now time.Time) bool {
 // loaded counts the lines left that were loaded.
 func (j *job) loaded() int { return j.readyLines() + j.inFlight + j.retrying }
 
-// enough returns how many ready lines the job can use: the look-ahead of its pool, or the
+// enough returns the number of ready lines that the job can use: the look-ahead of its pool, or the
 // concurrency limit of its batch.
 func (j *job) enough(lookAhead int) int {
 	if limit := j.batch.MaxConcurrency; limit > 0 {

@@ -57,8 +57,8 @@ const (
 	// enoughAlive is the number of lines that must have reached an age before the share of them
 	// that end there is used.
 	enoughAlive = 50
-	// enoughEnded is how many lines must have ended in the last octave for an extrapolation from
-	// it. Answers of equal length all end together and show nothing before.
+	// enoughEnded is the number of lines that must have ended in the last octave for an
+	// extrapolation from it. Answers of equal length all end together and show nothing before.
 	enoughEnded = 16
 	// mostSpeedup is the maximum rate at which older lines end, as a multiple of the observed rate.
 	mostSpeedup = 3

@@ -33,8 +33,8 @@ func (p *Planner) claimAhead(now time.Time, pool *pool, slots int) {
 // claims reports whether chunks are claimed for the pool.
 func (p *pool) claims() bool { return p.limit > 0 && !p.closed }
 
-// lookAhead returns how many lines should be ready: at least as many as are in flight, which may
-// all end at once.
+// lookAhead returns the number of lines that should be ready: at least as many as are in flight,
+// which may all end at once.
 func (p *Planner) lookAhead(pool *pool) int { return max(p.cfg.LookAhead, pool.inFlight) }
 
 // claim requests a chunk of the job. The number of its lines is an estimate until it is loaded.

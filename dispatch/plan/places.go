@@ -74,7 +74,7 @@ type walk struct {
 	all     float64            // work of the class so far
 	turns   float64            // work of a line of each waiting job that shares, so far
 	before  map[string]float64 // work of the class so far, by tenant
-	tenants float64            // how many share
+	tenants float64            // tenants that share
 }
 
 // pass returns the work before a job, and adds its own.

@@ -33,7 +33,7 @@ type Planner struct {
 	closed   marks // names of closed pools
 
 	starts       uint64    // number of starts so far
-	nextRequired time.Time // when to report next how many lines deadlines require
+	nextRequired time.Time // when to report next the number of lines that deadlines require
 	hold         Reason    // from the last Hold
 	failedLoads  int       // jobs whose last claim failed
 	draining     bool      // since Drain

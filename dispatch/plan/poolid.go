@@ -39,8 +39,8 @@ func (p *Planner) identify() {
 // maxJoined limits the models in an ID, in bytes.
 const maxJoined = 300
 
-// joined returns models as a part of an ID. If they are too many, it has the first ones and a digest
-// of all.
+// joined returns models as a part of an ID. If they are too many, it has the first ones and a
+// digest of all.
 func joined(models []string) string {
 	size := 0
 	for i, m := range models {

@@ -6,8 +6,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// prefill predicts how long an engine takes at most to compute the prompt that is next. The zero
-// value is an unknown engine.
+// prefill predicts the longest time of an engine for the prompt that is next. The zero value is an
+// unknown engine.
 type prefill struct{ engine flowcontrol.Engine }
 
 const (
@@ -16,7 +16,7 @@ const (
 	// gaps between tokens are known.
 	plausiblePrefill   = 4000
 	plausibleIteration = 100 * time.Millisecond
-	// prefillMargin is by how much longer a prompt may take than by the cost model, because other
+	// prefillMargin is the time of a prompt as a multiple of that by the cost model, because other
 	// requests decode in the same iterations.
 	prefillMargin = 1.3
 )

@@ -20,9 +20,9 @@ const (
 	timeReserve = 0.05
 )
 
-// reportRequired reports to flow control how many lines each pool must have in flight to meet its
-// deadlines: for each deadline, the work due until then divided by the time left and by the work
-// per second of a line. It sets by when jobs must be done, too.
+// reportRequired reports to flow control the number of lines that each pool must have in flight to
+// meet its deadlines. That is, for each deadline, the work due until then divided by the time left
+// and by the work per second of a line. It sets by when jobs must be done, too.
 func (p *Planner) reportRequired(now time.Time) {
 	if now.Before(p.nextRequired) {
 		return

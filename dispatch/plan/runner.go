@@ -36,7 +36,7 @@ type runner struct {
 	pausedUntil time.Time
 }
 
-// free returns how many more lines may start on the runner now.
+// free returns the number of further lines that may start on the runner now.
 func (r *runner) free(now time.Time) int {
 	if r.stop != Flowing || r.draining || !r.pausedUntil.IsZero() {
 		return 0

@@ -177,8 +177,8 @@ type RunnerStatus struct {
 	// Since is when it opened, and Trial when the next line may be sent to try it.
 	Since, Trial time.Time
 	Draining     bool // it gets no new lines
-	// Prefilling is how many prompt tokens of lines wait to be computed, as far as is known. Prompt
-	// is how many may wait when another line starts.
+	// Prefilling is the number of prompt tokens of lines that wait to be computed, as far as is
+	// known. Prompt is the number that may wait when another line starts.
 	Prefilling, Prompt int
 	// Evict says that lines beyond the Limit are being evicted.
 	Evict bool

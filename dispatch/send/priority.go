@@ -24,7 +24,7 @@ func withPriority(e work.Edits, url string, value json.RawMessage) (_ work.Edits
 }
 
 // cacheTag returns the tag that lines of a tenant share whose prompts begin alike; empty: the
-// endpoint has no use for it. Tenants have different tags, so that how fast an answer comes shows
+// endpoint has no use for it. Tenants have different tags, so that the time of an answer shows
 // nobody what others asked.
 func cacheTag(tenant string, prefix uint64) string {
 	if prefix == 0 {

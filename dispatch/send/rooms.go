@@ -135,8 +135,8 @@ func compareJobs(a, b plan.JobKey) int {
 	return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Model, b.Model))
 }
 
-// fitting returns how many answers there is space for. Of one that was not read to its end, it is
-// one with a quarter more than was read; it shows the size.
+// fitting returns the number of answers that there is space for. Of one that was not read to its
+// end, it is one with a quarter more than was read; it shows the size.
 func (j *largeAnswers) fitting(space int64) int64 {
 	if j.part {
 		return min(1, space/(j.bytes+j.bytes/4+1))

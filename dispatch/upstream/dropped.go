@@ -10,7 +10,7 @@ import (
 // droppedEvery is the time between two records that a runner drops requests for a reason.
 const droppedEvery = time.Minute
 
-// droppedLog limits how often the log says why a runner drops requests.
+// droppedLog spaces the logs of why a runner drops requests.
 type droppedLog struct {
 	mu   sync.Mutex
 	last map[openai.DropReason]time.Time

@@ -13,10 +13,10 @@ import (
 )
 
 // A gateway has one address and several engines, and decides itself which engine gets a line. Flow
-// control needs the engines: how long iterations take, and how many requests they carry, is true of
-// one engine only. So each engine that shows itself is a runner of its own for flow control, of
-// which it is known that lines are routed to it. Its lines all go to the gateway. While no engine
-// shows itself, the gateway is one runner of which nothing is known but how long its answers take.
+// control needs the engines: the time of iterations and the number of requests are true of one
+// engine only. So each engine that shows itself is a runner of its own for flow control, which
+// knows that lines are routed to it. Its lines all go to the gateway. While no engine shows itself,
+// the gateway is one runner of which nothing is known but the time of its answers.
 
 const (
 	// engineGone is the time after its last reading from which on an engine counts as gone.

@@ -57,8 +57,8 @@ func (m *gapMeter) learn(tokens, events int) {
 	m.events = memory*m.events + float64(events)
 }
 
-// perEvent returns how many tokens an event has on average. Less than one and a half counts as one:
-// the last token of an answer often has no text, and a part of a character waits for the rest.
+// perEvent returns the mean number of tokens in an event. Less than one and a half counts as one.
+// The last token of an answer often has no text, and a part of a character waits for the rest.
 func (m *gapMeter) perEvent() float64 {
 	if m.events == 0 || m.tokens < 1.5*m.events {
 		return 1

@@ -10,14 +10,16 @@ import (
 
 // streamTrust judges whether the gaps between a runner's tokens are those of its engine. A proxy
 // that buffers passes them on in bunches, and an engine may send several tokens at once. Then gaps
-// show how events come, not how long iterations take, and flow control is better off without them.
+// show the arrival of events, not the time of iterations, and flow control is better off without
+// them.
 type streamTrust struct {
 	mu       sync.Mutex
 	streams  int     // that were judged, as far as that matters
 	together float64 // share of events that came with the one before
 	perEvent float64 // tokens in an event
 	code     string  // of the warning; empty: they are trusted
-	// until is when streams are tried again, and pause how long they were not trusted last.
+	// until is when streams are tried again, and pause the time for which they were not trusted
+	// last.
 	until time.Time
 	pause time.Duration
 }
@@ -45,8 +47,8 @@ const (
 	bunched       = 0.3
 	atOnce        = 0.9 // of a stream that was held back until its end
 	severalTokens = 1.5
-	// firstPause is for how long streams are not trusted, and twice as long each further time, up
-	// to longestPause: a machine that was busy for a while looks the same as a proxy.
+	// firstPause is the time for which streams are not trusted, and twice as long each further
+	// time, up to longestPause. A machine that was busy for a while looks the same as a proxy.
 	firstPause   = 10 * time.Minute
 	longestPause = 12 * time.Hour
 )

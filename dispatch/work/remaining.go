@@ -8,9 +8,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Remaining holds how many lines of each batch and model are left in chunks that are not done. They
-// are counted when this process starts or begins to lead and, for models that others lead, again
-// and again.
+// Remaining holds the number of lines of each batch and model that are left in chunks that are not
+// done. They are counted when this process starts or begins to lead and, for models that others
+// lead, again and again.
 type Remaining struct {
 	Store LinesCounter
 	lines atomic.Pointer[map[string]map[string]int] // by batch and model
@@ -38,8 +38,8 @@ func (rm *Remaining) None(b *store.Batch) bool {
 	})
 }
 
-// Of returns how many lines of a batch's model were left at the last count: all of them for a batch
-// that is younger.
+// Of returns a function of the number of lines of a batch's model that were left at the last count.
+// A batch that is younger has all of them.
 func (rm *Remaining) Of(b *store.Batch) func(model string) int {
 	if counted := rm.lines.Load(); counted != nil {
 		if left, known := (*counted)[b.ID]; known {
@@ -49,7 +49,7 @@ func (rm *Remaining) Of(b *store.Batch) func(model string) int {
 	return LinesOf(b)
 }
 
-// LinesOf returns how many lines a batch has of a model.
+// LinesOf returns a function of the number of lines that a batch has of a model.
 func LinesOf(b *store.Batch) func(model string) int {
 	return func(model string) int {
 		for _, m := range b.Models {

@@ -121,8 +121,8 @@ func (r *Run) UnlessStopped(do func(b *store.Batch)) {
 	}
 }
 
-// Stop lets no more of the run's lines start. It reports whether they might before, and how many
-// chunks are held or being read.
+// Stop lets no more of the run's lines start. It reports whether they might before, and the number
+// of chunks that are held or being read.
 func (r *Run) Stop() (first bool, held int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 // Name is the policy's name in configurations.
 const Name = "fixed"
 
-// unlimited is how many lines the policy unlimited starts on a runner: many times what an engine
-// runs at once, so that the rest waits there, and few enough for an engine that queues without end
-// to stay alive.
+// unlimited is the number of lines that the policy unlimited starts on a runner. It is many times
+// what an engine runs at once, so that the rest waits there. An engine that queues without end
+// stays alive with so many.
 const unlimited = 4096
 
 func init() {

@@ -11,7 +11,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// lived is how long pools run before what was learned of them is handed over.
+// lived is the time that pools run before what was learned of them is handed over.
 const lived = 6 * time.Minute
 
 // testLearner checks the contract of flowcontrol.Learner, for controllers that implement it.

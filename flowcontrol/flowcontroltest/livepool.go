@@ -58,7 +58,7 @@ func (p *LivePool) Restart(c flowcontrol.Controller) {
 	}
 }
 
-// InFlight returns how many lines the pool carries.
+// InFlight returns the number of lines that the pool carries.
 func (p *LivePool) InFlight() (sum int) {
 	for _, r := range p.runners {
 		sum += len(r.lines)
@@ -90,7 +90,7 @@ func (p *LivePool) step() {
 	}
 }
 
-// iteration returns how long an iteration of a runner takes, in milliseconds.
+// iteration returns the time of an iteration of a runner, in milliseconds.
 func (r *liveRunner) iteration() float64 { return 30 + 0.2*(liveUsers+float64(len(r.lines))) }
 
 func (p *LivePool) decode(id string, r *liveRunner) {

@@ -31,11 +31,11 @@ type aloneSeen struct {
 }
 
 const (
-	// afterLines is how long no line must have run for iterations to be those of users alone.
+	// afterLines is the time without lines after which iterations are those of users alone.
 	afterLines = 5 * time.Second
 	// seenWeight is the weight of a second in what was seen, once there are as many.
 	seenWeight = 1.0 / 30
-	// generousCost is how many times as much as the cost model says users may cost.
+	// generousCost is the factor by which users may cost more than the cost model says.
 	generousCost = 2
 )
 
@@ -48,10 +48,11 @@ func (a *aloneSeen) add(ms, running, promptRate float64) {
 	a.promptRate += weight * (promptRate - a.promptRate)
 }
 
-// mostAloneNow returns how long iterations take without lines at most, by what was seen while none
-// ran and by how much more users do now. What lines cost by the cost model is subtracted from what
-// is measured with them. If they cost more, iterations without lines would seem to take longer, so
-// that an objective that is relative to them would grow with each line.
+// mostAloneNow returns the longest time that the mean iteration takes without lines now, in
+// milliseconds. It is what was seen while none ran, and the cost of the users that have come since.
+// The cost of lines by the cost model is subtracted from what is measured with them. If lines cost
+// more, iterations without lines would seem to take longer. An objective that is relative to them
+// would then grow with each line.
 func (c *Controller) mostAloneNow() float64 {
 	a := &c.alone.seen
 	l, known := c.load()
@@ -101,8 +102,9 @@ func (c *Controller) updateAlone(now time.Time) {
 	c.alone.iteration.add(now, c.alone.now)
 }
 
-// timeAlone returns how long iterations of a runner would take without batch lines: no longer than
-// they take with these, which shows a fast engine before its cost model is fitted.
+// timeAlone returns the estimated time of a runner's iterations without batch lines, in
+// milliseconds. It is no longer than the time with them, which shows a fast engine before its cost
+// model is fitted.
 func (c *Controller) timeAlone(r *runner) float64 {
 	base := r.iterations.atBase(&c.fit) -
 		float64(r.own.lines)*c.fit.perSequence()
@@ -133,7 +135,7 @@ type slowMean struct {
 
 const (
 	aloneWindow = 5 * time.Minute
-	// longestStep is how much time one value counts for at most.
+	// longestStep is the longest time for which one value counts.
 	longestStep = 20 * time.Second
 )
 

@@ -7,21 +7,22 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// attribution estimates how many late first tokens batch work has caused. Late ones come in bursts
-// of users and with long prompts, many of them in a few seconds, with batch work or without it.
-// Lines make a first token take a multiple of its time, and a prompt of a line that is computed
-// before it delays it by that prompt. Those that took longer than the objective and both would have
-// been late anyway, if the estimates are right: they know iterations, but not every queue. So a
-// part of them counts nevertheless, and all of them while lines run where the KV cache or the
-// sequences may be full, because a request that waits for those waits until another one ends.
+// attribution estimates the number of late first tokens that batch work has caused. Late ones come
+// in bursts of users and with long prompts, many of them in a few seconds, with batch work or
+// without it. Lines make a first token take a multiple of its time. A line's prompt that is
+// computed before delays it by the time of that prompt. First tokens that took longer than the
+// objective and both delays would have been late anyway, if the estimates are right. The estimates
+// know iterations, but not every queue, so a part of these first tokens counts nevertheless. While
+// lines run where the KV cache or the sequences may be full, all of them count. A request that
+// waits for those waits until another one ends.
 type attribution struct {
 	slowdowns peak      // of first tokens by lines, within the last seconds
 	waits     peak      // of first tokens for prompts of lines, in seconds
 	full      time.Time // when a runner with lines was last full
 }
 
-// attributionWindow is for how long a delay counts: first tokens that are counted now were delayed
-// then.
+// attributionWindow is the time for which a delay counts: first tokens that are counted now were
+// delayed then.
 const attributionWindow = 20 * time.Second
 
 // doubtfulPart is the part of the late first tokens beyond the usual number that counts at least.
@@ -32,8 +33,8 @@ func newAttribution() attribution {
 		waits: peak{window: attributionWindow}}
 }
 
-// see records by what factor lines slow first tokens down, and how many seconds they wait for
-// prompts of lines.
+// see records the factor by which lines slow first tokens down, and the time that first tokens wait
+// for prompts of lines, in seconds.
 func (a *attribution) see(now time.Time, slowdown, wait float64) {
 	a.slowdowns.add(now, slowdown)
 	a.waits.add(now, wait)
@@ -56,8 +57,9 @@ func (c *Controller) mayBeFull(now time.Time, r *runner) bool {
 		r.own.context > tenth*capacity
 }
 
-// caused returns how many of the late first tokens, those beyond the usual number, batch work has
-// caused, by what a histogram counted between two readings. Without a histogram it is all of them.
+// caused returns the number of late first tokens that batch work has caused. late is the number
+// beyond the usual one, and before and counted are a histogram at two readings. Without a
+// histogram, batch work has caused all of them.
 func (a *attribution) caused(
 	now time.Time, before, counted []flowcontrol.Bucket, objective time.Duration, late float64,
 ) float64 {

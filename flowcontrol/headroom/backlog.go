@@ -6,8 +6,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// backlog estimates how many prompt tokens of batch lines a runner has still to compute, where
-// nothing shows it for long. Without streams and fresh metrics nothing shows when a prompt is
+// backlog estimates the prompt tokens of batch lines that a runner has still to compute, where
+// nothing shows them for long. Without streams and fresh metrics nothing shows when a prompt is
 // computed, and lines in flight would never be more than prompts that may wait.
 type backlog struct {
 	tokens, rate float64 // rate is a millisecond's
@@ -34,7 +34,8 @@ func (b *backlog) drain(now time.Time) {
 	b.at = now
 }
 
-// updateBacklog sets how fast a runner is taken to compute prompts of lines.
+// updateBacklog sets the rate at which a runner is taken to compute prompts of lines, in tokens a
+// millisecond.
 func (c *Controller) updateBacklog(now time.Time, r *runner) {
 	r.backlog.drain(now)
 	iteration := max(r.iterations.all.mean(), c.fit.perIteration())
@@ -46,8 +47,8 @@ func (c *Controller) updateBacklog(now time.Time, r *runner) {
 	r.backlog.rate = computedShare * max(0, rate-r.interactive.prompts()/1000)
 }
 
-// computedUnseen returns how many prompt tokens a runner has probably computed that count as
-// waiting.
+// computedUnseen returns the number of prompt tokens that count as waiting and that a runner has
+// probably computed.
 func (r *runner) computedUnseen() float64 {
 	return max(0, float64(r.own.prefilling)-r.backlog.tokens)
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// answerTimes decides on the lines of a pool that shows nothing but how long its answers take. It
+// answerTimes decides on the lines of a pool that shows nothing but the time of its answers. It
 // adds lines, a few per round of answers, while answers take no longer than at best.
 type answerTimes struct {
 	answers, parts, ms float64 // of this round
@@ -13,24 +13,24 @@ type answerTimes struct {
 }
 
 const (
-	// roundOfAnswers is how many answers are compared at least: single ones differ too much.
+	// roundOfAnswers is the least number of answers that are compared: single ones differ too much.
 	roundOfAnswers = 20
-	// bestFor is how long the best round counts. Later ones may be of other lines.
+	// bestFor is the time for which the best round counts. Later rounds may be of other lines.
 	bestFor = 10 * time.Minute
 	// roundGrowth is the factor by which the lines grow in a round, besides one.
 	roundGrowth = 1.1
-	// unnoticed is by how many milliseconds more an answer may take in any case: servers and
-	// networks vary as much.
+	// unnoticed is the time by which an answer may take longer in any case, in milliseconds:
+	// servers and networks vary as much.
 	unnoticed = 10
-	// seenSlowdown is how many times as long answers may take where a gateway shows users. Those
-	// who are late limit lines, so it bounds only how fast lines get many.
+	// seenSlowdown is the factor by which answers may take longer where a gateway shows users.
+	// Users who are late limit lines, so it bounds only the growth of the lines.
 	seenSlowdown = 4
 	// roundFall is the least factor by which they change in one.
 	roundFall = 0.7
 )
 
 // add adds an answer that took ms milliseconds for some parts while the pool carried some lines. It
-// returns how many lines a runner should carry instead of the present number.
+// returns the number of lines that a runner should carry instead of the present one.
 func (a *answerTimes) add(
 	now time.Time, ms, parts, carried, lines, slowdown float64,
 ) float64 {
@@ -69,14 +69,14 @@ func (c *Controller) blind() bool { return !c.seesIterations() && c.outcomes.at.
 // instant is the time of answers, in milliseconds, that no engine with much to compute attains.
 const instant = 20
 
-// tokenBound is how long a token of a prompt takes at most, in milliseconds, as answers show: the
-// prompt was computed in the time of the answer.
+// tokenBound is the longest time of a prompt token that answers show, in milliseconds: the prompt
+// was computed in the time of the answer.
 type tokenBound struct {
 	ms float64 // 0: unknown
 	at time.Time
 }
 
-// leastPrompt is how many tokens a prompt must have to show what one costs.
+// leastPrompt is the length of the shortest prompt that shows the cost of one, in tokens.
 const leastPrompt = 64
 
 func (b *tokenBound) see(now time.Time, latency time.Duration, prompt int) {
@@ -107,7 +107,7 @@ func (c *Controller) promptsAreFree() bool {
 }
 
 // answeredBlind updates the lines by an answer in a pool that shows no iterations. A short answer
-// is mostly the time of its prompt, so it does not show how long iterations take. Each token of a
+// is mostly the time of its prompt, so it does not show the time of iterations. Each token of a
 // long one takes an iteration.
 func (c *Controller) answeredBlind(now time.Time, latency time.Duration, output int) {
 	carried := 0.0

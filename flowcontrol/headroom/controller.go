@@ -39,7 +39,7 @@ type Controller struct {
 	outcomes    outcomes
 	mixture     mixture
 	mixedTokens mixedTokens
-	// linesAnswered is how many lines were answered since the last reading of a gateway.
+	// linesAnswered counts the lines that were answered since the last reading of a gateway.
 	linesAnswered float64
 	virtual       virtualOutcomes
 	answersAlone  shares // their token times without batch lines, relative to the objective
@@ -65,15 +65,15 @@ type Controller struct {
 	slots               slotDemand
 	kvDemand            shares  // the part of the KV cache that interactive requests want
 	kvWanted            float64 // the part that hardly any request wanted more than
-	kvLonger            float64 // how many times as long as alone iterations may take; 0: unknown
+	kvLonger            float64 // the most that iterations take, as a multiple of alone; 0: unknown
 
 	// What batch work may use.
 	target       targetShare
 	promptTokens level
 	// promptShare is the part of the time that prompts of batch lines may take; 0: not known yet.
 	promptShare float64
-	// promptsAtOnce is how many milliseconds the prompts take that an engine computes in one
-	// iteration: lines with short answers end, and the next ones start, at the same time.
+	// promptsAtOnce is the time of the prompts that an engine computes in one iteration, in
+	// milliseconds. Lines with short answers end, and the next ones start, at the same time.
 	promptsAtOnce spread
 	packing       packing
 	crowd         crowd
@@ -181,7 +181,7 @@ func (c *Controller) leave(id string) bool {
 	return true
 }
 
-// demand notes how many lines deadlines require.
+// demand notes the number of lines that deadlines require.
 func (c *Controller) demand(lines float64) (changed bool) {
 	demanded := lines / max(1, float64(len(c.roster.Members)))
 	if !(demanded >= 0) || demanded == c.demanded {

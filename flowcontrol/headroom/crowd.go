@@ -17,12 +17,12 @@ type crowd struct {
 }
 
 const (
-	// crowdWaits is how many users must wait there, and crowdShare the part of all users of the
-	// pool that must be there.
+	// crowdWaits is the least number of users that wait there. crowdShare is the least part of the
+	// pool's users that are there.
 	crowdWaits, crowdShare = 3, 0.5
-	// crowdLines is how many lines fewer than the mean runner it must have.
+	// crowdLines is the least number of lines by which it is below the mean runner.
 	crowdLines = 4
-	// crowdHold is for how long the others keep to its number of lines.
+	// crowdHold is the time for which the others keep to its number of lines.
 	crowdHold = 10 * time.Second
 )
 

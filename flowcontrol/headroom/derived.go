@@ -7,8 +7,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// FixTargets sets the share of the TPOT objective that iterations may take, and how many prompt
-// tokens of batch lines may wait on a runner. From then on late requests move neither. It is for
+// FixTargets sets the share of the TPOT objective for iterations, and the number of prompt tokens
+// of batch lines that may wait on a runner. From then on late requests move neither. It is for
 // policies that take their targets from elsewhere.
 func (c *Controller) FixTargets(share, promptTokens float64) {
 	c.target.fix(share)
@@ -26,9 +26,9 @@ type Runner struct {
 	ID string
 	// Lines are under way, Prefilling of their prompt tokens wait to be computed.
 	Lines, Prefilling int
-	// Start is how many lines a runner carries before anything is known of it.
+	// Start is the number of lines that a runner carries before anything is known of it.
 	Start int
-	// Safe is how many lines it may carry whatever asks for more, for SafeReason.
+	// Safe is the greatest number of lines, whatever asks for more. SafeReason limits it.
 	Safe       int
 	SafeReason flowcontrol.Reason
 	// Load is the interactive load. Known says that it comes from metrics that are not stale.

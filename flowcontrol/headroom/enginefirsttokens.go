@@ -38,7 +38,7 @@ func (e *engineFirstTokens) add(before, now *flowcontrol.Reading, own *ownFirstT
 	e.changed = e.changed || fresh.count() > 0 // else there may be no users
 }
 
-// attained returns how many first tokens there were, and how many of them exceeded a limit.
+// attained returns the number of first tokens, and the number of those that exceeded a limit.
 func (e *engineFirstTokens) attained(limit, part float64) flowcontrol.Attainment {
 	var fresh firstTokenTimes
 	if e.judged == nil {
@@ -73,7 +73,7 @@ func (c *Controller) readEngines(now time.Time) {
 // metrics count.
 type ownFirstTokens struct {
 	seen   []firstTokenTime // of streamed lines, the oldest first
-	unseen float64          // how many lines have started without a stream
+	unseen float64          // lines that have started without a stream
 }
 
 type firstTokenTime struct {
@@ -128,7 +128,7 @@ func (f *ownFirstTokens) removeFrom(times firstTokenTimes, sampled time.Time) {
 	}
 }
 
-// counts returns how many there are in each bucket.
+// counts returns the number of first tokens in each bucket.
 func (f firstTokenTimes) counts() []float64 {
 	counts, below := make([]float64, len(f)), 0.0
 	for i, b := range f {

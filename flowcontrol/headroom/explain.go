@@ -94,7 +94,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 	return terms
 }
 
-// knownObjective returns how long iterations may take, in milliseconds; 0 while a relative
+// knownObjective returns the longest time of an iteration, in milliseconds; 0 while a relative
 // objective has nothing measured to relate to.
 func (c *Controller) knownObjective() float64 {
 	if c.slo.Relative() && c.alone.iteration.mean() <= 0 {
@@ -103,7 +103,7 @@ func (c *Controller) knownObjective() float64 {
 	return c.objectiveTime()
 }
 
-// knownFirstObjective returns how long first tokens may take, in milliseconds; 0 while a relative
+// knownFirstObjective returns the longest time to first token, in milliseconds; 0 while a relative
 // objective has nothing measured to relate to.
 func (c *Controller) knownFirstObjective() float64 {
 	if c.slo.Relative() && c.keptFirst() == 0 {
@@ -112,7 +112,7 @@ func (c *Controller) knownFirstObjective() float64 {
 	return milliseconds(c.firstObjective())
 }
 
-// predictedLines returns how many lines the cost model alone would let run.
+// predictedLines returns the number of lines that the cost model alone would let run.
 func (c *Controller) predictedLines() float64 {
 	l, _ := c.load()
 	return c.fit.fitted().Lines(l, c.LineMix(), c.targetTime())

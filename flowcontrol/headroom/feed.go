@@ -6,12 +6,12 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// feed decides how many prompts of lines may wait on a runner without interactive requests. So many
-// must wait that the engine always has one to compute until it is known which are left; without
-// streams, that is late. Too many are shed by engines with a bounded queue.
+// feed decides on the number of prompts of lines that may wait on a runner without interactive
+// requests. The engine must always have one to compute until it is known which are left; without
+// streams, that is late. Engines with a bounded queue shed the prompts that are too many.
 type feed struct {
 	prompts float64   // 0: not decided yet
-	refused float64   // how many there were at the last shed; 0: none has been shed
+	refused float64   // prompts at the last shed; 0: none has been shed
 	cutAt   time.Time // when a shed last lowered prompts
 	short   bool      // a line could not start since the last second because of it
 	waiting float64   // requests that waited in the engine by its last metrics
@@ -20,15 +20,16 @@ type feed struct {
 }
 
 const (
-	// feedGrowth is by how much the waiting prompts grow in a second while they are too few,
-	// besides one.
+	// feedGrowth is the growth of the waiting prompts in a second while they are too few, as a
+	// share. One prompt is added to it.
 	feedGrowth = 0.2
 	// nearRefused is the part of the prompts of the last shed from which they grow slowly, by
 	// slowFeedGrowth.
 	nearRefused, slowFeedGrowth = 0.8, 0.01
-	// trustGrowth is by how much trust grows in a second. At leastTrust, sheds lower lines instead.
+	// trustGrowth is the growth of trust in a second. At leastTrust, sheds lower lines instead.
 	trustGrowth, leastTrust = 0.05, 0.1
-	// longestFeed is how many milliseconds of prompts may wait: more than pass between metrics.
+	// longestFeed is the longest time of the prompts that wait, in milliseconds: more than passes
+	// between metrics.
 	longestFeed = 5000
 )
 
@@ -72,8 +73,9 @@ func (c *Controller) feedPrompts(r *runner) {
 	}
 }
 
-// promptsOfFeed returns how many prompt tokens may wait on a runner that lines fill, as far as is
-// known, and when that number has grown by a prompt: the engine has computed some since.
+// promptsOfFeed returns the number of prompt tokens that may wait on a runner that lines fill, as
+// far as is known. more is when that number has grown by a prompt: the engine has computed some
+// since.
 func (c *Controller) promptsOfFeed(now time.Time, r *runner) (tokens float64, more time.Time) {
 	prompt := max(c.sizes.compute, 1)
 	tokens = max(r.feed.prompts, float64(c.tuning.Pace.MaxPrompts)) * prompt

@@ -11,7 +11,7 @@ import (
 // interactive requests. It is so high that it never limits an engine.
 const unsharedTarget = 100
 
-// targetTime returns how long iterations may take on average, in milliseconds.
+// targetTime returns the target of the mean iteration, in milliseconds.
 func (c *Controller) targetTime() float64 {
 	if !c.shared {
 		return unsharedTarget * c.objectiveTime()
@@ -19,8 +19,8 @@ func (c *Controller) targetTime() float64 {
 	return c.targetTimeAt(c.target.value())
 }
 
-// targetTimeAt returns how long iterations may take if they may use this share of what is left
-// between their time without batch work and the objective.
+// targetTimeAt returns the target of the mean iteration, in milliseconds. share is the part that
+// iterations may use of what is left between their time without batch work and the objective.
 func (c *Controller) targetTimeAt(share float64) float64 {
 	objective := c.objectiveTime()
 	if c.target.fixed() {
@@ -48,8 +48,8 @@ func (c *Controller) targetTimeAt(share float64) float64 {
 	return alone + min(room, c.tokens.room)
 }
 
-// linesByRoom returns how many lines a runner may carry by the cost model, generously, to use the
-// target time.
+// linesByRoom returns a generous number of lines for a runner, with which it uses the target time
+// by the cost model.
 func (c *Controller) linesByRoom() float64 {
 	if !c.shared || c.target.fixed() || c.alone.iteration.mean() <= 0 {
 		return math.Inf(1)
@@ -161,10 +161,10 @@ func (c *Controller) load() (l costmodel.Load, seen bool) {
 		PromptRate: l.PromptRate / n, PromptMean: typicalContext}, l.Running > 0
 }
 
-// linesByFeedback returns how many lines a runner may carry by feedback. A runner with longer
-// iterations than the others starts fewer prompts, so it carries fewer lines. The number of lines
-// granted to it is nevertheless the same, since a router that balances by load sends more
-// interactive requests to a runner with fewer lines.
+// linesByFeedback returns the number of lines that a runner may carry by feedback. A runner with
+// longer iterations than the others starts fewer prompts, so it carries fewer lines. Its grant is
+// nevertheless the same number of lines: a router that balances by load sends more interactive
+// requests to a runner with fewer.
 func (c *Controller) linesByFeedback(r *runner) float64 {
 	return min(max(c.lines*r.yield, min(c.lines, 1)), c.perRunner(r))
 }

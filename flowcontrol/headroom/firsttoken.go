@@ -7,13 +7,13 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// firstTokens estimates how long first tokens of interactive requests would take without batch
-// work, and from that by how much batch work may delay them.
+// firstTokens estimates the time to first token of interactive requests without batch work, and
+// from that the delay that batch work may cause.
 type firstTokens struct {
 	alone  shares // relative to the objective
 	last   []flowcontrol.Bucket
 	recent recentTimes
-	// slowdown is by what factor first tokens may be delayed, by their distribution.
+	// slowdown is the factor by which first tokens may be delayed, by their distribution.
 	slowdown float64
 	prompts  interactivePrompts
 }
@@ -21,16 +21,16 @@ type firstTokens struct {
 const (
 	// fewFirstTokens are too few to show anything.
 	fewFirstTokens = 20
-	// usualSlowdown is by what factor first tokens may be delayed while it is not known how long
-	// they take, and iterations where users need all of the KV cache.
+	// usualSlowdown is the factor by which first tokens may be delayed while their time is not
+	// known. It is also the factor for iterations where users need all of the KV cache.
 	usualSlowdown = 1.15
 	// shortestShare bounds what a distribution allows: first tokens below a tenth of the objective
 	// show little about a pool with much more load.
 	shortestShare = 0.1
 )
 
-// read takes over the histogram of a gateway. slowdown is the present estimate of how many times
-// as long first tokens take with batch work.
+// read takes over the histogram of a gateway. slowdown is the estimated factor by which first
+// tokens take longer with batch work at present.
 func (f *firstTokens) read(
 	now time.Time, buckets []flowcontrol.Bucket, objective time.Duration, slowdown float64,
 ) {
@@ -99,8 +99,8 @@ type interactivePrompts struct {
 	tokens, count spread
 }
 
-// read takes over how many requests a gateway has counted. rate is how many prompt tokens of
-// interactive requests the pool's runners compute in a second.
+// read takes over the number of requests that a gateway has counted. rate is the number of prompt
+// tokens of interactive requests that the pool's runners compute in a second.
 func (p *interactivePrompts) read(now, sampled time.Time, requests, rate float64) {
 	n, since := requests-p.requests, sampled.Sub(p.at)
 	first := p.at.IsZero()

@@ -36,9 +36,9 @@ func sameEdges(a, b []flowcontrol.Bucket) bool {
 	return slices.EqualFunc(a, b, func(a, b flowcontrol.Bucket) bool { return a.Upper == b.Upper })
 }
 
-// usual returns in how many seconds nearly all first tokens come, or in less: of few
-// requests, a single slow one says little about all, and what is faster than limit may be anywhere
-// in its bucket.
+// usual returns the time within which nearly all first tokens come, in seconds, or a shorter one.
+// Of few requests, a single slow one says little about all. A first token that is faster than limit
+// may be anywhere in its bucket.
 func (f firstTokenTimes) usual(limit float64) float64 {
 	deviation := math.Sqrt(nearlyAll * (1 - nearlyAll) / max(f.count(), 1))
 	return f.quantile(nearlyAll-2*deviation, limit)
@@ -103,10 +103,11 @@ type bestTimes struct {
 	at        time.Time // when usual and share were last lowered
 }
 
-// bestRequests is how many requests are judged together.
+// bestRequests is the number of requests that are judged together.
 const bestRequests = 300
 
-// read takes over what came between two readings, how many requests and how many late ones.
+// read takes over what came between two readings: the histograms, the number of requests and that
+// of the late ones.
 func (b *bestTimes) read(
 	now time.Time, before, after []flowcontrol.Bucket, requests, late, limit float64,
 ) {

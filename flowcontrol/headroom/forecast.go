@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// forecast compares how many interactive requests were expected to be late because of batch work
-// with how many were. What is expected comes from distributions and costs that may be far off: it
-// decides only until requests show better.
+// forecast compares the number of interactive requests that were late because of batch work with
+// the number that was expected. What is expected comes from distributions and costs that may be far
+// off: it decides only until requests show better.
 type forecast struct {
 	allowed        float64 // share of requests that may be late
 	share, seconds float64 // expected share of late ones since the last reading, times seconds
@@ -15,7 +15,7 @@ type forecast struct {
 }
 
 const (
-	// forecastTrust is how many late requests the expectation stands for.
+	// forecastTrust is the weight of the expectation, in late requests.
 	forecastTrust = 2
 	// forecastLeast and forecastMost bound what requests may prove, as the next lines and requests
 	// differ from the last ones.
@@ -46,7 +46,7 @@ func (f *forecast) read(now time.Time, requests, late, hidden float64) {
 	f.share, f.seconds = 0, 0
 }
 
-// error returns how many times as many requests were late as expected.
+// error returns the ratio of late requests to those that were expected to be late.
 func (f *forecast) error() float64 {
 	return min(max((f.late+forecastTrust)/(f.expected+forecastTrust), forecastLeast), forecastMost)
 }

@@ -36,8 +36,8 @@ func gapVariance(before, after []flowcontrol.Bucket) float64 {
 	return max(0, squares/n-mean*mean)
 }
 
-// together is how many times as much the means of answers differ as if each of their gaps were
-// independent of the one before: prompts are computed in several iterations, and come in bursts.
+// together is the factor by which the variance of the means of answers is larger than with
+// independent gaps. Prompts are computed in several iterations, and come in bursts.
 const together = 3
 
 // lateOfMany returns which share of many answers of a length took longer than the objective, whose

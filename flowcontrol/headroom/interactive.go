@@ -29,7 +29,7 @@ type interactive struct {
 // with short answers, which are counted a moment earlier or later, hide them.
 const fewGaps = 0.2
 
-// busyTokens is how many output tokens of batch lines an engine's counters must show.
+// busyTokens is the number of output tokens of batch lines that an engine's counters must show.
 const busyTokens = 32
 
 // shown holds what metrics show besides the load of interactive requests.
@@ -38,18 +38,18 @@ type shown struct {
 	// iteration is the time of an iteration by the engine's counters, in milliseconds over a
 	// period; 0: the counters do not show it.
 	iteration  float64
-	iterations float64 // how many there were
+	iterations float64 // in the period
 	period     time.Duration
-	// kvHeld is how many KV tokens interactive requests hold, if kvShown.
+	// kvHeld is the number of KV tokens that interactive requests hold, if kvShown.
 	kvHeld  float64
 	kvShown bool
 }
 
 // read updates the estimate from metrics of the engine. configured is the capacity of the KV cache
-// in tokens, used if the metrics do not report it. alone is how long an iteration takes at least:
-// lines with short answers decode in short iterations, between prompts, so their gaps say nothing
-// about those of users. It returns false if the metrics have not changed, because their source then
-// reports old values.
+// in tokens, used if the metrics do not report it. alone is the shortest time of an iteration, in
+// milliseconds. Lines with short answers decode in short iterations, between prompts, so their gaps
+// say nothing about those of users. It returns false if the metrics have not changed, because their
+// source then reports old values.
 func (in *interactive) read(
 	now time.Time, m *flowcontrol.Reading, own *ownLoad, configured int, alone float64,
 ) (s shown, ok bool) {
@@ -141,7 +141,7 @@ func (in *interactive) forget() {
 	*in = interactive{kvTokens: in.kvTokens, gauged: true}
 }
 
-// capacity returns how many tokens the KV cache holds: what metrics say, or else configured; 0:
+// capacity returns the capacity of the KV cache in tokens: what metrics say, or else configured; 0:
 // unknown.
 func (in *interactive) capacity(configured int) float64 {
 	if in.kvTokens > 0 {
@@ -156,8 +156,8 @@ func (in *interactive) load() costmodel.Load {
 		PromptRate: in.prompts(), PromptMean: typicalContext}
 }
 
-// shownRunning returns how many requests run; not a number if the last metrics don't show it, which
-// control takes for what it was, and people must not take for none.
+// shownRunning returns the number of requests that run, or NaN if the last metrics don't show it.
+// Control then uses the number before, and people must not take NaN for none.
 func (in *interactive) shownRunning() float64 {
 	if !(in.counters.Running >= 0) {
 		return math.NaN()
@@ -165,7 +165,7 @@ func (in *interactive) shownRunning() float64 {
 	return in.running.mean
 }
 
-// shownWaiting returns how many requests wait; not a number if the last metrics don't show it.
+// shownWaiting returns the number of requests that wait, or NaN if the last metrics don't show it.
 func (in *interactive) shownWaiting() float64 {
 	if !(in.counters.Waiting >= 0) {
 		return math.NaN()
@@ -173,5 +173,5 @@ func (in *interactive) shownWaiting() float64 {
 	return in.waiting
 }
 
-// prompts returns how many prompt tokens are computed in a second.
+// prompts returns the number of prompt tokens that are computed in a second.
 func (in *interactive) prompts() float64 { return max(0, in.promptRate.mean) }

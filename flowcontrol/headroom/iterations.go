@@ -32,11 +32,12 @@ const (
 	// rarely is the part of the time below which lines' gaps are not representative: lines of a few
 	// tokens decode in between the prompts of others.
 	rarely = 0.5
-	// maxSilence is how long the time since the last token gaps counts as if it went on as before.
-	// After that nothing decodes there, or the runner hangs.
+	// maxSilence is the time since the last token gaps for which iterations count as if they went
+	// on as before. After that nothing decodes there, or the runner hangs.
 	maxSilence = 2 * time.Second
-	// fitAfter is how much time a measurement of the fit covers. A prompt is known to be computed a
-	// moment after its iterations were reported, so short times mistake what belongs together.
+	// fitAfter is the least time that a measurement of the fit covers. A prompt is known to be
+	// computed a moment after its iterations were reported, so short times mistake what belongs
+	// together.
 	fitAfter = 5 * time.Second
 )
 
@@ -110,7 +111,7 @@ func (it *iterations) promptsUnseen(now time.Time) bool {
 	return it.fromMetrics && (it.promptAt.IsZero() || now.Sub(it.promptAt) > it.silence())
 }
 
-// silence is how long the time since the last gaps counts as if it went on as before.
+// silence is the time since the last gaps for which iterations count as if they went on as before.
 func (it *iterations) silence() time.Duration {
 	return max(maxSilence, it.every*5/2)
 }
@@ -145,7 +146,7 @@ func (it *iterations) unstreamed(ms float64, period time.Duration, cfg Pace) {
 	it.base.add(cfg.Window, period/2, count, time)
 }
 
-// atBase returns how long an iteration without prompts of batch lines takes.
+// atBase returns the time of an iteration without prompts of batch lines, in milliseconds.
 func (it *iterations) atBase(fit *costFit) float64 {
 	if base := it.base.mean(); base > 0 {
 		return max(base, fit.perIteration()/2)
@@ -156,8 +157,8 @@ func (it *iterations) atBase(fit *costFit) float64 {
 // prompts returns the number of waiting prompt tokens below which another line may start, at most
 // limit, and when that number grows. It keeps iterations at the target on average: iterations
 // shorter than the target add credit, and prompts use it. So prompts are spread evenly over time,
-// and none starts until there is credit for it. chunk is how many tokens an iteration computes at
-// most; 0: unknown.
+// and none starts until there is credit for it. chunk is the greatest number of tokens that an
+// iteration computes; 0: unknown.
 func (it *iterations) prompts(
 	now time.Time, limit, unseen, target, chunk float64, own *ownLoad, fit *costFit, cfg Pace,
 ) (tokens float64, more time.Time) {

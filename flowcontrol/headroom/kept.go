@@ -7,9 +7,9 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// keptFirst returns how long first tokens may take where no objective is configured: as many times
-// as long as nearly all of them take without batch work as the slowdown allows. Requests that take
-// longer count as late: a mean that is kept says nothing of the slowest. It is an edge of the
+// keptFirst returns the longest time to first token where no objective is configured. It is the
+// time in which nearly all first tokens come without batch work, times the slowdown. Requests that
+// take longer count as late: a mean that is kept says nothing of the slowest. It is an edge of the
 // histogram, at which counts are exact. 0: there is an objective, or too few requests were seen
 // without batch work.
 func (c *Controller) keptFirst() time.Duration {
@@ -19,7 +19,8 @@ func (c *Controller) keptFirst() time.Duration {
 // keptTokens returns the same for the mean time between the tokens of an answer, in seconds.
 func (c *Controller) keptTokens() float64 { return c.keptTime(c.quiet.tokens) }
 
-// longestToken returns how long tokens of an answer that is in time take at most, in milliseconds.
+// longestToken returns the longest mean time between the tokens of an answer that is in time, in
+// milliseconds.
 func (c *Controller) longestToken() float64 {
 	if c.slo.Relative() {
 		return 1000 * c.kept

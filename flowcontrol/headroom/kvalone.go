@@ -2,7 +2,7 @@ package headroom
 
 import "time"
 
-// kvAloneDeviations is by how many standard deviations users may hold more than their mean.
+// kvAloneDeviations is the margin above the mean part that users hold, in standard deviations.
 const kvAloneDeviations = 2
 
 // seeKVAlone records the share of a runner's KV cache that users hold, as it would be without batch
@@ -12,8 +12,8 @@ func (c *Controller) seeKVAlone(at time.Time, r *runner, held float64) {
 	r.kvAlone.add(at, aloneWindow, held/longer)
 }
 
-// longerByKV returns how many times as long as without batch work iterations may take, so that
-// users, who then stay as many times as long, fit into the KV cache; 0: nothing shows them.
+// longerByKV returns the factor by which iterations may take longer than without batch work; 0:
+// nothing shows it. Users then stay longer by that factor, and still fit into the KV cache.
 func (c *Controller) longerByKV() float64 {
 	mean, variance, n := 0.0, 0.0, 0.0
 	for _, m := range c.roster.Members {

@@ -65,8 +65,8 @@ func attained(times []flowcontrol.Bucket, limit, part float64) flowcontrol.Attai
 	return low
 }
 
-// hidden returns how many first tokens a histogram counted between two readings that may be late or
-// not, since the limit lies inside of their bucket.
+// hidden returns the number of first tokens, counted by a histogram between two readings, that may
+// be late or not. The limit lies inside of their bucket.
 func hidden(before, after []flowcontrol.Bucket, limit float64) float64 {
 	if len(before) != len(after) {
 		return 0

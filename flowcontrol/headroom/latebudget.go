@@ -6,8 +6,9 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// lateBudget compares how many interactive requests were late because of batch work within the last
-// half hour with how many may be. It is the last resort when no bound has predicted them.
+// lateBudget compares the number of interactive requests that were late because of batch work
+// within the last half hour with the number that may be. It is the last resort when no bound has
+// predicted them.
 type lateBudget struct {
 	allowed        float64 // share of requests that may be late
 	requests, late float64
@@ -19,17 +20,17 @@ const (
 	// on none start. Lines that run on make some more requests late, and not all that are late are
 	// charged.
 	saveFrom, stopAt = 0.8, 1
-	// ahead is how much of the time to come counts, so that a single bad minute of a new pool, for
-	// which the rest of the half hour can make up, stops nothing.
+	// ahead is the time to come that counts, so that a single bad minute of a new pool stops
+	// nothing. The rest of the half hour can make up for it.
 	ahead = time.Minute
-	// freeLate is how many late requests prove nothing where few requests come. It is small: where
-	// a hundred requests come in half an hour, each late one is a point.
+	// freeLate is the number of late requests that prove nothing where few requests come. It is
+	// small: where a hundred requests come in half an hour, each late one is a point.
 	freeLate = 1.25
 	// mattersFrom is the part of the budget from which on late requests matter. Where fewer than
 	// fewMayBeLate may be late in half an hour, each does. Less than aWhole one never does: parts
 	// are charged for what may have had other reasons.
 	mattersFrom, fewMayBeLate, aWhole = 0.3, 50, 1
-	// silent is how long a source may count nothing before what it has counted fades without it.
+	// silent is the time without counts of a source after which what it has counted fades.
 	silent = time.Minute
 )
 
@@ -57,7 +58,7 @@ func (b *lateBudget) left() float64 {
 	return min(max(0, (stopAt-spent)/(stopAt-saveFrom)), 1)
 }
 
-// mayBeLate returns how many requests may be late within the time that counts.
+// mayBeLate returns the number of requests that may be late within the time that counts.
 func (b *lateBudget) mayBeLate() float64 {
 	requests := b.requests
 	if counted := min(b.at.Sub(b.began), shareMemory); counted > 0 {

@@ -15,7 +15,7 @@ type lateLines struct {
 	level   level
 	carried peak    // lines of a runner within lateWindow
 	seen    float64 // late requests that have moved the limit
-	// credit is how many requests might have been late before there was a limit.
+	// credit is the number of requests that might have been late before there was a limit.
 	credit float64
 	// usersAt is when requests were counted last.
 	usersAt time.Time
@@ -32,15 +32,15 @@ const (
 	// While that is more than lateGain, one reading may lower the limit by firstFall of it, and
 	// raise it by firstRise of it.
 	firstGain, firstFall, firstRise = 0.4, 0.5, 0.3
-	// mostCredited is how many late requests do not move the limit at most, because so many more
-	// might have been late before there was one.
+	// mostCredited is the greatest credit, in late requests. These do not move the limit, because
+	// so many more might have been late before there was one.
 	mostCredited = 1
 	// lateShare is the part of slo.late at which the limit rests; the start of a pool spends some.
 	lateShare = 0.8
-	// lateWindow is how far back the lines count from which the limit begins. It is longer than
+	// lateWindow is the time over which lines count that the limit begins from. It is longer than
 	// most surges: the few lines that run in one are no measure for the time after it.
 	lateWindow = 5 * time.Minute
-	// aboveCarried is how far above the carried lines a limit may be that late requests lower: one
+	// aboveCarried bounds a limit that late requests lower, as a multiple of the carried lines: one
 	// that has risen untested would take long to fall.
 	aboveCarried = 1.3
 	// wellTested is the part of linesByRoom from which on the lines that run may have caused
@@ -54,7 +54,7 @@ func newLateLines(late float64) lateLines {
 	return lateLines{level: newLevel(cfg, late), carried: peak{window: lateWindow}}
 }
 
-// carry records how many lines a runner carries.
+// carry records the number of lines that a runner carries.
 func (l *lateLines) carry(now time.Time, lines float64) { l.carried.add(now, lines) }
 
 // read takes over requests, and those of them that were late because of batch work. Without a
@@ -80,7 +80,7 @@ func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
 	} else if l.carried.most(now) > 0 {
 		l.credit = min(l.credit+l.level.allowed*requests, mostCredited)
 	}
-	l.level.update(now, requests, late, 1) // which also learns how many requests come
+	l.level.update(now, requests, late, 1) // which also learns the rate of requests
 	if !limited {
 		l.level.value = noLateLimit
 	}
@@ -90,7 +90,7 @@ func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
 func (c *Controller) chargeLate(now time.Time, requests, late float64) {
 	c.budget.read(now, requests, late)
 	if c.outcomes.every > lateWindow {
-		late = 0 // nobody knows how many lines ran when they were late
+		late = 0 // the number of lines that ran when they were late is unknown
 	}
 	tested := c.lateLines.carried.most(now) > wellTested*c.linesByRoom()
 	c.lateLines.read(now, requests, late, tested || c.budget.matters())

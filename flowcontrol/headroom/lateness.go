@@ -23,7 +23,7 @@ func (l *lateness) since(a flowcontrol.Attainment) (requests, late float64, ok b
 	return a.Requests - before.Requests, a.Late - before.Late, true
 }
 
-// excess is how many requests were late beyond those that are late without batch work. What was
+// excess is the number of late requests beyond those that are late without batch work. What was
 // expected and did not happen is a credit, so that single late requests are not charged only
 // because they come one by one.
 type excess float64
@@ -31,7 +31,7 @@ type excess float64
 // mostCredit is the greatest credit, in late requests.
 const mostCredit = 3
 
-// add returns how many of late requests are beyond the usual number.
+// add returns the number of late requests beyond the usual one.
 func (e *excess) add(late, usual float64) float64 {
 	*e = max(*e+excess(late-usual), -mostCredit)
 	if *e <= 0 {

@@ -18,9 +18,9 @@ const learnedVersion = 1
 type learned struct {
 	Version int             `json:"version"`
 	Under   learnedSettings `json:"under"`
-	// Lines is how many lines a runner carried and may carry.
+	// Lines is the number of lines that a runner carried and may carry.
 	Lines float64 `json:"lines"`
-	// Known is for how long the pool has been known.
+	// Known is the time for which the pool has been known, in seconds.
 	Known float64 `json:"known"`
 	// Gateway and Metrics report whether these showed users.
 	Gateway bool `json:"gateway"`
@@ -152,7 +152,7 @@ func (c *Controller) learned(now time.Time) learned {
 	return l
 }
 
-// since returns how many seconds ago a time was; 0 if it never was.
+// since returns the time since at, in seconds; 0 if at is zero.
 func since(now, at time.Time) float64 {
 	if at.IsZero() {
 		return 0

@@ -125,7 +125,7 @@ func (b *lateBudget) learn(now time.Time, l learnedBudget, age float64) {
 	b.requests, b.late, b.at, b.began = l.All, l.Some, at, ago(at, l.Span)
 }
 
-// learnedBest is the best of something, and how many seconds ago it was.
+// learnedBest is the best of something, and the time since then, in seconds.
 type learnedBest struct{ Best, Ago float64 }
 
 func (l *learnedBest) valid() bool { return within(0, mostFigure, l.Best, l.Ago) }

@@ -31,8 +31,9 @@ func (l *lateLines) learn(of learnedLevel, trust float64) {
 	}
 }
 
-// learnedPacking is how many runners are packed and how many lines each of them carries at most,
-// and the seconds for which packing is paused after it has failed.
+// learnedPacking is the number of runners that are packed, and the greatest number of lines on
+// each. Pause is the time for which packing is paused after it has failed, and Left what is left of
+// it, both in seconds.
 type learnedPacking struct {
 	Runners            int
 	Lines, Pause, Left float64

@@ -26,9 +26,9 @@ const (
 	// Rarer ones lower it by as much more, up to mostPeriods times. They do not raise it faster: if
 	// the rise was too much, that shows late too.
 	usualPeriod, mostPeriods = 5 * time.Second, 6
-	// mostOwed is how much of a fall that could not be made at once is remembered.
+	// mostOwed is the largest fall that is remembered if it could not be made at once, as a share.
 	mostOwed = 0.7
-	// rateWindow is how far back the rate of requests is averaged.
+	// rateWindow is the time over which the rate of requests is averaged.
 	rateWindow = 5 * time.Minute
 	// steadyRise is by which share a level rises in a second while nothing is late, if few requests
 	// come: a third in five minutes.

@@ -14,7 +14,7 @@ func (c *Controller) LineMix() costmodel.Mix {
 	return c.sizes.mix(lines, context)
 }
 
-// lineKV returns how many KV tokens a line of a mix holds; 0 while no line has started.
+// lineKV returns the number of KV tokens that a line of a mix holds; 0 while no line has started.
 func (c *Controller) lineKV(mix costmodel.Mix) lineKV {
 	if c.sizes.prompt <= 0 {
 		return lineKV{}
@@ -23,7 +23,7 @@ func (c *Controller) lineKV(mix costmodel.Mix) lineKV {
 	return c.sizes.kv(mix, lines, ages)
 }
 
-// lineKVApart returns how many it holds besides what it shares with others.
+// lineKVApart returns the number of KV tokens that a line holds besides what it shares with others.
 func (c *Controller) lineKVApart(mix costmodel.Mix) lineKV {
 	if c.sizes.prompt <= 0 {
 		return lineKV{}
@@ -32,7 +32,8 @@ func (c *Controller) lineKVApart(mix costmodel.Mix) lineKV {
 	return c.sizes.kvApart(mix, lines, ages)
 }
 
-// running returns how many lines run, and the sum of the output tokens that they have produced.
+// running returns the number of lines that run, and the sum of the output tokens that they have
+// produced.
 func (c *Controller) running() (lines, ages float64) {
 	for _, m := range c.roster.Members {
 		own := &m.State.own
@@ -56,7 +57,7 @@ func (c *Controller) prefillPart() float64 {
 		max(model.PerLine(mix), leastPerLine)
 }
 
-// lifeOf returns how many seconds a line runs if an iteration takes ms.
+// lifeOf returns the time that a line runs, in seconds, if an iteration takes ms.
 func lifeOf(mix costmodel.Mix, ms float64) float64 { return mix.Output * ms / 1000 }
 
 // lagOf returns the share of the effect of a line with that life that shows only later, 0 to 1.

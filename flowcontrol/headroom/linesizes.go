@@ -15,9 +15,11 @@ type lineSizes struct {
 	expected float64
 	// Of the last few starts.
 	latestPrompt, latestOutput float64
-	// latestLong is how long the answers of those may be, as far as is known.
+	// latestLong is the mean of the longest answers that they may have, in tokens, as far as is
+	// known.
 	latestLong float64
-	// context is how many tokens a line holds, apart how many of these were not in a prefix cache.
+	// context is the number of tokens that a line holds, and apart the number of those that were
+	// not in a prefix cache.
 	context, apart heldTokens
 	// computeSquare is the mean of the square of compute.
 	computeSquare float64
@@ -47,8 +49,9 @@ const (
 	heldShare = 0.6
 )
 
-// start adds a line that starts, with its prompt and the expected output; 0: nothing is known of
-// its job yet, and the line may be long. long is how long it may be.
+// start adds a line that starts, with its prompt and the expected output, both in tokens. If output
+// is 0, nothing is known of its job yet, and the line may be long. long is the longest answer that
+// it may have, in tokens.
 func (s *lineSizes) start(prompt, cached, output, long int) {
 	if prompt <= 0 {
 		return
@@ -68,8 +71,8 @@ func (s *lineSizes) start(prompt, cached, output, long int) {
 	s.latestLong += (float64(long) - s.latestLong) / few
 }
 
-// longPrompts returns how many times as long as the mean the prompt is whose tokens are computed at
-// a time: long ones take more of it.
+// longPrompts returns the mean length of the prompts whose tokens are computed at a time, as a
+// multiple of the mean prompt. Long ones take more of that time.
 func (s *lineSizes) longPrompts() float64 {
 	if s.compute <= 0 {
 		return 1
@@ -77,10 +80,10 @@ func (s *lineSizes) longPrompts() float64 {
 	return max(1, s.computeSquare/(s.compute*s.compute))
 }
 
-// shared returns how many tokens of a prompt are expected in a prefix cache.
+// shared returns the number of tokens of a prompt that are expected in a prefix cache.
 func (s *lineSizes) shared() float64 { return max(0, s.prompt-s.compute) }
 
-// answer adds an answered line, with its prompt and how many tokens of that were cached.
+// answer adds an answered line, with its prompt and the number of its tokens that were cached.
 func (s *lineSizes) answer(prompt, cached, output int) {
 	if output <= 0 {
 		return
@@ -89,7 +92,7 @@ func (s *lineSizes) answer(prompt, cached, output int) {
 	s.answers++
 	s.seen = min(s.seen+1, sizesWindow)
 	w := 1 / float64(s.seen)
-	// Each answer counts in the context by how long it ran.
+	// The weight of an answer in the context is the time that it ran.
 	total := s.output + w*(out-s.output)
 	long := w * out / total
 	s.context.add(long, float64(prompt), out)
@@ -97,8 +100,8 @@ func (s *lineSizes) answer(prompt, cached, output int) {
 	s.output = total
 }
 
-// heldTokens is how many tokens a line holds on average, over the lines that run at one time, and
-// the mean of its square. Long lines have a larger weight there than in all lines.
+// heldTokens is the mean number of tokens that a line holds, over the lines that run at one time,
+// and the mean of its square. Long lines have a larger weight there than in all lines.
 type heldTokens struct{ mean, square float64 }
 
 // add adds a line with a weight. While it runs it holds its prompt and from none to all of its
@@ -118,9 +121,10 @@ func (s *lineSizes) latest() costmodel.Mix {
 	return costmodel.Mix{Prompt: s.latestPrompt, Output: s.latestOutput}
 }
 
-// mix returns the sizes of lines, given how many are under way and how many context tokens they
-// hold together. Long lines under way show that lines are longer than the means say, until enough
-// have ended and when a job of another kind has started. The planner's predictions show that too.
+// mix returns the sizes of lines. lines is the number of those under way, and context the number of
+// tokens that they hold together. Long lines under way show that lines are longer than the means
+// say. They do so until enough have ended, and when a job of another kind has started. The
+// planner's predictions show that too.
 func (s *lineSizes) mix(lines, context float64) costmodel.Mix {
 	mix := costmodel.Mix{Prompt: s.prompt, Output: s.output, Context: s.context.mean}
 	if s.seen == 0 {
@@ -142,18 +146,19 @@ func (s *lineSizes) mix(lines, context float64) costmodel.Mix {
 	return mix
 }
 
-// lineKV is how many KV tokens a line holds, over the lines that will run at one time.
+// lineKV is the number of KV tokens that a line holds, over the lines that will run at one time.
 type lineKV struct{ mean, deviation float64 }
 
-// kv returns how many KV tokens lines hold. Lines under way hold less than they will, and those
-// that have ended were the short ones. So while few have ended, the age of those under way counts
-// too, and as if one had ended with assumedTail. ages is the sum of the output tokens of lines
-// under way.
+// kv returns the number of KV tokens that a line holds. Lines under way hold less than they will,
+// and those that have ended were the short ones. So while few have ended, the age of those under
+// way counts too, and as if one had ended with assumedTail. ages is the sum of the output tokens of
+// lines under way.
 func (s *lineSizes) kv(mix costmodel.Mix, lines, ages float64) lineKV {
 	return s.kvOf(lineKV{mix.MeanContext(), s.context.deviation()}, s.prompt, lines, ages)
 }
 
-// kvApart returns how many they hold besides what they share, which the cache holds once.
+// kvApart returns the number of KV tokens that a line holds besides what lines share, which the
+// cache holds once.
 func (s *lineSizes) kvApart(mix costmodel.Mix, lines, ages float64) lineKV {
 	kv := lineKV{max(0, mix.MeanContext()-s.shared()), s.apart.deviation()}
 	return s.kvOf(kv, s.compute, lines, ages)
@@ -178,9 +183,10 @@ func (s *lineSizes) kvOf(kv lineKV, prompt, lines, ages float64) lineKV {
 	return kv
 }
 
-// fitting returns how many lines fit into some KV tokens of which users may want a part, each as
-// large as it will be: n lines take n·mean, and √n·deviations·deviation more at most. The most that
-// users and lines take rarely comes at one time, so both add up by their squares.
+// fitting returns the number of lines that fit into some KV tokens of which users may want a part.
+// Each line counts as large as it will be: n lines take n·mean, and √n·deviations·deviation more at
+// most. The most that users and lines take rarely comes at one time, so both add up by their
+// squares.
 func (kv lineKV) fitting(tokens, wanted, deviations float64) float64 {
 	if !(tokens > wanted) {
 		return 0

@@ -6,10 +6,10 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// mixedTokens judges by how many answers were late that a gateway counts with those of batch lines,
-// while the engines stand in for its first tokens: they do not count by answers how long tokens
-// took. Lines that may have been late by how long they ran are taken away. For answers of a few
-// tokens that is mostly the time of their prompt, so how many of those are late is supposed.
+// mixedTokens judges by the late answers that a gateway counts with those of batch lines, while the
+// engines stand in for its first tokens. Engines do not count the time of tokens by answers. Lines
+// that may have been late by their running time are taken away. For answers of a few tokens that is
+// mostly the time of their prompt, so the number of those that are late is supposed.
 type mixedTokens struct {
 	seen        lateness
 	lines, late float64 // answered, and not yet taken away
@@ -30,8 +30,8 @@ func (m *mixedTokens) answered(o *flowcontrol.Answered, objective float64) {
 	}
 }
 
-// users returns how many of the answers that were counted since the last reading, and of the late
-// ones, are those of users.
+// users returns the number of users' answers that were counted since the last reading, and of the
+// late ones among them.
 func (m *mixedTokens) users(g *flowcontrol.Reading) (requests, late float64, ok bool) {
 	requests, late, ok = m.seen.since(g.TPOT)
 	if !ok {
@@ -49,8 +49,8 @@ func (m *mixedTokens) users(g *flowcontrol.Reading) (requests, late float64, ok 
 	return users, min(late-oursLate, rest) * (users / max(of, 1)), true
 }
 
-// shortLate is how many times as often as those of users answers of lines with a few tokens are
-// supposed to be late: their gaps meet the prompts of the next lines.
+// shortLate is the supposed frequency of late answers of lines with a few tokens, as a multiple of
+// that of users. The gaps of such answers meet the prompts of the next lines.
 const shortLate = 4
 
 // readMixedTokens takes over what a gateway counts that is not used for first tokens. It serves as

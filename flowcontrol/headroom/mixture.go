@@ -24,20 +24,20 @@ type mixture struct {
 }
 
 const (
-	// mixturePeriod is how many seconds are compared at least, because a line is answered a moment
-	// before or after the gateway counts it.
+	// mixturePeriod is the shortest period that is compared, in seconds, because a line is answered
+	// a moment before or after the gateway counts it.
 	mixturePeriod = 5
 	// fewReadings show nothing about a mixture.
 	fewReadings = 12
-	// mixedSlope is how many more requests are counted for each line, from which they count as
-	// mixed. The right value is 0 or 1.
+	// mixedSlope is the slope from which requests count as mixed, in requests counted more for each
+	// line. The right value is 0 or 1.
 	mixedSlope = 0.5
-	// sureOfMixture is how many times its standard error the slope must be.
+	// sureOfMixture is the least ratio of the slope to its standard error.
 	sureOfMixture = 4
 )
 
-// read takes over how many requests the gateway has counted since the last reading; fewer than
-// none, or NaN: its counters have started again, or are absent.
+// read takes over the number of requests that the gateway has counted since the last reading. If it
+// is negative or NaN, the gateway's counters have started again, or are absent.
 func (m *mixture) read(now time.Time, requests, seconds float64) {
 	if !(requests >= 0) {
 		m.answers, m.requests, m.seconds, m.known = 0, 0, 0, false
@@ -67,8 +67,8 @@ func (m *mixture) read(now time.Time, requests, seconds float64) {
 	m.yy += dy * dy
 }
 
-// count takes over how many requests a reading of the gateway shows. Those that have ended are
-// compared if it shows them: a line that is answered now had its first token long ago.
+// count takes over the number of requests in a reading of the gateway. Those that have ended are
+// compared if the reading shows them: a line that is answered now had its first token long ago.
 func (m *mixture) count(now time.Time, g *flowcontrol.Reading) {
 	requests := countedFirstTokens(g)
 	if n := len(g.AnswerLengths); n > 0 {
@@ -84,10 +84,10 @@ func (m *mixture) count(now time.Time, g *flowcontrol.Reading) {
 	m.counted, m.countedAt = requests, g.Sampled
 }
 
-// withoutLines returns how many of the requests that a gateway has counted since the last reading
-// are interactive, of which so many were late. A gateway that counts batch lines too serves as a
-// brake only: its late requests count, whosever they are, but lines in time prove nothing about
-// users.
+// withoutLines returns the number of interactive requests among those that a gateway has counted
+// since the last reading. late is the number of late ones among all. A gateway that counts batch
+// lines too serves as a brake only. Its late requests count, whosever they are, but lines in time
+// prove nothing about users.
 func (c *Controller) withoutLines(g *flowcontrol.Reading, requests, late float64) float64 {
 	if g.Source != flowcontrol.Gateway || !c.mixture.mixed() {
 		return requests

@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// mostSlowdown is how many times as long as without batch work iterations may take on average,
-	// whatever the objective says. More would harvest little: the work of an iteration grows with
-	// its length.
+	// mostSlowdown is the largest factor by which the mean iteration may take longer than without
+	// batch work, whatever the objective says. More would harvest little: the work of an iteration
+	// grows with its length.
 	mostSlowdown = 4
-	// mostOfSlowest is how many times as long as in the slowest answers without batch work tokens
-	// may take, if that is more. An objective that allows more than both is probably a mistake.
-	// Where users have long prompts, answers that meet them take several times the mean.
+	// mostOfSlowest is the longest time of a token as a multiple of that in the slowest answers
+	// without batch work, if that is more. An objective that allows more than both is probably a
+	// mistake. Where users have long prompts, answers that meet them take several times the mean.
 	mostOfSlowest = 2
 	// slowest is the share of the answers that are the slowest ones.
 	slowest = 0.015
 )
 
-// objectiveTime returns how long tokens of interactive requests may take, in milliseconds: the
-// objective, or the relative one while none is configured.
+// objectiveTime returns the limit of the time between tokens of interactive requests, in
+// milliseconds: the objective, or the relative one while none is configured.
 func (c *Controller) objectiveTime() float64 {
 	alone := c.alone.iteration.mean()
 	if alone <= 0 {
@@ -39,7 +39,7 @@ func (c *Controller) objectiveTime() float64 {
 	return min(objective, max(mostSlowdown*alone, mostOfSlowest*c.slowAnswers()))
 }
 
-// slowAnswers returns how long tokens of the slowest answers take without batch work, in
+// slowAnswers returns the time of tokens of the slowest answers without batch work, in
 // milliseconds; 0: not known.
 func (c *Controller) slowAnswers() float64 {
 	if c.answersAlone.total < fewVirtual {

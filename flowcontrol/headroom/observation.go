@@ -304,7 +304,8 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	return true
 }
 
-// countedFirstTokens returns how many a gateway has counted, with or without an objective for them.
+// countedFirstTokens returns the number of first tokens that a gateway has counted, with or without
+// an objective for them.
 func countedFirstTokens(g *flowcontrol.Reading) float64 {
 	return counted(g.TTFT, g.FirstTokenTimes)
 }
@@ -319,7 +320,8 @@ func counted(judged flowcontrol.Attainment, times []flowcontrol.Bucket) float64 
 	return judged.Requests
 }
 
-// promptRate returns how many prompt tokens of interactive requests are computed in a second.
+// promptRate returns the number of prompt tokens of interactive requests that are computed in a
+// second.
 func (c *Controller) promptRate() float64 {
 	rate := 0.0
 	for _, m := range c.roster.Members {
@@ -328,6 +330,6 @@ func (c *Controller) promptRate() float64 {
 	return rate
 }
 
-// fewOutput is how many tokens an answer must have for its duration to show how long iterations
-// take: that of a shorter one is mostly the time of its prompt.
+// fewOutput is the length of the shortest answer whose duration shows the time of iterations, in
+// tokens. The duration of a shorter one is mostly the time of its prompt.
 const fewOutput = 16

@@ -12,7 +12,8 @@ type overload struct {
 }
 
 const (
-	// overloadShare is that part, enoughLate how many late requests show it at least.
+	// overloadShare is that part, beyond the usual share. enoughLate is the least number of late
+	// requests that show it.
 	overloadShare, enoughLate = 0.1, 4
 	overloadWindow            = 10 * time.Second
 )

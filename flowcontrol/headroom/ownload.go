@@ -46,7 +46,8 @@ func newOwnLoad(now time.Time, lines, prefilling int) ownLoad {
 	return l
 }
 
-// decoding estimates how many lines have their prompts computed, for prompts of that mean length.
+// decoding estimates the number of lines whose prompts are computed, for prompts of that mean
+// length.
 func (l *ownLoad) decoding(prompt float64) float64 {
 	return max(0, float64(l.lines)-float64(l.prefilling)/max(prompt, 1))
 }
@@ -124,8 +125,9 @@ func (l *ownLoad) carry(now time.Time, carried flowcontrol.Load, sizes *lineSize
 	}
 }
 
-// held estimates how many KV tokens the lines hold by how long they have run, for prompts and
-// iterations of that mean. Without streams, context lacks what they have produced.
+// held estimates the number of KV tokens that the lines hold by the time that they have run. prompt
+// is the mean prompt in tokens, and iteration the mean iteration in milliseconds. Without streams,
+// context lacks what they have produced.
 func (l *ownLoad) held(now time.Time, prompt, iteration float64) float64 {
 	lines := float64(l.lines)
 	ages := lines*now.Sub(l.zero).Seconds() - l.born

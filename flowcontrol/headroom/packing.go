@@ -8,10 +8,10 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// packing decides how many runners carry as many batch lines as fit, whatever that does to their
-// iterations. It pays where the router sends interactive requests to runners with less load: then
-// full runners harm nobody, and the others are free. Whether the router does so shows in the
-// interactive requests on a runner whose lines grow.
+// packing decides on the number of runners that carry as many batch lines as fit, whatever that
+// does to their iterations. It pays where the router sends interactive requests to runners with
+// less load: then full runners harm nobody, and the others are free. Whether the router does so
+// shows in the interactive requests on a runner whose lines grow.
 type packing struct {
 	runners int       // the first runners that are packed
 	changed time.Time // when that was decided
@@ -22,33 +22,33 @@ type packing struct {
 const (
 	// packEvery is the least time between two decisions: about what a runner takes to fill.
 	packEvery = 90 * time.Second
-	// packHistory is how long the pool's load must have been observed.
+	// packHistory is the least time for which the pool's load must have been observed.
 	packHistory = 5 * time.Minute
-	// packBlind is how old metrics may be that show the interactive requests on a runner.
+	// packBlind is the greatest age of the metrics that show the interactive requests on a runner.
 	packBlind = 40 * time.Second
-	// packGain is how much more must be harvested for another runner to be packed.
+	// packGain is the factor by which the harvest must grow for the first runner to be packed.
 	packGain = 2
-	// packGrowth is by how much lines grow on a runner that is filled, as a share in a second.
+	// packGrowth is the growth of the lines of a runner that is filled, as a share in a second.
 	packGrowth = 0.04
 	// avoided is the share of the interactive requests of a mean runner up to which a runner counts
 	// as avoided by the router.
 	avoided = 0.25
-	// packSign is how long after a runner begins to fill the router must have begun to avoid it.
+	// packSign is the time after which the router must have begun to avoid a runner that fills.
 	packSign = 40 * time.Second
-	// visitWindow is how far back the interactive requests on a packed runner are averaged.
+	// visitWindow is the time over which the interactive requests on a packed runner are averaged.
 	visitWindow = 10 * time.Second
-	// fewUsers is how many interactive requests may always run on a runner that begins to be
-	// filled.
+	// fewUsers is the number of interactive requests that may always run on a runner that begins to
+	// be filled.
 	fewUsers = 0.5
-	// rounding is how many interactive requests may be an error of our own count.
+	// rounding is the greatest error of our own count of interactive requests.
 	rounding = 0.02
-	// firstPause is how long nothing is tried after the router did not avoid a runner; it doubles
+	// firstPause is the time without a trial after the router did not avoid a runner. It doubles
 	// with each failure, up to longestPause.
 	firstPause, longestPause = 5 * time.Minute, 4 * time.Hour
 )
 
-// updatePacking decides again how many runners are packed, and how many lines these carry. It is
-// called every second.
+// updatePacking decides again on the number of packed runners and of their lines. It is called
+// every second.
 func (c *Controller) updatePacking(now time.Time, dt time.Duration) {
 	p := &c.packing
 	// Runners may have left; one is always left to users.
@@ -106,8 +106,8 @@ func (p *packing) giveUp(now time.Time, runners int) {
 	p.until = now.Add(p.pause)
 }
 
-// pack lets the lines of a packed runner grow. mean is how many interactive requests a runner of
-// the pool has. It returns false if this one is not avoided.
+// pack lets the lines of a packed runner grow. mean is the mean number of interactive requests on a
+// runner of the pool. It returns false if this one is not avoided.
 func (c *Controller) pack(now time.Time, dt time.Duration, r *runner, mean float64) bool {
 	if r.packed == 0 {
 		r.packed, r.packedAt, r.visits = max(c.lines, 1), now, spread{}
@@ -158,7 +158,8 @@ func (c *Controller) mayPack(now time.Time) bool {
 	return true
 }
 
-// bestPacked returns with how many packed runners the cost model expects the most tokens.
+// bestPacked returns the number of packed runners with which the cost model expects the most
+// tokens.
 func (c *Controller) bestPacked() int {
 	n := len(c.roster.Members)
 	if n == 0 {
@@ -177,7 +178,8 @@ func (c *Controller) bestPacked() int {
 	return best
 }
 
-// harvestWith returns how many tokens a millisecond the pool's lines get if k runners are packed.
+// harvestWith returns the rate at which the pool's lines get tokens if k runners are packed, in
+// tokens a millisecond.
 func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int) float64 {
 	n := float64(len(c.roster.Members))
 	packed := float64(k)
@@ -212,11 +214,11 @@ func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int
 		free*min(rate(lines, alone), byPrompts)
 }
 
-// packedLoad is how much of what is left below the objective interactive requests may use on the
-// runners that are not packed.
+// packedLoad is the largest part that interactive requests may use of what is left below the
+// objective, on the runners that are not packed.
 const packedLoad = 0.7
 
-// fullLines returns how many lines a packed runner carries.
+// fullLines returns the number of lines that a packed runner carries.
 func (c *Controller) fullLines() float64 {
 	full := float64(c.cfg.PerRunner)
 	if seqs := float64(c.engine.MaxSeqs); seqs > 0 {

@@ -53,8 +53,8 @@ func (l *poolLoad) add(r *runner, lines float64) {
 	l.context = min(l.context, r.own.context)
 }
 
-// carriedAs is how far back the lines of a runner are averaged to compare them with those of
-// others: where prompts may take a small part of the time, runners start few lines, and one of them
+// carriedAs is the time over which the lines of a runner are averaged to compare them with those of
+// others. Where prompts may take a small part of the time, runners start few lines, and one of them
 // often has none for a moment.
 const carriedAs = 30 * time.Second
 
@@ -64,10 +64,10 @@ const (
 	allowedLines, allowedContext = 1, 8
 )
 
-// bound returns how many lines a runner may carry so that its load stays similar to that of
-// others. A router that balances by load considers the KV tokens of lines, and a line that has run
-// for longer holds more of them. While a runner's lines hold much more than those of another, no
-// more lines start on it.
+// bound returns the greatest number of lines on a runner with which its load stays similar to that
+// of others. A router that balances by load considers the KV tokens of lines, and a line that has
+// run for longer holds more of them. While a runner's lines hold much more than those of another,
+// no more lines start on it.
 func (l poolLoad) bound(r *runner, mix costmodel.Mix, cfg Pace) float64 {
 	others := l.lines
 	if r == l.least {

@@ -2,8 +2,8 @@ package headroom
 
 import "time"
 
-// probeAfter is how long a pool carries no line before one is tried, if nothing else shows how its
-// iterations are.
+// probeAfter is the time without lines after which one is tried in a pool, if nothing else shows
+// its iterations.
 const probeAfter = 30 * time.Second
 
 // idles reports whether the pool has carried no line for a while.

@@ -2,8 +2,8 @@ package headroom
 
 import "github.com/tidefill/tidefill/internal/portable"
 
-// manyPrompts is from how many prompts on it no answer is late because of single ones: then the
-// mean iteration decides, which the target share limits.
+// manyPrompts is the number of prompts from which on single ones make no answer late. Then the mean
+// iteration decides, which the target share limits.
 const manyPrompts = 30
 
 // surelyFits is the part of what an iteration may take longer that a chunk may use without harm:
@@ -12,9 +12,9 @@ const surelyFits = 0.85
 
 // promptLoad is what a prompt of a batch line does to the iterations of a runner, in milliseconds.
 type promptLoad struct {
-	cost  float64 // how long it is computed
-	added float64 // by how much it lengthens the iterations in which it is computed, all together
-	most  float64 // by how much prompts lengthen an iteration at most
+	cost  float64 // the time that it is computed
+	added float64 // to the iterations in which it is computed, all together
+	most  float64 // the most that prompts add to an iteration
 }
 
 func (c *Controller) promptLoad() promptLoad {

@@ -46,8 +46,9 @@ func (c *Controller) relativePromptShare() float64 {
 	return max(share, minPromptShare)
 }
 
-// longPrompt returns how long the prompts of batch lines are computed that a request meets, in
-// milliseconds: long ones are met more often, and so are those that are computed together.
+// longPrompt returns the time for which the prompts of batch lines are computed that a request
+// meets, in milliseconds. Long ones are met more often, and so are those that are computed
+// together.
 func (c *Controller) longPrompt() float64 {
 	return max(c.sizes.longPrompts()*c.promptCost(), c.promptsAtOnce.mean)
 }
@@ -66,7 +67,7 @@ func (c *Controller) limitsPrompts() bool {
 		c.promptShare > 0 && c.promptShare < mostPromptShare
 }
 
-// promptTarget returns how long iterations may take on average with the prompts of batch lines, in
+// promptTarget returns the target of the mean iteration with the prompts of batch lines, in
 // milliseconds.
 func (c *Controller) promptTarget() float64 {
 	target := c.targetTime()
@@ -76,8 +77,7 @@ func (c *Controller) promptTarget() float64 {
 	return target
 }
 
-// promptTime returns how long a token of a prompt is computed if the prompt is alone in its chunks,
-// in milliseconds.
+// promptTime returns the time of a token of a prompt that is alone in its chunks, in milliseconds.
 func (c *Controller) promptTime() float64 {
 	iteration := c.alone.now
 	if iteration <= 0 {
@@ -90,7 +90,7 @@ func (c *Controller) promptTime() float64 {
 	return ms
 }
 
-// promptCost returns how long the prompt of a mean line is computed, in milliseconds.
+// promptCost returns the time for which the prompt of a mean line is computed, in milliseconds.
 func (c *Controller) promptCost() float64 {
 	return c.sizes.compute * c.promptTime()
 }
@@ -98,7 +98,8 @@ func (c *Controller) promptCost() float64 {
 // promptBudget is the time that prompts of a runner may take from now on, in milliseconds.
 type promptBudget float64
 
-// maxPromptPause is how long a prompt keeps others from starting at most, in milliseconds.
+// maxPromptPause is the longest time for which a prompt keeps others from starting, in
+// milliseconds.
 const maxPromptPause = float64(2 * time.Minute / time.Millisecond)
 
 // pass adds the share of ms milliseconds. What is saved is bounded by about one prompt.

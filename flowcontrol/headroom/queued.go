@@ -6,8 +6,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// queued is how many interactive requests wait on a runner by its capabilities. It stands in for
-// metrics: while requests wait, no further line may start before them.
+// queued is the number of interactive requests that wait on a runner, as its capabilities show it.
+// It stands in for metrics: while requests wait, no further line may start before them.
 type queued struct {
 	requests float64
 	at       time.Time // Sampled of the reading; zero: none

@@ -47,7 +47,7 @@ func (q *quiet) usualTime() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// judge counts again how many first tokens were late without batch work, by another objective.
+// judge counts the first tokens that were late without batch work again, by another objective.
 func (q *quiet) judge(now time.Time, objective time.Duration) {
 	a := flowcontrol.Estimated([]flowcontrol.Bucket(q.times), objective.Seconds())
 	q.first.share = fadingShare{}
@@ -100,20 +100,22 @@ func (q *quiet) ttft() float64 {
 func (q *quiet) tpot() float64 { return innocent(&q.each.share) }
 
 const (
-	// quietAfter is how long the pool must have been without batch lines before requests count:
-	// those that are answered now were there for about that time.
+	// quietAfter is the time without batch lines in the pool after which requests count: those that
+	// are answered now were there for about that time.
 	quietAfter = 10 * time.Second
-	// quietStart is how long at most the policy only watches a pool that it does not know.
+	// quietStart is the longest time for which the policy only watches a pool that it does not
+	// know.
 	quietStart = time.Minute
 	// quietRelative is the same without an objective, until requests have shown one: keptFirst.
 	quietRelative = 3 * time.Minute
-	// firstReading is how long it waits for a gateway to show itself, or to show itself again.
+	// firstReading is the time for which it waits for a gateway to show itself, or to show itself
+	// again.
 	firstReading = 5 * time.Second
-	// longestPeriod is how long the second reading of a gateway may take to come.
+	// longestPeriod is the longest wait for the second reading of a gateway.
 	longestPeriod = 30 * time.Second
-	// leastQuiet is how long a pool is watched at least of which a gateway shows the requests.
+	// leastQuiet is the shortest time for which a pool is watched whose requests a gateway shows.
 	leastQuiet = 20 * time.Second
-	// quietRequests is how many requests it wants to see in that time.
+	// quietRequests is the number of requests that the policy wants to see in that time.
 	quietRequests = 60
 )
 
@@ -161,8 +163,8 @@ func (c *Controller) mayCountLines() bool {
 		})
 }
 
-// lacksObjective reports whether nothing says how long first tokens may take, and requests of users
-// will soon show it. Once lines have run, those that engines count may be lines.
+// lacksObjective reports whether nothing limits the time to first token yet, and requests of users
+// will soon show it. Once lines have run, requests that engines count may be lines.
 func (c *Controller) lacksObjective() bool {
 	if !c.slo.Relative() || c.keptFirst() > 0 {
 		return false

@@ -12,7 +12,7 @@ const (
 	// burst is the part of a runner's sequences and KV cache that is kept for interactive requests
 	// in a pool of which nothing is known.
 	burst = 0.3
-	// halfKnown is after how many minutes half of it is no longer kept.
+	// halfKnown is the time after which half of that part is still kept, in minutes.
 	halfKnown = 15
 )
 
@@ -29,14 +29,14 @@ func (c *Controller) ending(mix costmodel.Mix) float64 {
 	return min(slotPatience*milliseconds(c.firstObjective())/life, mostEnding)
 }
 
-// keptFree returns how much lines of a mix must leave, of what interactive requests hold at present
-// and may want: lines that end leave it to them.
+// keptFree returns the part of a runner that lines of a mix must leave free. present is what
+// interactive requests hold, and wanted what they may want. Lines that end leave it to them.
 func (c *Controller) keptFree(present, wanted float64, mix costmodel.Mix) float64 {
 	return present + (1-c.ending(mix))*max(0, wanted-present)
 }
 
-// unknown returns how little is known of the pool's bursts, from 1 down to 0: those that come every
-// few minutes are known sooner than rare ones.
+// unknown returns the part of the pool's bursts that is not known, from 1 down to 0. Bursts that
+// come every few minutes are known sooner than rare ones.
 func (c *Controller) unknown() float64 {
 	if !c.shared {
 		return 0

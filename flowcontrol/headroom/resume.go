@@ -25,9 +25,10 @@ const (
 	// resumeWithin is the age up to which lines return to their number. Later, the pool is watched
 	// as if it were new, with what is left of the rest.
 	resumeWithin = 30 * time.Minute
-	// resumeRise is how long lines take to return to it, and resumeHold how long they stay there.
+	// resumeRise is the time in which lines return to it. resumeHold is the time for which they do
+	// not exceed it.
 	resumeRise, resumeHold = 20 * time.Second, 45 * time.Second
-	// resumeWait is how long a pool is waited for that has shown its users before.
+	// resumeWait is the longest wait for a pool that has shown its users before.
 	resumeWait = 30 * time.Second
 )
 
@@ -161,7 +162,7 @@ func (c *Controller) rise(now time.Time, dt time.Duration) {
 	r.rising = c.lines < r.lines
 }
 
-// heldBack returns how many lines a runner, and a packed one, carries at most while the pool is
+// heldBack returns the greatest number of lines on a runner, and on a packed one, while the pool is
 // brought back.
 func (r *resume) heldBack(now time.Time) (lines, packed float64) {
 	if r.until.IsZero() || !now.Before(r.until) {

@@ -8,8 +8,8 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 )
 
-// safeLines returns how many lines of a mix the runner can carry without a lack of sequences or KV
-// cache, and which of them limits the number. Neither feedback nor deadlines may exceed it.
+// safeLines returns the greatest number of lines of a mix for which the runner has enough sequences
+// and KV cache. reason says which of them limits it. Neither feedback nor deadlines may exceed it.
 func (c *Controller) safeLines(
 	now time.Time, r *runner, mix costmodel.Mix,
 ) (lines int, reason flowcontrol.Reason) {
@@ -34,7 +34,7 @@ const lightShare = 0.1
 
 const (
 	// unseenShare is the part of an engine's sequences and KV cache that lines may use if nothing
-	// shows how much interactive requests use.
+	// shows the use of interactive requests.
 	unseenShare = 0.25
 	// countedShare is that part if a gateway counts them, so that late ones would be seen.
 	countedShare = 0.5
@@ -52,8 +52,8 @@ func (c *Controller) unseen(r *runner) (share float64, unseen bool) {
 	return countedShare, true
 }
 
-// growth returns by how many standard deviations the interactive load may have grown since the last
-// metrics. Those that are stale show no less than any older ones.
+// growth returns the growth that the interactive load may have had since the last metrics, in
+// standard deviations. Metrics that are stale show no less than any older ones.
 func (c *Controller) growth(now time.Time, r *runner) float64 {
 	if r.interactive.seenAt.IsZero() {
 		return 0
@@ -62,7 +62,7 @@ func (c *Controller) growth(now time.Time, r *runner) float64 {
 	return float64(age) / float64(c.tuning.Staleness.AgingAfter)
 }
 
-// linesBySlots returns how many lines leave enough of the engine's sequences free.
+// linesBySlots returns the number of lines that leave enough of the engine's sequences free.
 func (c *Controller) linesBySlots(now time.Time, r *runner, mix costmodel.Mix) float64 {
 	seqs := float64(c.engine.MaxSeqs)
 	share, unseen := c.unseen(r)
@@ -84,7 +84,7 @@ func (c *Controller) linesBySlots(now time.Time, r *runner, mix costmodel.Mix) f
 	return seqs - c.keptFree(in.demand, needed/(1+c.slots.patience), mix)
 }
 
-// linesByKV returns how many lines leave enough of the KV cache free.
+// linesByKV returns the number of lines that leave enough of the KV cache free.
 func (c *Controller) linesByKV(now time.Time, r *runner, mix costmodel.Mix) float64 {
 	in, kv, reserve := &r.interactive, c.lineKV(mix), c.tuning.Reserve
 	shared := 0.0

@@ -13,8 +13,9 @@ type slotPressure struct {
 	until time.Time
 }
 
-// update updates the limit from metrics: how many of seqs sequences are taken, and how many
-// interactive requests wait. mayEvict is false while evictions have wasted too much.
+// update updates the limit from metrics. running and seqs are the sequences taken and in all, and
+// waiting counts the interactive requests that wait. mayEvict is false while evictions have wasted
+// too much.
 func (p *slotPressure) update(
 	now time.Time, own *ownLoad, running, seqs, waiting float64, mayEvict bool, hold time.Duration,
 ) {

@@ -2,13 +2,13 @@ package headroom
 
 import "time"
 
-// slotDemand is how many sequences of a runner interactive requests need.
+// slotDemand is the number of sequences of a runner that interactive requests need.
 type slotDemand struct {
 	seen shares // relative to the engine's sequences; 1 is all of them
-	// wanted is how many hardly any request wanted more than.
+	// wanted is the demand, in sequences, that hardly any request exceeded.
 	wanted float64
-	// patience is by what share of the sequences more may ask at once and be in time, because
-	// those that wait get a sequence as others end.
+	// patience is the share of the sequences by which more may ask at once and be in time. Requests
+	// that wait get a sequence as others end.
 	patience float64
 }
 

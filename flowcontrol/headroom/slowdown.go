@@ -1,9 +1,9 @@
 package headroom
 
-// assumedChunk is how many tokens an iteration computes at most, if that is not configured.
+// assumedChunk is the greatest number of tokens of an iteration if none is configured.
 const assumedChunk = 2048
 
-// chunk returns how many tokens an iteration computes at most.
+// chunk returns the greatest number of tokens that an iteration computes.
 func (c *Controller) chunk() float64 {
 	if n := c.engine.MaxBatchedTokens; n > 0 {
 		return float64(n)
@@ -11,16 +11,17 @@ func (c *Controller) chunk() float64 {
 	return assumedChunk
 }
 
-// passes returns in how many iterations the prompt of an interactive request is computed beside
-// requests that decode, each of which takes a token of every iteration.
+// passes returns the number of iterations in which the prompt of an interactive request is
+// computed. Requests that decode take a token of every iteration.
 func (c *Controller) passes(decoding float64) float64 {
 	chunk := c.chunk()
 	return max(1, c.first.prompts.mean()/max(chunk-decoding, chunk/16))
 }
 
-// slowdown estimates how many times as long a first token takes on a runner with some lines and
-// waiting prompt tokens as without them. alone is how long its iterations take without them. A
-// request waits for half an iteration, and then for those in which its prompt is computed.
+// slowdown estimates the factor by which a first token takes longer on a runner with some lines and
+// waiting prompt tokens than without them. alone is the time of its iterations without them, in
+// milliseconds. A request waits for half an iteration, and then for those in which its prompt is
+// computed.
 func (c *Controller) slowdown(in *interactive, alone, lines, waiting float64) float64 {
 	running, token := in.running.mean, c.fit.perToken()
 	prompt := c.first.prompts.mean() * token
@@ -31,7 +32,7 @@ func (c *Controller) slowdown(in *interactive, alone, lines, waiting float64) fl
 	return after / before
 }
 
-// firstAlone estimates how long a first token takes without batch work, in milliseconds.
+// firstAlone estimates the time to first token without batch work, in milliseconds.
 func (c *Controller) firstAlone(in *interactive, alone float64) float64 {
 	prompt := c.first.prompts.mean() * c.fit.perToken()
 	return (0.5+c.passes(in.running.mean))*alone + prompt
@@ -83,7 +84,8 @@ func (c *Controller) allowedSlowdown() float64 {
 // harmlessShare of an objective for first tokens is so short that no burst makes it late.
 const harmlessShare = 0.01
 
-// linesByFirstTokens returns how many lines a runner may carry so that first tokens stay in time.
+// linesByFirstTokens returns the greatest number of lines on a runner with which first tokens stay
+// in time.
 func (c *Controller) linesByFirstTokens(r *runner) float64 {
 	alone := c.timeAlone(r)
 	allowed := c.allowedSlowdown()
@@ -110,7 +112,7 @@ func (c *Controller) linesByFirstTokens(r *runner) float64 {
 	return low
 }
 
-// promptWait returns how many seconds a first token waits on average for prompts of batch lines.
+// promptWait returns the mean time that a first token waits for prompts of batch lines, in seconds.
 func (c *Controller) promptWait() float64 {
 	tokens, n := 0.0, 0.0
 	for _, m := range c.roster.Members {

@@ -17,7 +17,7 @@ type source struct {
 	forgotten bool
 }
 
-// gatewayGone is how long after a gateway's last reading the engines stand in for it.
+// gatewayGone is the time after a gateway's last reading from which on the engines stand in for it.
 const gatewayGone = 30 * time.Second
 
 // newer reports whether a reading of a gateway is newer than its last one, and records its time.
@@ -58,7 +58,7 @@ func (c *Controller) uses(now time.Time, g *flowcontrol.Reading) bool {
 	return c.outcomes.newer(g)
 }
 
-// forgetOutcomes forgets which requests were late, how long their answers were, and what followed
+// forgetOutcomes forgets which requests were late, the lengths of their answers, and what followed
 // from that: they may have been batch lines.
 func (c *Controller) forgetOutcomes() {
 	late, part := c.slo.Late, c.target.part

@@ -17,8 +17,8 @@ type targetShare struct {
 	part            spread // of the cost of batch work, that prompts have
 }
 
-// kindWindow is how far back the part of prompts is averaged: the time that a report or two need to
-// show it.
+// kindWindow is the time over which the part of prompts is averaged: that which a report or two
+// need to show it.
 const kindWindow = 5 * time.Second
 
 func newTargetShare(cfg Tuning, late float64) targetShare {

@@ -7,7 +7,7 @@ import (
 const (
 	// tick is the interval at which the controller updates its estimates.
 	tick = time.Second
-	// carriedWindow is how far back the number of lines that a runner carries is averaged.
+	// carriedWindow is the time over which the number of lines on a runner is averaged.
 	carriedWindow = 10 * time.Second
 )
 

@@ -17,7 +17,7 @@ type tokenTimes struct {
 	added  spread // by batch work, in milliseconds
 	last   []flowcontrol.Bucket
 	at     time.Time
-	// room is how many milliseconds batch work may add to iterations; see allowed.
+	// room is the time that batch work may add to iterations, in milliseconds; see allowed.
 	room float64
 }
 
@@ -72,8 +72,9 @@ func (t *tokenTimes) above(ms float64) float64 {
 	return share(0)
 }
 
-// allowed returns how many milliseconds batch work may add to iterations so that no more than a
-// share of the requests is late because of it; infinite while too few requests were seen.
+// allowed returns the time that batch work may add to iterations, in milliseconds. With that, no
+// more than a share of the requests is late because of it. It is infinite while too few requests
+// were seen.
 func (t *tokenTimes) allowed(objective, late float64) float64 {
 	if t.total < fewTokenTimes {
 		return math.Inf(1)

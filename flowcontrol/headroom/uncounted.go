@@ -11,12 +11,12 @@ type uncounted struct {
 	requests float64 // milliseconds, of all requests that ran
 }
 
-// longestUncounted is how long tokens may take to be counted. After that none are expected.
+// longestUncounted is the longest time until tokens are counted. After that none are expected.
 const longestUncounted = 5 * time.Minute
 
-// read takes over a period in which so many requests ran, and how many tokens were counted in it.
-// Each running request gets one token of an iteration, so it returns how long one took, in
-// milliseconds, how many there were, and in what period; 0: it is not known yet.
+// read takes over a period, the mean number of requests that ran in it, and the number of tokens
+// that were counted in it. Each running request gets one token of an iteration. So read returns the
+// time of one iteration in milliseconds, their number, and their period; 0: it is not known yet.
 func (u *uncounted) read(
 	period time.Duration, running, produced float64,
 ) (of time.Duration, iteration, iterations float64) {

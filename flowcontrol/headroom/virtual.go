@@ -99,17 +99,17 @@ type virtualOutcomes struct {
 }
 
 const (
-	// many is how many answers of a length a reading must cover for the differences between them to
-	// count, and longReading how long it must be where late answers are counted: shorter ones show
-	// single bursts.
+	// many is the least number of answers of a length in a reading for the differences between them
+	// to count. longReading is the shortest time between readings for that where late answers are
+	// counted: shorter ones show single bursts.
 	many        = 1.5
 	longReading = 8 * time.Second
 	// fewVirtual are too few to show a distribution.
 	fewVirtual    = 30
 	virtualWindow = 10 * time.Minute
 	realWindow    = 20 * time.Minute
-	// realTrust is how many late requests the virtual ones stand for: so many must not have been
-	// late for those to count half.
+	// realTrust is the weight of the virtual requests, in late requests. When so many real ones
+	// that were expected to be late were in time, late virtual ones count half.
 	realTrust = 4
 )
 

@@ -12,8 +12,8 @@ type visits struct {
 	count float64 // may be off by a few, since lines are known to be answered a moment later
 }
 
-// read takes over the histograms of answers of two readings in a row. ours is how many batch lines
-// were answered between them. It returns by how much the count has grown.
+// read takes over the histograms of answers of two readings in a row. ours is the number of batch
+// lines that were answered between them. It returns the growth of the count.
 func (v *visits) read(before, now []flowcontrol.Bucket, ours float64) (more float64) {
 	last := len(now) - 1
 	v.shown = last >= 0
@@ -25,23 +25,24 @@ func (v *visits) read(before, now []flowcontrol.Bucket, ours float64) (more floa
 	return more
 }
 
-// stay is how many interactive requests came to a packed runner since it is packed, and how many
-// would have come if the router had spread all of them evenly.
+// stay holds the number of interactive requests that came to a packed runner since it is packed.
+// even is the number that would have come if the router had spread all of them evenly.
 type stay struct {
 	known         bool
 	came, even    float64
-	most          float64 // how many may come if all that do are late
+	most          float64 // the number that may come if all that do are late
 	own, everyone float64 // counts at the start
 }
 
 const (
-	// fewExpected is how many requests would have to come evenly for those that came to prove that
-	// a runner is avoided.
+	// fewExpected is the number of requests that must have been expected for those that came to
+	// prove that a runner is avoided.
 	fewExpected = 4
-	// doubtful is how many may have come by mistake of our count, or before the runner was full.
+	// doubtful is the number of requests that may have come by mistake of our count, or before the
+	// runner was full.
 	doubtful = 3
-	// mostVisits is how many times slo.late of all requests may come to packed runners: those that
-	// come while it is nearly empty are in time.
+	// mostVisits bounds the share of all requests that come to packed runners, as a multiple of
+	// slo.late. Those that come while a runner is nearly empty are in time.
 	mostVisits = 4
 )
 

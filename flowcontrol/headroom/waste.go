@@ -16,12 +16,12 @@ func (w *waste) fade(dt time.Duration) {
 	w.wasted -= fade * w.wasted
 }
 
-// leastAnswered is how many tokens count as answered before there were as many, because the first
-// burst may come when few lines have ended.
+// leastAnswered is the least number of tokens that counts as answered. The first burst may come
+// when few lines have ended.
 const leastAnswered = 1e5
 
-// emergency is how many times as much evictions may waste once the budget of late requests is
-// spent, or where users crowd: what is wasted before must not leave a burst without remedy.
+// emergency is the factor by which evictions may waste more once the budget of late requests is
+// spent, or where users crowd. What is wasted before must not leave a burst without remedy.
 const emergency = 3
 
 // allows reports whether evictions may waste so many tokens more, if they may waste a share.

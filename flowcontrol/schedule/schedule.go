@@ -1,5 +1,5 @@
-// Package schedule holds the flow-control policy schedule, which follows a timetable: how many
-// lines and prompt tokens, and how long iterations may take, from each time of day on.
+// Package schedule holds the flow-control policy schedule, which follows a timetable. Its rows set
+// the number of lines and prompt tokens, and the longest time of iterations, from a time of day on.
 //
 // A row with a target share is the policy headroom with a target that is given instead of found;
 // a row without one grants as many lines as it says.
@@ -72,7 +72,7 @@ func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
 	return a
 }
 
-// promptTokens returns how many prompt tokens may wait on a runner by the current row.
+// promptTokens returns the number of prompt tokens that may wait on a runner by the current row.
 func (c *controller) promptTokens() int {
 	if row := c.row(); row.PromptTokens > 0 {
 		return row.PromptTokens

@@ -54,7 +54,7 @@ func (s *Shadow) Observe(now time.Time, o flowcontrol.Observation) {
 // Allowance is what a shadow would allow a pool.
 type Allowance struct {
 	Policy string
-	// Lines is how many lines the pool might have in flight.
+	// Lines is the number of lines that the pool might have in flight.
 	Lines  int
 	Reason flowcontrol.Reason
 }

@@ -15,7 +15,7 @@ package batchfile
 type Cursor struct {
 	text  []byte
 	at    int // of the next value
-	depth int // how much deeper values may nest
+	depth int // levels that values may still nest
 	err   error
 }
 

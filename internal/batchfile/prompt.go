@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// prefixBytes is how much of a prompt the prefix hash covers: some 250 tokens, well above the block
-// sizes of engines' prefix caches (16 to 64 tokens), so lines with equal hashes share blocks worth
-// keeping.
+// prefixBytes is the size of the part of a prompt that the prefix hash covers. It is some 250
+// tokens, well above the block sizes of engines' prefix caches (16 to 64 tokens). So lines with
+// equal hashes share blocks worth keeping.
 const prefixBytes = 1 << 10
 
 // mix adds b to a 64-bit hash, eight bytes at a time, by the full product of two words as wyhash

@@ -59,7 +59,7 @@ func textLimit(f field) int {
 	return maxText
 }
 
-// headBytes returns how many bytes of a value the scanner needs.
+// headBytes returns the number of bytes of a value that the scanner needs.
 func headBytes(f field) int {
 	switch f {
 	case fieldCustomID, fieldMethod, fieldURL, fieldModel:

@@ -137,7 +137,7 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f ms", ms)
 }
 
-// change returns by how much a exceeds b.
+// change returns the percentage by which a exceeds b, as text.
 func change(a, b time.Duration) string {
 	return fmt.Sprintf("%+.0f %%", 100*(a.Seconds()/max(b.Seconds(), 1e-9)-1))
 }

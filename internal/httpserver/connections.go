@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// freshTime is how long a new connection has for its first request before it may be closed in favor
-// of another connection.
+// freshTime is the time that a new connection has for its first request before it may be closed in
+// favor of another connection.
 const freshTime = 2 * time.Second
 
 // connections counts the open connections of a server, in total and by address, and closes idle
@@ -203,7 +203,7 @@ func (c *connections) closeLocked(gone *conn) error {
 	return gone.Conn.Close()
 }
 
-// count returns how many connections are open.
+// count returns the number of open connections.
 func (c *connections) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,9 @@ func (c Config) Within(openFiles uint64) (within Config, lowered bool) {
 	return c, lowered
 }
 
-// maxRefusals returns how many refused connections may wait at once for their clients to read the
-// answer: four times the served connections, within an equal share of the open files.
+// maxRefusals returns the number of refused connections that may wait at once for their clients to
+// read the answer. It is four times the served connections, within an equal share of the open
+// files.
 func maxRefusals(connections int, openFiles uint64) int {
 	limit := 4 * connections
 	if openFiles > 0 {

@@ -2,5 +2,5 @@
 
 package httpserver
 
-// OpenFiles returns how many files the process may have open; 0: unknown.
+// OpenFiles returns the number of files that the process may have open; 0: unknown.
 func OpenFiles() uint64 { return 0 }

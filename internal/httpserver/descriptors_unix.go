@@ -4,8 +4,8 @@ package httpserver
 
 import "syscall"
 
-// OpenFiles returns how many files the process may have open; 0: unknown. The Go runtime has raised
-// the limit to the hard one at start.
+// OpenFiles returns the number of files that the process may have open; 0: unknown. The Go runtime
+// has raised the limit to the hard one at start.
 func OpenFiles() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// refusalTime is how long a refused connection waits for the client to send its request, and
-	// then to read the answer. Clients may take an answer that arrives before their request for an
-	// error.
+	// refusalTime is the time that a refused connection waits for the client to send its request,
+	// and then to read the answer. Clients may take an answer that arrives before their request for
+	// an error.
 	refusalTime = 5 * time.Second
 	// refusalLogInterval is the minimum time between two log messages about refused connections.
 	refusalLogInterval = 10 * time.Second

@@ -91,7 +91,7 @@ type Shadow struct {
 	Reason        string `json:"reason,omitempty"`
 	Granted       int    `json:"granted"`
 	GrantedReason string `json:"granted_reason,omitempty"`
-	// InFlight is how many are.
+	// InFlight is the number of lines in flight.
 	InFlight int `json:"in_flight"`
 }
 

@@ -32,7 +32,7 @@ func Nearest(name string, known []string) string {
 	return nearest
 }
 
-// shortest is how many letters show which longer name is meant.
+// shortest is the number of letters that show which longer name is meant.
 const shortest = 3
 
 // onlyLonger returns the known name that name is the beginning of, or the end after a slash, if

@@ -93,8 +93,8 @@ func (g *Guard) Expiry() time.Time {
 	return g.update(wall, elapsed)
 }
 
-// Lag returns how far Expiry is behind the wall clock. It is above zero while a jump is not
-// confirmed.
+// Lag returns the time by which Expiry is behind the wall clock. It is above zero while a jump is
+// not confirmed.
 func (g *Guard) Lag() time.Duration {
 	wall, _ := g.read()
 	return max(0, wall.Sub(g.Expiry()))

@@ -48,7 +48,7 @@ type Faults struct {
 
 	Slow     float64  `json:"slow,omitempty"`      // iterations take this many times as long; 0: 1
 	Stall    float64  `json:"stall,omitempty"`     // probability that an iteration stalls
-	StallFor Duration `json:"stall_for,omitempty"` // how long
+	StallFor Duration `json:"stall_for,omitempty"` // its duration
 
 	RefuseModels []string `json:"refuse_models,omitempty"` // answered 404 and not listed
 	// GET /v1/capabilities gets no answer; the connection closes
@@ -179,7 +179,7 @@ func (i *faultInjector) refuses(model string) bool {
 	return slices.Contains(i.faults.RefuseModels, model)
 }
 
-// draw returns the fault of a request and how long to wait before it.
+// draw returns the fault of a request and the time to wait before it.
 func (i *faultInjector) draw(now time.Time) (injected, time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -205,7 +205,7 @@ func (i *faultInjector) draw(now time.Time) (injected, time.Duration) {
 	return noFault, wait
 }
 
-// stall draws how long the next iteration stalls.
+// stall draws the time for which the next iteration stalls.
 func (i *faultInjector) stall() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -83,7 +83,7 @@ func resetConnection(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// eventsBeforeCut is how many events of a stream are sent before it is cut.
+// eventsBeforeCut is the number of events of a stream that are sent before it is cut.
 const eventsBeforeCut = 9
 
 // cutWriter closes the connection in the middle of a body, or of an event of a stream.

@@ -47,7 +47,7 @@ const (
 	finishLength = "length"
 )
 
-// maxSequences bounds how many sequences one request may ask for.
+// maxSequences is the greatest number of sequences that one request may ask for.
 const maxSequences = 2048
 
 // sequence is one prompt and its output.

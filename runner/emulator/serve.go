@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/internal/httpserver"
 )
 
-// serveDrain is how long answers in flight may take when Serve ends.
+// serveDrain is the longest time of answers in flight when Serve ends.
 const serveDrain = 5 * time.Second
 
 // Serve runs an emulated runner on a listener until ctx ends. It closes the listener.

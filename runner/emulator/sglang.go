@@ -22,12 +22,13 @@ var (
 )
 
 const (
-	// decodeLogInterval is after how many iterations without a prompt gauges are refreshed.
+	// decodeLogInterval is the number of iterations without a prompt after which gauges are
+	// refreshed.
 	decodeLogInterval = 40
-	// idleLogInterval is after how much time without an iteration they are.
+	// idleLogInterval is the time without an iteration after which they are.
 	idleLogInterval = 30 * time.Second
-	// forceStreamInterval is in how many tokens the scheduler reports answers that are not
-	// streamed. It reports streamed ones with each token.
+	// forceStreamInterval is the number of tokens between two reports of an answer that is not
+	// streamed. The scheduler reports a streamed answer with each token.
 	forceStreamInterval = 50
 )
 

@@ -32,7 +32,7 @@ type ticket struct {
 // streamed reports whether the client gets each token at once. Interactive users do.
 func (t *ticket) streamed() bool { return t.streaming || t.interactive }
 
-// duration returns how long a finished sequence took, for its client.
+// duration returns the time of a finished sequence, for its client.
 func (t *ticket) duration() time.Duration {
 	return t.lastToken.Sub(t.submitted) + engine.ServerDelay(t.tokens)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/tidefill/tidefill/simulator/engine"
 )
 
-// Timing is how much later than it should the engine ended its iterations: the error that the
-// machine adds to the model. An iteration that ends late delivers its tokens late, and delays no
-// other. Times are real, in milliseconds.
+// Timing is the delay with which the engine ended its iterations: the error that the machine adds
+// to the model. An iteration that ends late delivers its tokens late, and delays no other. Times
+// are real, in milliseconds.
 type Timing struct {
 	Iterations uint64  `json:"iterations"`
 	Mean       float64 `json:"mean_iteration_ms"`

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// drainInterval is how often the server takes over the statistics of iterations.
+	// drainInterval is the interval at which the server takes over the statistics of iterations.
 	drainInterval = time.Second
 	// maxIterationStats bounds the statistics that nobody has read.
 	maxIterationStats = 1000

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// waits records how long the last requests waited for admission.
+// waits records the times that the last requests waited for admission.
 type waits struct {
 	recent [256]time.Duration
 	count  int

@@ -8,7 +8,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/report"
 )
 
-// firstSeeds is how many seeds a candidate runs with before its policy's best settings are known.
+// firstSeeds is the number of seeds that a candidate runs with before its policy's best settings
+// are known.
 func (c *Comparison) firstSeeds(candidate Candidate) int {
 	if candidate.Variant {
 		return 1

@@ -1,5 +1,5 @@
-// Package engine models one LLM inference engine: how long an iteration takes, and what its
-// scheduler puts into it.
+// Package engine models one LLM inference engine: the time of an iteration, and what its scheduler
+// puts into it.
 //
 // The cost model of package costmodel gives the time of an iteration from its tokens and the
 // context they attend to. The scheduler follows vLLM V1: a token budget per iteration, running

@@ -12,9 +12,9 @@ var firstTokenBounds = [...]float64{
 // FirstTokenBounds returns the bucket edges of FirstTokens, in seconds.
 func FirstTokenBounds() []float64 { return slices.Clone(firstTokenBounds[:]) }
 
-// FirstTokens counts first tokens since the start of the engine, by how long they took from the
-// arrival of their request at the server: those that do not exceed each bound of FirstTokenBounds,
-// but the bound before. The last has no bound.
+// FirstTokens counts first tokens since the start of the engine, by the time from the arrival of
+// their request at the server. Each element counts those that do not exceed its bound of
+// FirstTokenBounds, but the bound before. The last has no bound.
 type FirstTokens [len(firstTokenBounds) + 1]uint64
 
 func (f *FirstTokens) add(seconds float64) {

@@ -37,7 +37,8 @@ func (m *memory) take(n int) {
 	}
 }
 
-// cachedPrefix returns how many leading hashes are cached, and how many of these blocks are idle.
+// cachedPrefix returns the number of leading hashes that are cached, and the number of idle blocks
+// among them.
 func (m *memory) cachedPrefix(prefix []Hash) (hits, idle int) {
 	for _, h := range prefix {
 		i, ok := m.cache[h]

@@ -96,7 +96,7 @@ func (e *Engine) noiseAt(i int) float64 {
 	return e.noise[i]
 }
 
-// endedIterations returns how many iterations of the present run have ended by now.
+// endedIterations returns the number of iterations of the present run that have ended by now.
 func (e *Engine) endedIterations(now time.Time) int {
 	elapsed := now.Sub(e.report.Start)
 	n, found := slices.BinarySearch(e.ends, elapsed)

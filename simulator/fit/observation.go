@@ -47,9 +47,9 @@ func (o Observation) Predict(l costmodel.Model) float64 {
 	return sum
 }
 
-// Ahead is how many steps an engine's scheduler runs ahead of its GPU: with 1, as in vLLM's
-// asynchronous scheduling, the tokens of step i are computed between the starts of steps i+1 and
-// i+2.
+// Ahead is the number of steps that an engine's scheduler runs ahead of its GPU. With 1, as in
+// vLLM's asynchronous scheduling, the tokens of step i are computed between the starts of steps i+1
+// and i+2.
 type Ahead int
 
 const (
@@ -86,8 +86,8 @@ const (
 	// is used, and wideGap the most steps of such a gap.
 	chunkInWideGap = 64
 	wideGap        = 6
-	// maxExact is how many exact iterations are enough for a fit; of more, every k-th of a run is
-	// taken.
+	// maxExact is the number of exact iterations that are enough for a fit; of more, every k-th of
+	// a run is taken.
 	maxExact = 20_000
 )
 

@@ -45,14 +45,14 @@ var columns = []column{
 }
 
 const (
-	// maxFaults bounds how many errors of a file are reported.
+	// maxFaults is the greatest number of errors of a file that are reported.
 	maxFaults = 20
 	// maxCount bounds a count of tokens, requests or blocks, and maxNumber anything else, so that
 	// sums of them are exact.
 	maxCount  = 1e9
 	maxNumber = 1e15
-	// clockRounding is how far, in microseconds, a gap may be from the difference of two starts
-	// that are rounded independently.
+	// clockRounding is the largest difference, in microseconds, between a gap and that of two
+	// starts that are rounded independently.
 	clockRounding = 2
 )
 

@@ -10,10 +10,10 @@ import (
 	"github.com/tidefill/tidefill/internal/recording"
 )
 
-// RecordingReader makes observations of a daemon's recording. Streamed lines show how long a
-// runner's iterations took; readings show how many requests ran, how many tokens they held and how
-// many prompt tokens were computed meanwhile. So an observation is some seconds of iterations:
-// their time is as accurate as that of one, what they computed is a mean.
+// RecordingReader makes observations of a daemon's recording. Streamed lines show the time of a
+// runner's iterations. Readings show the number of requests that ran, of the tokens that they held,
+// and of the prompt tokens that were computed meanwhile. So an observation is some seconds of
+// iterations: their time is as accurate as that of one, what they computed is a mean.
 type RecordingReader struct {
 	runners map[int]*recordedRunner
 	end     float64
@@ -32,14 +32,14 @@ type recordedRunner struct {
 type recordedReading struct{ at, running, context, prefilled, kvTokens float64 }
 
 const (
-	// windowSeconds is how many seconds an observation spans. Readings a second apart locate a
-	// prompt to half a second, which is an eighth of it.
+	// windowSeconds is the time that an observation spans, in seconds. Readings a second apart
+	// locate a prompt to half a second, which is an eighth of it.
 	windowSeconds = 4.0
 	// maxReportGap is the longest time that a report of token gaps may cover, in seconds: the
 	// daemon makes one a second.
 	maxReportGap = 2.0
-	// maxReadingGap is how far apart readings may be for the time between them to be known, in
-	// seconds.
+	// maxReadingGap is the longest time between readings for which it is known what came between,
+	// in seconds.
 	maxReadingGap = 3.0
 )
 

@@ -74,8 +74,8 @@ func (t *rFactor) unexplained(column int) float64 {
 	return math.Abs(t.pick(append(order, column)...).r[last][last])
 }
 
-// inflation returns the variance inflation of a column: how much of it, beyond the constant, the
-// others explain.
+// inflation returns the variance inflation of a column: its variance around the constant, as a
+// multiple of the part that the others do not explain.
 func (t *rFactor) inflation(column int) float64 {
 	if column == 0 {
 		return 1

@@ -123,7 +123,7 @@ func (b *Builder) Jobs() []workload.Job {
 // maxCountedLines is more lines than a recording can answer. A larger job is replayed without end.
 const maxCountedLines = 1_000_000
 
-// maxParts is how many lines represent all of a job's.
+// maxParts is the number of lines that represent all of a job's.
 const maxParts = 256
 
 // kindOf draws lines from some of the recorded ones with equal weight, so that prompts and answers

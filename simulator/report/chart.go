@@ -115,10 +115,10 @@ func (c chart) figure() figure {
 	return f
 }
 
-// colours is how many curves the page's style distinguishes, by stroke as well as colour.
+// colours is the number of curves that the page's style distinguishes, by stroke as well as colour.
 const colours = 8
 
-// tableRows is how many of a chart's values its table has.
+// tableRows is the number of a chart's values that its table has.
 const tableRows = 24
 
 func stride(n int) int { return max(1, n/tableRows) }

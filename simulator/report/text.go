@@ -149,7 +149,7 @@ func (s *Scenario) baselinesText(w io.Writer) {
 	}
 }
 
-// maxJobs is how many jobs are printed.
+// maxJobs is the greatest number of jobs that are printed.
 const maxJobs = 30
 
 // jobsText lists the jobs of a policy's first seed.
@@ -180,5 +180,5 @@ func (r *Report) overallText(w io.Writer) {
 	}
 }
 
-// GoalsText is how many of the goals were met.
+// GoalsText is the number of the goals that were met.
 func (o Overall) GoalsText() string { return fmt.Sprintf("%d of %d", o.GoalsMet, o.Goals) }

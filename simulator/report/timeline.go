@@ -118,7 +118,7 @@ func allowance(id string, t *simulator.Timeline) figure {
 	return f
 }
 
-// reason is a limiting reason and how many samples it limited.
+// reason is a limiting reason and the number of samples that it limited.
 type reason struct {
 	name    string
 	samples int

@@ -13,7 +13,8 @@ type Traffic struct {
 	Requests int     `json:"requests"`
 	Rate     float64 `json:"rate"` // requests a second
 	Asked    float64 `json:"rate_asked"`
-	// Copies is how many copies of the trace are overlaid; 0: it is played back once, unchanged.
+	// Copies is the number of copies of the trace that are overlaid; 0: it is played back once,
+	// unchanged.
 	Copies     int          `json:"copies"`
 	Dispersion []Dispersion `json:"dispersion"`
 	Notes      []string     `json:"notes,omitempty"`

@@ -36,7 +36,7 @@ func (s *Scenario) collectWarnings() {
 	}
 }
 
-// maxOverloads is how many spans of overload of a run are listed; all are in result.json.
+// maxOverloads is the number of spans of overload of a run that are listed; all are in result.json.
 const maxOverloads = 4
 
 // overloaded warns of spans in which requests waited ever longer, because means over them depend on

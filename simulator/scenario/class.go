@@ -35,9 +35,10 @@ type Users struct {
 	Count int `yaml:"count"`
 	// Think is the mean time from an answer to the next request, exponentially distributed.
 	Think time.Duration `yaml:"think"`
-	// Timeout is how long they wait for the first token before they abort and retry. 0: no limit.
+	// Timeout is the time that they wait for the first token before they abort and retry. 0: no
+	// limit.
 	Timeout time.Duration `yaml:"timeout"`
-	// Retries is how often they retry before they give a request up.
+	// Retries is the number of retries before they give a request up.
 	Retries int `yaml:"retries"`
 	// Backoff is the time from a timeout to the retry.
 	Backoff time.Duration `yaml:"backoff"`

@@ -16,8 +16,9 @@ type Fault struct {
 	// Replicas by number, from 0, in the order in which they were first asked for. Empty: all that
 	// exist at the time. A replica that does not exist at the time is skipped.
 	Replicas []int `yaml:"replicas"`
-	// For is how long the fault lasts. For a crash: when the replica is ready again; 0: never. For
-	// a stall: how much longer the next iteration takes. For a restart: until the daemon starts.
+	// For is the duration of the fault. For a crash it is the time until the replica is ready
+	// again; 0: never. For a stall it is the time that the next iteration takes longer. For a
+	// restart it is the time until the daemon starts.
 	For time.Duration `yaml:"for"`
 	// Every repeats the fault at this interval until the end of the run; 0: it happens once.
 	Every time.Duration `yaml:"every" json:",omitempty"`
@@ -51,10 +52,10 @@ const (
 
 var faultKinds = []FaultKind{Crash, Slow, Stall, Flush, Shed, Fail, Deny, Garble, Restart}
 
-// lasting are the kinds that must say how long they last.
+// lasting are the kinds that must give their duration.
 var lasting = []FaultKind{Slow, Stall, Shed, Fail, Deny, Garble}
 
-// minEvery bounds how often a fault is repeated.
+// minEvery is the shortest interval at which a fault is repeated.
 const minEvery = time.Second
 
 // EachFault returns the scenario's faults, with an own one for each time that one is repeated.

@@ -7,14 +7,14 @@ import (
 
 // Goals are the limits that a policy must keep. 0: no limit.
 type Goals struct {
-	// Loss is how many points of attainment batch work may cost.
+	// Loss is the attainment that batch work may cost, in points.
 	Loss float64 `yaml:"loss"`
-	// Worst5Minutes is how many points it may cost over any five minutes.
+	// Worst5Minutes is the attainment that it may cost over any five minutes, in points.
 	Worst5Minutes float64 `yaml:"worst_5_minutes"`
 	// TTFT bounds the 99th percentile of TTFT relative to the run without batch work.
 	TTFT float64 `yaml:"ttft"`
-	// TTFTAbove is how much longer than in that run it may be instead: where first tokens take a
-	// few milliseconds, nobody notices that they take twice as long.
+	// TTFTAbove is the excess over that run that is allowed instead. Where first tokens take a few
+	// milliseconds, nobody notices that they take twice as long.
 	TTFTAbove time.Duration `yaml:"ttft_above"`
 	// HarvestOfGateway and HarvestOfEngine are the least harvest relative to the oracles G and E;
 	// HarvestOfCap, relative to the best fixed cap.
@@ -25,7 +25,7 @@ type Goals struct {
 	ComparedWith Comparison `yaml:"compared_with"`
 	// Deadlines is the least share of feasible deadlines that are met.
 	Deadlines float64 `yaml:"deadlines"`
-	// FlaggedWithin is how soon a job must be reported infeasible after it has become so.
+	// FlaggedWithin is the longest time until a job is reported infeasible after it has become so.
 	FlaggedWithin time.Duration `yaml:"flagged_within"`
 	// Wasted is the largest share of batch tokens that may be computed for nothing.
 	Wasted float64 `yaml:"wasted"`

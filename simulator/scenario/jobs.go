@@ -26,7 +26,7 @@ type Job struct {
 	At time.Duration `yaml:"at"`
 	// Window is the time from then to its deadline, when it expires. 0: no deadline.
 	Window time.Duration `yaml:"window"`
-	// Lines is how many it has. 0: without end.
+	// Lines is its number of lines. 0: without end.
 	Lines int `yaml:"lines"`
 }
 

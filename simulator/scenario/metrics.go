@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// Metrics configures what a policy can observe of the pool beside its own lines, and how late.
+// Metrics configures what a policy can observe of the pool beside its own lines, and the delay of
+// that.
 type Metrics struct {
 	// Period is the scrape interval of the engines' and the gateway's metrics.
 	Period time.Duration `yaml:"period"`
 	// GatewayPeriod is that of the gateway's, where another one reads them, as Prometheus does. 0:
 	// period.
 	GatewayPeriod time.Duration `yaml:"gateway_period"`
-	// Jitter is how much later a scrape may be, at random.
+	// Jitter is the largest random delay of a scrape.
 	Jitter time.Duration `yaml:"jitter"`
 	// Delay is the time until a sample reaches the policy.
 	Delay time.Duration `yaml:"delay"`
@@ -28,8 +29,8 @@ type Metrics struct {
 	// the endpoint picker of the Gateway API inference extension, and the SLO.
 	TTFTBuckets []time.Duration `yaml:"ttft_buckets"`
 	TPOTBuckets []time.Duration `yaml:"tpot_buckets"`
-	// Capabilities is how long runners cache an answer of GET /v1/capabilities, which the policy
-	// then observes too. 0: they have none.
+	// Capabilities is the time for which runners cache an answer of GET /v1/capabilities, which the
+	// policy then observes too. 0: they have none.
 	Capabilities time.Duration `yaml:"capabilities"`
 	// Faults are periods in which samples are wrong.
 	Faults []MetricsFault `yaml:"faults"`

@@ -79,7 +79,7 @@ type Start struct {
 	Fail float64 `yaml:"fail"`
 }
 
-// Drain sets how long a draining replica waits for its requests.
+// Drain sets the times that a draining replica waits for its requests.
 type Drain struct {
 	// Batch is the time after which batch lines are evicted.
 	Batch time.Duration `yaml:"batch"`

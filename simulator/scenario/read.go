@@ -16,7 +16,8 @@ type Files struct {
 	Merge func(file string, content []byte, s *Scenario) error
 }
 
-// maxBases is how many scenarios one may be based on in a chain; more are a cycle.
+// maxBases is the greatest number of scenarios that one may be based on in a chain; more are a
+// cycle.
 const maxBases = 8
 
 // Read reads a scenario and those it is based on.

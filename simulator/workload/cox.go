@@ -22,8 +22,8 @@ type cox struct {
 	silent     int     // consecutive steps with rate 0
 }
 
-// maxSilentSteps is how many consecutive steps with rate 0 end the process. Otherwise a rate that
-// stays 0 would never return.
+// maxSilentSteps is the number of consecutive steps with rate 0 that end the process. Otherwise a
+// rate that stays 0 would never return.
 const maxSilentSteps = 1 << 22
 
 // next returns the time of the next arrival.

@@ -105,7 +105,7 @@ func (g *Generator) Independent(number int) Stream {
 	return other.Arrivals()
 }
 
-// rateStep is how long a rate is constant: well below the shortest memory.
+// rateStep is the time for which a rate is constant: well below the shortest memory.
 const rateStep = 500 * time.Millisecond
 
 // rateNoise returns the product of log-normal processes with mean 1, step by step.

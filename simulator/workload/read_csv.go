@@ -18,7 +18,7 @@ var (
 		"prefix_tokens"}
 )
 
-// requiredColumns is how many leading columns of both formats are required.
+// requiredColumns is the number of leading columns of both formats that are required.
 const requiredColumns = 3
 
 func scanCSV(src *source, known []string) iter.Seq2[Arrival, error] {

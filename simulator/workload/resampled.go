@@ -86,7 +86,7 @@ func NewResampledTrace(cfg ResampleConfig) (*ResampledTrace, error) {
 	return &ResampledTrace{cfg: cfg, copies: max(1, int(copies))}, nil
 }
 
-// Copies returns how many copies of the trace are overlaid.
+// Copies returns the number of copies of the trace that are overlaid.
 func (d *ResampledTrace) Copies() int { return d.copies }
 
 // Rate returns the requested rate at t, in requests a second.

@@ -54,8 +54,8 @@ const (
 	// conversationBits are the bits of a name for the segment within its conversation; those above
 	// identify the conversation, up to copyBits.
 	conversationBits = 16
-	// searchWidth is how many conversations are searched on each side of the one whose last turn
-	// was the drawn gap ago, for one of fitting length.
+	// searchWidth is the number of conversations on each side that are searched for one of fitting
+	// length. The search begins at the one whose last turn was the drawn gap ago.
 	searchWidth = 128
 )
 

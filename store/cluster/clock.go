@@ -8,8 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store/postgres"
 )
 
-// mostSkew is how far the clocks of a process and of the database may differ. Leases follow the
-// database alone, but users see times of both, and files expire by those of processes.
+// mostSkew is the largest difference between the clocks of a process and of the database. Leases
+// follow the database alone, but users see times of both, and files expire by those of processes.
 const mostSkew = 10 * time.Second
 
 func checkClock(ctx context.Context, db *postgres.DB) error {

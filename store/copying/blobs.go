@@ -16,7 +16,7 @@ import (
 const (
 	// parallelBlobs are copied at the same time, since an object storage takes long for each.
 	parallelBlobs = 8
-	// bufferSize is how much of a blob is read at once.
+	// bufferSize is the size of the part of a blob that is read at once.
 	bufferSize = 1 << 20
 )
 

@@ -25,7 +25,8 @@ type Side struct {
 type Options struct {
 	// AllowMissing completes the copy although bytes of files are missing in the source.
 	AllowMissing bool
-	// Lease is how long a copy that was killed keeps others from the stores. Default: 30 s.
+	// Lease is the time for which a copy that was killed keeps others from the stores. Default: 30
+	// s.
 	Lease time.Duration
 	// Progress is called now and then, by one goroutine at a time. Default: none.
 	Progress func(Summary)
@@ -49,8 +50,8 @@ type Summary struct {
 	Blobs Count
 	// Replaced are blobs that the target had in the same size, with other bytes.
 	Replaced int
-	// Missing are the first blobs whose bytes the source does not have, and MissingBlobs how many
-	// there are. Those of expired files do not count.
+	// Missing are the first blobs whose bytes the source does not have, and MissingBlobs the number
+	// of all such blobs. Those of expired files do not count.
 	Missing      []string
 	MissingBlobs int
 	// Journals counts the results of batches that have not ended.

@@ -11,7 +11,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// defaultLease is how long a copy that was killed keeps its locks.
+// defaultLease is the time for which a copy that was killed keeps its locks.
 const defaultLease = 30 * time.Second
 
 // errLost ends a copy that another one may take over.

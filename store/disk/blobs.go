@@ -13,8 +13,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// commitTries limits how often a commit creates its directory again after a concurrent deletion has
-// removed it.
+// commitTries is the greatest number of times that a commit creates its directory, which a
+// concurrent deletion may have removed.
 const commitTries = 10
 
 // Blobs implements [store.Blobs]. A key is the path of its file, so no key may be the directory of

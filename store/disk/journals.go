@@ -27,7 +27,7 @@ func (js *Journals) Durability() store.Durability {
 		Bytes: int64(js.store.opts.CommitBytes)}
 }
 
-// DamagedBytes returns how many bytes were damaged and skipped since Open.
+// DamagedBytes returns the number of bytes that were damaged and skipped since Open.
 func (js *Journals) DamagedBytes() int64 { return js.store.DamagedBytes() }
 
 func (js *Journals) dir(batch string) (string, error) {

@@ -51,7 +51,7 @@ func (j *journal) writeLarge(head []byte, result io.Reader) error {
 	return j.check(written, 1)
 }
 
-// copyLarge writes a frame and returns how much of it was written, and the checksum of that.
+// copyLarge writes a frame and returns the size and the checksum of the part that was written.
 func copyLarge(
 	to io.Writer, head []byte, result io.Reader, buf []byte,
 ) (written int64, sum uint32, err error) {

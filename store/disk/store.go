@@ -199,7 +199,7 @@ func (s *Store) Blobs() *Blobs { return &Blobs{s} }
 // Journals returns the journals of the directory.
 func (s *Store) Journals() *Journals { return s.journals }
 
-// DamagedBytes returns how many bytes of journals were damaged and skipped since Open.
+// DamagedBytes returns the number of bytes of journals that were damaged and skipped since Open.
 func (s *Store) DamagedBytes() int64 { return s.damaged.Load() }
 
 // Close flushes and closes all journals, and drops blobs that are not committed.

@@ -23,7 +23,7 @@ import (
 //	32 usage     5 × 8
 //	72 result
 const (
-	// PrefixSize is how much of a frame Size needs.
+	// PrefixSize is the size of the part of a frame that Size needs.
 	PrefixSize = 12
 	headerSize = 60
 	// EmptySize is the size of a frame without a result, and where the result begins.

@@ -54,8 +54,8 @@ func (s *Scanner) Next() bool {
 	return false
 }
 
-// loadSize returns how many bytes of a frame of the given size are decoded: all of them, unless the
-// result is too large.
+// loadSize returns the number of bytes of a frame of the given size that are decoded: all of them,
+// unless the result is too large.
 func (s *Scanner) loadSize(size int64) int64 {
 	if size > EmptySize+store.MaxReadResult {
 		return EmptySize

@@ -34,7 +34,7 @@ var _ store.ProgressBoard = (*Board)(nil)
 // NewBoard returns an empty board.
 func NewBoard() *Board { return &Board{posts: map[string]map[string]boardPost{}} }
 
-// PostAgainEvery returns how often posts are to be repeated.
+// PostAgainEvery returns the interval at which posts are to be repeated.
 func (b *Board) PostAgainEvery() time.Duration { return postAgainEvery }
 
 // PostProgress implements [store.ProgressBoard].

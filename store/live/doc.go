@@ -3,7 +3,7 @@
 //
 //   - [Snapshots]: what the leader of a pool has decided, for all processes to show.
 //   - [Events]: which batches have changed, so that nobody needs to wait for the next poll.
-//   - [Windows]: how many requests each tenant has sent, over all processes.
+//   - [Windows]: the number of requests of each tenant, over all processes.
 //   - Progress is a [store.ProgressBoard].
 //
 // A [Memory] is the twin within one process. It is the default, and what others fall back to. The

@@ -78,7 +78,7 @@ func (m *Memory) Subscribe(take func(Topic, []string)) (stop func()) {
 	return m.subscribers.Add(take)
 }
 
-// sweepWindows is how often windows that are empty are removed.
+// sweepWindows is the interval at which windows that are empty are removed.
 const sweepWindows = time.Minute
 
 // Take implements [Windows].

@@ -13,12 +13,12 @@ type Snapshot struct {
 	// Epoch is that of the publisher's leadership, or of its registration.
 	Epoch int64
 	Data  []byte
-	// Age is for how long it has been published, by the clock of the medium. Set by Snapshots.
+	// Age is the time since it was published, by the clock of the medium. Set by Snapshots.
 	Age time.Duration
 }
 
-// KeepSnapshots is how long a snapshot is kept that nobody publishes again. Publishers publish
-// every few seconds, so an older one is of a process that has ended.
+// KeepSnapshots is the time for which a snapshot is kept that nobody publishes again. Publishers
+// publish every few seconds, so an older one is of a process that has ended.
 const KeepSnapshots = 30 * time.Second
 
 // Snapshots are published by leaders and shown by all processes. Methods return within some hundred

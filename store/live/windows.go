@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limit is how many requests may come: Most at once, and as many again within Per.
+// Limit is the number of requests that may come: Most at once, and as many again within Per.
 type Limit struct {
 	Most int
 	Per  time.Duration
@@ -14,9 +14,10 @@ type Limit struct {
 // step is the time that one request takes of the limit.
 func (l Limit) step() time.Duration { return l.Per / time.Duration(l.Most) }
 
-// Take returns when the window is empty again after one more request, given when it is now, and how
-// long to wait if the request is over the limit. The window fills with every request by one step,
-// and empties with time: so no moment lets through twice the limit, as windows that begin anew do.
+// Take returns when the window is empty again after one more request, given when it is now. wait is
+// the time to wait if the request is over the limit. The window fills with every request by one
+// step, and empties with time. So no moment lets through twice the limit, as windows that begin
+// anew do.
 func (l Limit) Take(now, empty time.Time) (after time.Time, wait time.Duration) {
 	if empty.Before(now) {
 		empty = now

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// attempts limits how often a transaction is run that deadlocks, fails to serialize, or finds
-	// its connection closed.
+	// attempts is the greatest number of runs of a transaction that deadlocks, fails to serialize,
+	// or finds its connection closed.
 	attempts = 6
 	// firstPause is the mean pause before the second attempt. Each further one is twice as long.
 	firstPause = 4 * time.Millisecond

@@ -17,7 +17,7 @@ import (
 const (
 	// connectTimeout limits one attempt to connect to one host.
 	connectTimeout = 5 * time.Second
-	// checkIdle is how long a connection may be idle and still be used without a check.
+	// checkIdle is the time for which a connection may be idle and still be used without a check.
 	checkIdle = 10 * time.Second
 	// A connection is replaced after about this time, so that load spreads again after a failover.
 	lifetime = 30 * time.Minute

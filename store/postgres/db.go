@@ -23,9 +23,9 @@ type Options struct {
 	Expiry func() time.Time
 	// Node is the name of this process in the server's list of connections.
 	Node string
-	// Observe is called after every transaction, for metrics: whether it writes, how long it took
-	// with all its attempts, and the error if the server could not be reached or refused to work.
-	// It must return at once. nil: none.
+	// Observe is called after every transaction, for metrics. write reports whether it writes, and
+	// took is its time with all its attempts. unavailable is the error if the server could not be
+	// reached or refused to work. It must return at once. nil: none.
 	Observe func(write bool, took time.Duration, unavailable error)
 	// Promoted is called when another server has taken over as the primary. It must return at once.
 	// nil: none.

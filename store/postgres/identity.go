@@ -26,8 +26,8 @@ func (db *DB) identify(ctx context.Context) error {
 // belongs to the installation, such as a bucket, carries the same id.
 func (db *DB) ClusterID() string { return db.cluster }
 
-// ClockOffset returns how far the server's clock is ahead of the local one, measured to about half
-// a round trip.
+// ClockOffset returns the time by which the server's clock is ahead of the local one, measured to
+// about half a round trip.
 func (db *DB) ClockOffset(ctx context.Context) (time.Duration, error) {
 	var server int64
 	var before, after time.Time

@@ -41,7 +41,7 @@ func (db *DB) Ping(ctx context.Context) error {
 type PoolStats struct {
 	Open, InUse, Most int           // connections now, and their limit
 	Waits             int64         // calls that waited for a connection
-	Waited            time.Duration // for how long, over all calls
+	Waited            time.Duration // the time of these waits, over all calls
 	Opened            int64         // connections opened since the start
 }
 

@@ -18,9 +18,9 @@ const (
 	// notifyEvery is the shortest time between two notifications of a process. Changes meanwhile
 	// share one.
 	notifyEvery = 20 * time.Millisecond
-	// notifyTimeout limits how long a notification may take, since the next one carries as much.
+	// notifyTimeout limits the time of a notification, since the next one carries as much.
 	notifyTimeout = time.Second
-	// listenCheck is how long nothing may come before the connection is checked.
+	// listenCheck is the time without a message after which the connection is checked.
 	listenCheck = 5 * time.Second
 )
 

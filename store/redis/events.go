@@ -148,8 +148,8 @@ func (e *events) follow(ctx context.Context, subscription *redis.PubSub) {
 	}
 }
 
-// receiveWait is how long nothing may come before the connection is checked by a ping, whose answer
-// comes as a message. Without an answer within the same time the connection is given up.
+// receiveWait is the time without a message after which the connection is checked by a ping, whose
+// answer comes as a message. Without an answer within the same time the connection is given up.
 const receiveWait = time.Second
 
 func isTimeout(err error) bool {

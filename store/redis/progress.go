@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// keepProgress is how long a post is kept that is not posted again.
+	// keepProgress is the time for which a post is kept that is not posted again.
 	keepProgress = time.Minute
-	// postAgainEvery is how often dispatchers post what has not changed: it is the time for which
-	// progress may be missing after Redis was flushed or has lost its memory.
+	// postAgainEvery is the interval at which dispatchers post what has not changed. It is the time
+	// for which progress may be missing after Redis was flushed or has lost its memory.
 	postAgainEvery = 5 * time.Second
 )
 
@@ -36,7 +36,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return 1
 `)
 
-// PostAgainEvery returns how often posts are to be repeated.
+// PostAgainEvery returns the interval at which posts are to be repeated.
 func (db *DB) PostAgainEvery() time.Duration { return postAgainEvery }
 
 // PostProgress implements [store.ProgressBoard]. While Redis is away it posts to the other board.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// leastWindow is how much a reader reads at least, and mostWindow how much one that reads on
-	// from where it has stopped reads at most.
+	// leastWindow is the size of a reader's first range, in bytes. Ranges that continue the last
+	// are larger, up to mostWindow.
 	leastWindow = 128 << 10
 	mostWindow  = 2 << 20
 )

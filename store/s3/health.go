@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// healthyFor is how long a success counts before Away asks the storage.
+	// healthyFor is the time for which a success counts before Away asks the storage.
 	healthyFor = 5 * time.Second
-	// failedFor is how long a failure does.
+	// failedFor is the time for which a failure counts.
 	failedFor = time.Second
 )
 

@@ -255,7 +255,7 @@ func (b *Bucket) getOnce(
 	return g, nil
 }
 
-// measure takes the size of the object from an answer, and returns how many bytes follow.
+// measure takes the size of the object from an answer, and returns the number of bytes that follow.
 func (g *got) measure(header http.Header, offset, length int64) (want int64, err error) {
 	sent, err := strconv.ParseInt(header.Get("Content-Length"), 10, 64)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// longWait is how long a writer waits for room. Then it goes on: those that have the room may be
-// waiting for it.
+// longWait is the time that a writer waits for room. Then it goes on: those that have the room may
+// be waiting for it.
 const longWait = 5 * time.Second
 
 // room limits the bytes of buffers.

@@ -10,7 +10,8 @@ import (
 const (
 	firstPause = 50 * time.Millisecond
 	mostPause  = 2 * time.Second
-	// joinStalls is how many times StallAfter a storage may take to join the parts of an object.
+	// joinStalls is the time that a storage may take to join the parts of an object, as a multiple
+	// of StallAfter.
 	joinStalls = 12
 )
 

@@ -231,8 +231,8 @@ func (s *segment) dropClosed(js *Journals) {
 	}
 }
 
-// keyTries is how many keys one attempt uses. The second one follows a key that was swept or is
-// registered already.
+// keyTries is the number of keys that one attempt uses. The second one follows a key that was swept
+// or is registered already.
 const keyTries = 3
 
 // commit writes the object and registers it.

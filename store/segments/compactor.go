@@ -157,8 +157,8 @@ func (c *compactor) pick() (level int, group []Range) {
 	return 0, nil
 }
 
-// due returns how many of the first segments form a group, and whether they should be compacted.
-// 0: there are not enough yet.
+// due returns the number of the first segments that form a group, and whether they should be
+// compacted. 0: there are not enough yet.
 func (c *compactor) due(list []entry) (n int, due bool) {
 	size := int64(0)
 	for n < len(list) && n < c.js.opts.CompactCount {

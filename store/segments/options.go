@@ -46,10 +46,12 @@ type Options struct {
 	// DeleteAfter is the time for which an object that no journal needs any more stays for readers
 	// that have begun to read it. Default: 10 min.
 	DeleteAfter time.Duration
-	// DeleteEvery is how often such objects are deleted; negative: never. Default: 1 min.
+	// DeleteEvery is the interval at which such objects are deleted; negative: never. Default: 1
+	// min.
 	DeleteEvery time.Duration
-	// SweepEvery is how often all objects are listed, to delete those that were never registered;
-	// negative: never. The first time is at a random moment of that span. Default: 24 h.
+	// SweepEvery is the interval at which all objects are listed, to delete those that were never
+	// registered; negative: never. The first time is at a random moment of that span. Default: 24
+	// h.
 	SweepEvery time.Duration
 	// Observe is called for each attempt to commit a segment. Default: none.
 	Observe func(Attempt)

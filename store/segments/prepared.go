@@ -9,8 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// preparedFor is how long Open may use what Prepare has read. It is below the time for which
-// objects stay that were compacted meanwhile.
+// preparedFor is the time for which Open may use what Prepare has read. It is below the time for
+// which objects stay that were compacted meanwhile.
 const preparedFor = time.Minute
 
 // prepared holds the ranges of journals that Prepare has fenced and Open has not opened yet. The

@@ -14,7 +14,7 @@ import (
 const (
 	// wholeRange is the length up to which a range is read with one request.
 	wholeRange = 1 << 20
-	// pieceSize is how much of a longer range is read with one request.
+	// pieceSize is the size of the part of a longer range that is read with one request.
 	pieceSize = 512 << 10
 	// Up to readAhead pieces, of aheadBytes together, are requested at the same time.
 	readAhead  = 8

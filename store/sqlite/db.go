@@ -31,8 +31,8 @@ type Options struct {
 	Now func() time.Time
 	// Expiry is the clock by which files and uploads expire. Default: Now.
 	Expiry func() time.Time
-	// LockWait limits how long a write waits for another process that holds the lock of the file.
-	// Default: 5 s.
+	// LockWait limits the time that a write waits for another process that holds the lock of the
+	// file. Default: 5 s.
 	LockWait time.Duration
 	// Space checks the free space of the file's medium; nil: it is not checked.
 	Space Space

@@ -37,7 +37,7 @@ func (p *sessions) open(ctx context.Context, pool *sql.DB) error {
 	return nil
 }
 
-// connectWait limits how long Open waits for another process that holds the lock of the file.
+// connectWait limits the time that Open waits for another process that holds the lock of the file.
 const connectWait = 15 * time.Second
 
 // connect opens a connection. The pragmas of a new one wait for their lock no longer than

@@ -8,8 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// wakeEvery is how often the file is looked at. Half of it is what a change waits on average; a
-// look takes some microseconds and reads shared memory only.
+// wakeEvery is the interval at which the file is looked at. Half of it is what a change waits on
+// average; a look takes some microseconds and reads shared memory only.
 const wakeEvery = 40 * time.Millisecond
 
 var _ store.Waker = (*DB)(nil)

@@ -16,7 +16,7 @@ import (
 	"github.com/tidefill/tidefill/internal/testservers"
 )
 
-// startWait limits how long servers may take until they know each other.
+// startWait limits the time until servers know each other.
 const startWait = 20 * time.Second
 
 // Server is one Redis server.

@@ -44,7 +44,7 @@ var benchmarks = []benchmark{
 	{"cluster", 10 * time.Minute, benchCluster},
 }
 
-// Options choose benchmarks and say where and how often they run.
+// Options choose benchmarks and set the number of their runs, and where they run.
 type Options struct {
 	// Only names the benchmarks to run. Empty: all.
 	Only []string

@@ -158,7 +158,8 @@ const (
 	priceOfRead  = 0.04 / 1000
 )
 
-// priced returns how many requests came between two counts, and their price. Deletions are free.
+// priced returns the number of requests that came between two counts, and their price. Deletions
+// are free.
 func priced(before, after map[string]int) (requests int, cents float64, detail string) {
 	var parts []string
 	for _, operation := range slices.Sorted(maps.Keys(after)) {

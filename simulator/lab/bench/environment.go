@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// environment holds what benchmarks share: a temporary directory, the binary under test, and how
-// much work to do.
+// environment holds what benchmarks share: a temporary directory, the binary under test, and the
+// amount of work to do.
 type environment struct {
 	dir      string
 	binary   string
@@ -24,7 +24,7 @@ type environment struct {
 	prepared string // data directory of prepareStore; empty: not yet prepared
 }
 
-// sizes says how much work the benchmarks do.
+// sizes holds the amounts of work that the benchmarks do.
 type sizes struct {
 	dispatchLines  int
 	concurrencies  []int
@@ -39,12 +39,12 @@ type sizes struct {
 	largeBytes     int   // of each
 	listings       int
 	simulated      time.Duration // horizon
-	idle           time.Duration // how long the idle daemon is observed
-	// streamsInFlight is how many lines are in flight in the benchmark of streams.
+	idle           time.Duration // the time for which the idle daemon is observed
+	// streamsInFlight is the number of lines in flight in the benchmark of streams.
 	streamsInFlight int
 	fleetLines      int
 	fleetInFlight   int           // of these
-	fleetSpan       time.Duration // how long the daemon is observed
+	fleetSpan       time.Duration // the time for which the daemon is observed
 	// of the cluster
 	sharedBatches int // of dispatchLines, one after the other
 	sharedSlow    time.Duration

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// benchRestart measures how long a daemon takes to be ready on a store with many batches, and to
-// send the first line of a new batch. Every process but the first starts after a kill.
+// benchRestart measures the time until a daemon on a store with many batches is ready, and until it
+// sends a new batch's first line. Every process but the first starts after a kill.
 func benchRestart(ctx context.Context, l *environment) ([]figure, error) {
 	data, err := l.prepareStore(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package clusterscale computes what a cluster of daemons asks PostgreSQL and a bucket, how long
-// that takes, and what saturates first. The requests follow from the code of the store; their costs
-// were measured, or are published for what can't be measured on one machine (see costs.go).
+// Package clusterscale computes what a cluster of daemons asks PostgreSQL and a bucket, the time of
+// that, and what saturates first. The requests follow from the code of the store. Their costs were
+// measured, or are published for what can't be measured on one machine (see costs.go).
 package clusterscale
 
 import (

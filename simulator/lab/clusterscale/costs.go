@@ -26,8 +26,8 @@ const (
 
 	daemonCost = 42 * time.Microsecond // CPU of a daemon for each line
 
-	// flushTime is how long a commit waits for the disk of a managed database that writes to a
-	// second zone; commits that come meanwhile share the next one.
+	// flushTime is the time that a commit waits for the disk of a managed database that writes to a
+	// second zone. Commits that come meanwhile share the next one.
 	flushTime = 2 * time.Millisecond
 	cores     = 4.0 // of the database
 

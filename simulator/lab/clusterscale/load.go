@@ -39,8 +39,8 @@ func (l Load) segmentsEach() float64 {
 	return max(1/l.Commit.Seconds(), l.linesEach()/perSegment)
 }
 
-// chunksInSegment returns how many chunks have records in one segment: the one that each pool works
-// on, and those that begin meanwhile.
+// chunksInSegment returns the number of chunks that have records in one segment: the one that each
+// pool works on, and those that begin meanwhile.
 func (l Load) chunksInSegment() float64 {
 	inSegment := l.linesEach() / l.segmentsEach()
 	return min(inSegment, l.poolsEach()+inSegment/chunkLines)
@@ -79,7 +79,7 @@ func (l Load) Transactions() []Class {
 	}
 }
 
-// looks returns how often the processes look who leads what they don't.
+// looks returns the number of times a second that the processes look who leads what they don't.
 func (l Load) looks() float64 {
 	if l.Processes == 1 {
 		return 0

@@ -26,7 +26,7 @@ func newBody(r workload.Request, number uint64, stream bool) ([]byte, error) {
 		MinTokens: r.Output, Stream: stream})
 }
 
-// bytesPerToken is how many bytes of text the runners count as one token.
+// bytesPerToken is the number of bytes of text that the runners count as one token.
 const bytesPerToken = 3.6
 
 // prompt returns text of a length in tokens that begins with the segments which the request shares

@@ -177,13 +177,13 @@ func (d *daemon) read(ctx context.Context) (state, error) {
 	return s, nil
 }
 
-// InFlight returns how many batch lines the daemon with this admin URL has in flight.
+// InFlight returns the number of batch lines that the daemon with this admin URL has in flight.
 func InFlight(ctx context.Context, admin string) (int, error) {
 	p, err := readPage(ctx, admin+"/metrics")
 	return int(p.sum("tidefill_runner_in_flight_lines")), err
 }
 
-// Transactions returns how many transactions of its database a daemon has ended.
+// Transactions returns the number of transactions of its database that a daemon has ended.
 func Transactions(ctx context.Context, admin string) (n uint64, err error) {
 	p, err := readPage(ctx, admin+"/metrics")
 	for _, m := range p["tidefill_postgres_transaction_seconds"].GetMetric() {

@@ -21,15 +21,16 @@ type Outcome struct {
 	TPOT       Times   `json:"tpot_ms"`
 	// Worst is the lowest attainment over a minute's arrivals in a row, WorstAt its begin.
 	WorstMinute float64 `json:"worst_minute"`
-	// Tokens are those of batch lines answered by the end, input and output; Lines how many.
+	// Tokens are those of batch lines answered by the end, input and output; Lines the number of
+	// these lines.
 	Tokens float64 `json:"batch_tokens"`
 	Lines  float64 `json:"batch_lines"`
 	// MeanInFlight is the mean number of batch lines in flight.
 	MeanInFlight float64 `json:"mean_in_flight"`
 	// DaemonCPU is the CPU time of the daemon, in cores.
 	DaemonCPU float64 `json:"daemon_cores"`
-	// SendError is how late the 99th percentile of interactive requests was sent by this program,
-	// in milliseconds: what the machine adds to all times.
+	// SendError is the 99th percentile of the delay with which this program sent interactive
+	// requests, in milliseconds: what the machine adds to all times.
 	SendError float64 `json:"send_error_p99_ms"`
 	// Engines is the timing of the runner that was latest, from its start to the end of the trial
 	// or until it was killed.
@@ -40,12 +41,13 @@ type Outcome struct {
 	Trace Trace `json:"-"`
 }
 
-// mostLateness is how late engines may be, as a share of their mean iteration, before a trial says
-// more of the machine than of the policy.
+// mostLateness is the largest lateness of engines for a trial to be trusted, as a share of their
+// mean iteration. With more, it says more of the machine than of the policy.
 const mostLateness = 0.05
 
-// Lateness returns how late engines ended their iterations at the 99th percentile, as a share of
-// the mean iteration, and whether that is too much to trust the times of the trial.
+// Lateness returns the 99th percentile of the lateness with which engines ended their iterations,
+// as a share of the mean iteration. tooMuch reports whether that is too much to trust the times of
+// the trial.
 func (o Outcome) Lateness() (share float64, tooMuch bool) {
 	if o.Engines.Mean == 0 {
 		return 0, false

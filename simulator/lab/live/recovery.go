@@ -47,7 +47,7 @@ type Arrival struct {
 	Late bool
 }
 
-// Level is how many batch lines are in flight at a time.
+// Level is the number of batch lines in flight at a time.
 type Level struct {
 	At    time.Duration
 	Lines float64
@@ -146,7 +146,8 @@ func lossOf(run, alone Trace, from, to time.Duration) Loss {
 	return Loss{Requests: n, Points: 100 * (without - with)}
 }
 
-// attainment returns how many requests arrived in a period, and the share that was not late.
+// attainment returns the number of requests that arrived in a period, and the share that was not
+// late.
 func (t Trace) attainment(from, to time.Duration) (n int, met float64) {
 	late := 0
 	for _, a := range t.Arrivals {

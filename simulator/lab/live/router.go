@@ -30,7 +30,8 @@ type load struct {
 	away  bool // it did not answer
 }
 
-// defaultView is how often the router reads the runners if the scenario has it see the present.
+// defaultView is the interval at which the router reads the runners if the scenario has it see the
+// present load.
 const defaultView = 250 * time.Millisecond
 
 // heldTokenWeight is the load of a token in the KV cache, relative to one of a waiting prompt, as

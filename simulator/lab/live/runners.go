@@ -100,7 +100,7 @@ func (r *runners) change(ctx context.Context, i int, change func(*emulator.Fault
 	return r.setFaults(ctx, i)
 }
 
-// readTiming reads how late a runner's iterations ended. One that is gone has none.
+// readTiming reads the lateness of a runner's iterations. One that is gone has none.
 func (r *runners) readTiming(ctx context.Context, i int) error {
 	if r.process[i].hasEnded() {
 		return nil

@@ -28,7 +28,7 @@ type Config struct {
 	Settings []string
 	// Edge is the time at both ends that is not counted.
 	Edge time.Duration
-	// Backlog is how many lines a job without end has, in files of FileLines.
+	// Backlog is the number of lines of a job without end, in files of FileLines.
 	Backlog int
 	Logf    func(format string, args ...any)
 }

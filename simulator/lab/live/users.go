@@ -25,8 +25,7 @@ type users struct {
 // answered is an interactive request and how it fared.
 type answered struct {
 	workload.Arrival
-	// late is how much later than it should the request was sent: the error of this program's own
-	// timing.
+	// late is the delay with which the request was sent: the error of this program's own timing.
 	late time.Duration
 	// ttft is from when the request should have been sent; tpot is the mean time of the tokens
 	// after the first, 0 if there are none.
@@ -64,8 +63,8 @@ func (u *users) play(ctx context.Context, start time.Time, stream workload.Strea
 	}
 }
 
-// tries is how many runners a request is sent to if they are gone. An answer that has begun is not
-// asked for again.
+// tries is the number of runners that a request is sent to if they are gone. An answer that has
+// begun is not asked for again.
 const tries = 3
 
 func (u *users) ask(ctx context.Context, due time.Time, body []byte, a *answered) {

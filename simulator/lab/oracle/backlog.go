@@ -56,7 +56,7 @@ func newBacklog(s simulator.Setup) (*backlog, error) {
 	}
 }
 
-// maxSkipped is how many lines of a job are considered for one that ends in time.
+// maxSkipped is the number of lines of a job that are considered for one that ends in time.
 const maxSkipped = 64
 
 // take returns the next line that ends in time if each of its tokens takes pace.
@@ -104,7 +104,7 @@ func newLine(r workload.Request) *line {
 	return l
 }
 
-// context returns how many tokens of the line are known.
+// context returns the number of tokens of the line that are known.
 func (l *line) context() int { return l.prompt + l.produced }
 
 // exhausted reports whether every line of every job has been answered.

@@ -31,7 +31,7 @@ type Bound struct {
 	Note string `json:"note,omitempty"`
 }
 
-// MaxLoss is how many points of loss a bound may cost, the same as a policy.
+// MaxLoss is the loss that a bound may cost in points, the same as a policy.
 const MaxLoss = simulator.MaxLoss
 
 // BeatenBy reports whether a run harvested more than the bound at a loss that the bound was allowed

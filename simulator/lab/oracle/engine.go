@@ -20,7 +20,7 @@ func (t trial) allowed() bool { return t.loss <= MaxLoss }
 
 // Budget bounds a search and reports its progress.
 type Budget struct {
-	// Runs is how many times the scenario may be simulated.
+	// Runs is the number of times that the scenario may be simulated.
 	Runs int
 	// Progress is called with the share that is done; an error that it returns ends the search.
 	// nil: not called.
@@ -35,7 +35,7 @@ func (b Budget) spent(runs int) error {
 }
 
 // Engine is oracle E: the batch work of engines that schedule it themselves, iteration by
-// iteration, know how long every answer will be, and stop lines without losing what they have
+// iteration. They know the length of every answer, and stop lines without losing what they have
 // computed. It searches for the pacing with the largest harvest at an allowed loss.
 func Engine(s simulator.Setup, noBatch simulator.NoBatch, budget Budget) (Finding, error) {
 	if scaledByPolicy(s) {

@@ -8,13 +8,13 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Pacing is how much time a filler gives an iteration: Margin times what the most urgent
-// interactive stream can spare for each of its tokens, but at least Min and at most Max
-// milliseconds.
+// Pacing is the time that a filler gives an iteration, in milliseconds. It is Margin times what the
+// most urgent interactive stream can spare for each of its tokens, but at least Min and at most
+// Max.
 type Pacing struct{ Margin, Min, Max float64 }
 
-// lineFiller fits batch lines into one engine's iterations. It knows how long each answer will be
-// and how much time each stream can spare, decides for every iteration which lines continue in it,
+// lineFiller fits batch lines into one engine's iterations. It knows the length of each answer and
+// the time that each stream can spare. It decides for every iteration which lines continue in it,
 // and keeps what the others have computed at no cost.
 type lineFiller struct {
 	pacing  Pacing
@@ -110,7 +110,7 @@ func (s *lineFiller) partlyRead() *line {
 	return nil
 }
 
-// cachedTokens returns how much of a prompt has been computed here before.
+// cachedTokens returns the number of tokens of a prompt that have been computed here before.
 func (s *lineFiller) cachedTokens(l *line) int {
 	for i, h := range l.prefix {
 		if !s.cached[h] {
@@ -150,7 +150,7 @@ func (s *lineFiller) Filled(end time.Time) {
 	s.active = kept
 }
 
-// limit returns how many milliseconds the iteration may take.
+// limit returns the longest time of the iteration, in milliseconds.
 func (s *lineFiller) limit(now time.Time, it *engine.Scheduled) float64 {
 	const none = 1e9
 	spare, unread := none, 0

@@ -11,8 +11,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
-// fluidMargin is by how much a fluid bound may be wrong: requests arrive in bursts, which leave
-// gaps that a mean does not show.
+// fluidMargin is the largest error of a fluid bound, as a share: requests arrive in bursts, which
+// leave gaps that a mean does not show.
 const fluidMargin = 0.05
 
 // fluidWindow is the time over which traffic is averaged: longer than most requests, shorter than
@@ -67,13 +67,13 @@ type meanLine struct {
 }
 
 const (
-	// sampledLines is how many lines of a job without end are averaged, and backlogWeight how many
-	// count in a mean with others.
+	// sampledLines is the number of lines of a job without end that are averaged. backlogWeight is
+	// the number for which they count in a mean with others.
 	sampledLines  = 2000
 	backlogWeight = 1e6
 )
 
-// jobMix returns the mean line of a scenario's jobs, and how many lines there are.
+// jobMix returns the mean line of a scenario's jobs, and the number of lines.
 func jobMix(s simulator.Setup) (m meanLine, lines float64, err error) {
 	jobs, err := s.Jobs()
 	if err != nil {
@@ -113,7 +113,8 @@ func jobMix(s simulator.Setup) (m meanLine, lines float64, err error) {
 	return m, lines, nil
 }
 
-// uncached returns how many tokens of a prompt must be computed if the prefix cache never evicts.
+// uncached returns the number of tokens of a prompt that must be computed if the prefix cache never
+// evicts.
 func uncached(r workload.Request, caching bool, known map[uint64]bool) int {
 	if !caching {
 		return r.Input
@@ -171,8 +172,8 @@ type fluid struct {
 	tpot float64 // milliseconds
 }
 
-// lines returns how many batch lines a second flow through the engine beside interactive traffic.
-// While no interactive request is present, the time of an iteration is not limited.
+// lines returns the number of batch lines a second that flow through the engine beside interactive
+// traffic. While no interactive request is present, the time of an iteration is not limited.
 func (f fluid) lines(l load) float64 {
 	if f.mix.output == 0 {
 		return 0
@@ -202,7 +203,7 @@ func (f fluid) maxRate(l load, most float64) float64 {
 	return rate
 }
 
-// running returns how many lines may run in iterations of ms milliseconds.
+// running returns the number of lines that may run in iterations of ms milliseconds.
 func (f fluid) running(l load, ms float64) float64 {
 	p := f.cfg.Profile
 	seconds := ms / 1000

@@ -13,14 +13,14 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// Gateway is oracle G: the best known harvest that can be reached from outside the engines, with
-// the daemon's own actuators, by repeating the same scenario. It starts from prior runs and
-// searches for the schedule (flowcontrol's policy schedule) with the largest harvest at an allowed
-// loss: how long iterations may take, or how many lines a runner carries, how many runners carry
-// lines, and how many prompt tokens may wait, by window of time; for the best constants of the
-// policy headroom; and for the best static setting. Its bound is at least the best of the prior
-// runs, and at least the best static setting if the budget suffices to find it: about 13 runs,
-// after up to five others.
+// Gateway is oracle G: the best known harvest that can be reached from outside the engines. It uses
+// the daemon's own actuators and repeats the same scenario. It starts from prior runs, and searches
+// for the schedule (flowcontrol's policy schedule) with the largest harvest at an allowed loss. A
+// schedule sets, by window of time, the iteration time or the lines of a runner. It also sets the
+// number of runners that carry lines, and the number of prompt tokens that may wait. Gateway
+// searches for the best constants of the policy headroom, and for the best static setting, too. Its
+// bound is at least the best of the prior runs. It is also at least the best static setting if the
+// budget suffices to find it: about 13 runs, after up to five others.
 func Gateway(
 	s simulator.Setup, noBatch simulator.NoBatch, prior []PriorRun, budget Budget,
 ) (Finding, error) {
@@ -77,8 +77,8 @@ type gatewaySearch struct {
 	tried   []schedule
 }
 
-// maxWindows is how many windows a schedule has at most: with more, each is tried too seldom to
-// learn anything about it.
+// maxWindows is the greatest number of windows of a schedule: with more, each is tried too seldom
+// to learn anything about it.
 const maxWindows = 60
 
 func newGatewaySearch(s simulator.Setup, noBatch simulator.NoBatch, budget Budget) *gatewaySearch {
@@ -304,8 +304,8 @@ func (g *gatewaySearch) uniform() error {
 }
 
 // unreserved tries the best schedule and the best settings of headroom with almost no KV cache
-// reserved: an oracle knows how many lines fit. If that harvests more at too high a loss, it is
-// scaled down to the allowed one.
+// reserved. An oracle knows the number of lines that fit. If that harvests more at too high a loss,
+// it is scaled down to the allowed one.
 func (g *gatewaySearch) unreserved() error {
 	for _, of := range [][]family{{byTime}, {byLate}} {
 		if t, some := g.bestOf(of...); some {

@@ -15,7 +15,7 @@ import (
 type family string
 
 const (
-	// byTime sets how long iterations may take; the number of lines follows by feedback.
+	// byTime sets the longest time of iterations; the number of lines follows by feedback.
 	byTime family = "iteration time"
 	// byLines sets the number of lines.
 	byLines family = "lines"
@@ -36,7 +36,7 @@ type schedule struct {
 	// share and for byStatic the lines, once.
 	level   []float64
 	prompt  []float64 // by window: tokens
-	runners []int     // by window: how many carry lines; 0: all
+	runners []int     // by window: the number that carry lines; 0: all
 	trial
 	late []int // interactive requests that missed an objective, by minute of their arrival
 }
@@ -151,9 +151,10 @@ func (t schedule) rows(window time.Duration) []timetable.Row {
 	return rows
 }
 
-// scheduleOf returns the schedule of what a policy did in a run: how long it let iterations take in
-// each window and how many prompt tokens it let wait; for a policy that steers by neither, how many
-// lines were in flight. false: the timeline does not have it.
+// scheduleOf returns the schedule of what a policy did in a run. It has, for each window, the
+// iteration time that the policy allowed and the number of prompt tokens that it let wait. For a
+// policy that steers by neither, it has the number of lines in flight. false: the timeline does not
+// have it.
 func scheduleOf(
 	timeline *simulator.Timeline, base simulator.Policy, window time.Duration, windows int,
 ) (schedule, bool) {

@@ -11,9 +11,9 @@ import (
 
 // StaticSetting is a setting of the flow-control policy fixed, which an operator could have chosen.
 type StaticSetting struct {
-	// Lines is how many lines a runner carries. 0: none, no work is done.
+	// Lines is the number of lines that a runner carries. 0: none, no work is done.
 	Lines int
-	// Runners is how many runners carry lines, the first by name; the others stay free.
+	// Runners is the number of runners that carry lines, the first by name; the others stay free.
 	Runners int
 }
 
@@ -72,7 +72,7 @@ func bestStaticAbove(
 	return s.best, nil
 }
 
-// staticRunners returns how many runners to try, from most to least.
+// staticRunners returns the numbers of runners to try, from most to least.
 func staticRunners(all int) []int {
 	var tried []int
 	for _, part := range []int{1, 2, 4, 8} {
@@ -81,8 +81,8 @@ func staticRunners(all int) []int {
 	return slices.Compact(append(tried, 1))
 }
 
-// staticCaps returns how many lines of a runner to try, in steps of about 1.4: 1, 2, 3, 4, 6, 8, 12
-// and so on to most.
+// staticCaps returns the numbers of lines of a runner to try. They grow in steps of about 1.4: 1,
+// 2, 3, 4, 6, 8, 12 and so on to most.
 func staticCaps(most int) []int {
 	caps := []int{1}
 	for step := 2; step < most; step *= 2 {

@@ -92,7 +92,7 @@ func (g *gatewaySearch) step(at schedule, size float64) schedule {
 		for w := range t.level {
 			t.level[w] *= 1 + by
 		}
-	case 3: // how many prompts may wait, for a while
+	case 3: // the number of prompts that may wait, for a while
 		from, to := g.randomSpan()
 		for w := from; w < to; w++ {
 			t.prompt[w] *= 1 + sign*min(0.7, 8*size)

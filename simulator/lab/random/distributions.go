@@ -42,9 +42,9 @@ type Distributions struct {
 	ByPriority float64
 	// PrefixCaching is the share of pools with a prefix cache, which is on by default in vLLM.
 	PrefixCaching float64
-	// Shed is from how many waiting requests engines refuse batch lines; 0: never, as engines do
-	// by themselves. The endpoint picker of the Gateway API inference extension takes an engine
-	// with five for full by default.
+	// Shed is the number of waiting requests from which engines refuse batch lines; 0: never, as
+	// engines do by themselves. The endpoint picker of the Gateway API inference extension takes an
+	// engine with five for full by default.
 	Shed []int
 	// Routers are how interactive requests are routed, with their weights. Endpoint pickers go by
 	// work or by prefix, proxies by requests or in turn; about as many of each.

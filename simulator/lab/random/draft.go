@@ -348,7 +348,8 @@ func (d *draft) drawJob(rng *rand.Rand, name string) scenario.Job {
 	return j
 }
 
-// linesFor returns how many lines of a job take a third of the engines' time for some seconds.
+// linesFor returns the number of lines of a job that take a third of the engines' time for some
+// seconds.
 func (d *draft) linesFor(j scenario.Job, busy float64) int {
 	k, err := j.LineKind()
 	if err != nil {

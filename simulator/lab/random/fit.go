@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// maxLowered is how often the rate of a scenario is lowered before another is drawn, and
-	// lowered what remains of it.
+	// maxLowered is the number of times that the rate of a scenario is lowered before another is
+	// drawn. lowered is the share of the rate that remains each time.
 	maxLowered = 6
 	lowered    = 0.75
-	// loosened is by how much objectives are loosened, once at each rate, before it is lowered.
+	// loosened is the factor by which objectives are loosened, once at each rate, before it is
+	// lowered.
 	loosened = 1.15
 )
 

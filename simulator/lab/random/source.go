@@ -64,8 +64,8 @@ type Pool struct {
 	Seed       uint64
 	Trace      *workload.Trace // that the scenario names; nil: none
 	Dimensions []Dimension
-	// Drawn is how many scenarios were drawn until one was valid, and Tried how many runs without
-	// batch work that took.
+	// Drawn is the number of scenarios that were drawn until one was valid, and Tried the number of
+	// runs without batch work that this took.
 	Drawn, Tried int
 	NoBatch      simulator.NoBatch
 }
@@ -83,13 +83,13 @@ func (p Pool) Setup() simulator.Setup {
 	return s
 }
 
-// maxSeedNumber is how many numbers have seeds of their own for each seed of a source.
+// maxSeedNumber is the number of numbers that have seeds of their own for each seed of a source.
 const maxSeedNumber = 100_000
 
 // RunSeed returns the seed of the runs of a number.
 func (s Source) RunSeed(number int) uint64 { return s.Seed*maxSeedNumber + uint64(number) }
 
-// maxDrawn is how many scenarios are drawn for a number before its family is given up.
+// maxDrawn is the number of scenarios that are drawn for a number before its family is given up.
 const maxDrawn = 50
 
 // Draw returns the pool of a number, which is above 0.

@@ -76,7 +76,7 @@ func (s *Study) simplify(
 	return pool, "", 0, nil
 }
 
-// leastRequests is how many interactive requests a minimized scenario has at least, so that its
+// leastRequests is the least number of interactive requests of a minimized scenario, so that its
 // loss is not that of one or two.
 const leastRequests = 200
 

@@ -10,8 +10,8 @@ import (
 	"github.com/tidefill/tidefill/simulator/compare"
 )
 
-// progress reports how many pools are done. Workers may use it concurrently; a nil progress reports
-// nothing.
+// progress reports the number of pools that are done. Workers may use it concurrently; a nil
+// progress reports nothing.
 type progress struct {
 	total      int
 	endReports func()

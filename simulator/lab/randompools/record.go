@@ -11,7 +11,7 @@ type Record struct {
 	RunSeed    uint64             `json:"run_seed"`
 	About      string             `json:"about"`
 	Dimensions []random.Dimension `json:"dimensions"`
-	// Drawn is how many scenarios were drawn until one was valid.
+	// Drawn is the number of scenarios that were drawn until one was valid.
 	Drawn int `json:"drawn"`
 	Outcome
 	// Reference is nil if none was searched.

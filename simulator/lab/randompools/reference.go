@@ -73,7 +73,8 @@ func staticPolicy() (simulator.Policy, error) {
 	return c.Policy, err
 }
 
-// oftenRefused is how often a line is refused in the mean where more lines harvest nothing more.
+// oftenRefused is the mean number of refusals of a line from which on more lines harvest nothing
+// more.
 const oftenRefused = 4
 
 // staticSearch searches for the best static setting. It does not run settings with more lines than

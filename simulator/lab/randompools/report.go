@@ -196,7 +196,8 @@ func (s *Summary) addReruns(records []Record) {
 	s.RerunHarvest = simulator.GeometricMean(ratios)
 }
 
-// worst is how many pools the report lists with the largest losses and the smallest harvests.
+// worst is the number of pools that the report lists with the largest losses and the smallest
+// harvests.
 const worst = 10
 
 // worstByLoss returns the pools with the largest losses.

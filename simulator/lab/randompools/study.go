@@ -24,10 +24,10 @@ type Study struct {
 	Candidate compare.Candidate
 	// NoReference leaves out the search for the best static setting.
 	NoReference bool
-	// Oracles is how many of the pools, the first ones, are also compared with oracle G, which may
-	// spend OracleRuns runs on each.
+	// Oracles is the number of the pools, the first ones, that are also compared with oracle G,
+	// which may spend OracleRuns runs on each.
 	Oracles, OracleRuns int
-	// Workers is how many pools run at a time, at least 1.
+	// Workers is the number of pools that run at a time, at least 1.
 	Workers int
 	// Dir keeps pools, references and results. Empty: nothing is kept.
 	Dir string

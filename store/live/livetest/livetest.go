@@ -12,7 +12,8 @@ import (
 	"github.com/tidefill/tidefill/store/live"
 )
 
-// patience is how long an event may take. It is what users may wait for a cancellation.
+// patience is the longest time until an event arrives. It is what users may wait for a
+// cancellation.
 const patience = 100 * time.Millisecond
 
 // TestSnapshots checks two views of one empty medium, as two processes have them.

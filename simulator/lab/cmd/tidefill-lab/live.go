@@ -166,8 +166,8 @@ func (b *liveBench) killDaemon(at []time.Duration) {
 	}
 }
 
-// edgeOf returns how much is not counted at both ends of a run: as much as in simulations, so that
-// the same requests are counted, or less where the run is too short to be simulated.
+// edgeOf returns the time that is not counted at both ends of a run. It is that of simulations, so
+// that the same requests are counted, or less where the run is too short to be simulated.
 func edgeOf(horizon time.Duration) time.Duration {
 	if horizon > 2*scenario.Edge {
 		return scenario.Edge

@@ -14,7 +14,7 @@ import (
 // nobody knows of the run: a policy decides by what it reads, so a moment changes what follows.
 type prediction []*simulator.Result
 
-// simulations is how many there are. Another one is outside their range once in five times.
+// simulations is their number. Another one is outside their range once in five times.
 const simulations = 9
 
 // predict simulates a run.

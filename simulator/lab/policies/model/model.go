@@ -80,8 +80,8 @@ func (c *controller) grant(r headroom.Runner, mix costmodel.Mix) flowcontrol.Run
 	return g
 }
 
-// target returns how long iterations beside a load may take, in milliseconds: a share of the TPOT
-// objective or, if the objective is relative, a multiple of their time without lines.
+// target returns the longest time of iterations beside a load, in milliseconds. It is a share of
+// the TPOT objective or, if the objective is relative, a multiple of their time without lines.
 func (c *controller) target(load costmodel.Load, mix costmodel.Mix) float64 {
 	if c.slo.Relative() {
 		return c.slo.Slowdown * c.model.MeanIteration(load, mix, 0)

@@ -16,11 +16,11 @@ const (
 	ReasonNoMetrics flowcontrol.Reason = "no_metrics" // no recent reading shows the pool's load
 )
 
-// PromLookback is how old a sample may be for a query of Prometheus to return it. The published
-// gates query Prometheus.
+// PromLookback is the age up to which a query of Prometheus returns a sample. The published gates
+// query Prometheus.
 const PromLookback = 5 * time.Minute
 
-// AsyncWorkers is how many requests llm-d-async carries in a pool at once, by default.
+// AsyncWorkers is the number of requests that llm-d-async carries in a pool at once, by default.
 const AsyncWorkers = 64
 
 // Gate follows the load of a pool.
@@ -45,7 +45,7 @@ type load struct {
 // New returns a gate that uses no reading of maxAge or older.
 func New(maxAge time.Duration) Gate { return Gate{maxAge: maxAge} }
 
-// Runners returns how many runners the pool has.
+// Runners returns the number of runners of the pool.
 func (g *Gate) Runners() int { return len(g.roster.Members) }
 
 // Observe does what all gates do with an event. level returns the load in a reading, NaN if the
