@@ -158,6 +158,10 @@ func (c *copier) appendResults(ctx context.Context, chunk store.Chunk, skip int)
 			if at.Length <= store.MaxReadResult {
 				return journal.Append(ctx, r)
 			}
+			// A large record is written at once, and would pass those that are pending.
+			if err := journal.Flush(ctx); err != nil {
+				return err
+			}
 			reader := &copied{ctx: ctx, from: large, at: at}
 			defer reader.close()
 			return journal.AppendFrom(ctx, r, int64(at.Length), reader.open)
