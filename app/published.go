@@ -58,7 +58,7 @@ func (a *App) publish(ctx context.Context) error {
 			// If Redis is away, it is as if nobody had asked.
 			snapshot := live.Snapshot{Name: a.cfg.Node, Node: a.cfg.Node, Epoch: epoch, Data: data}
 			_ = a.sharing.Publish(ctx, poolsKind, snapshot)
-			if time.Since(stored) >= storeEvery && len(data) <= store.MostLearnedBytes {
+			if time.Since(stored) >= storeEvery && len(data) <= store.MaxLearnedBytes {
 				stored = time.Now()
 				limited, cancel := context.WithTimeout(ctx, storeEvery)
 				err = a.stored().Publish(limited, poolsKind, snapshot)

@@ -139,16 +139,16 @@ func (a *App) partAway() string {
 	return ""
 }
 
-// mostSources is the greatest number of sources of readings that are named because they give none.
-const mostSources = 20
+// maxSources is the greatest number of sources of readings that are named because they give none.
+const maxSources = 20
 
 // sourcesAway names the sources of readings that give none.
 func (a *App) sourcesAway() (names []string) {
 	all := a.degraded()
-	for _, d := range all[:min(len(all), mostSources)] {
+	for _, d := range all[:min(len(all), maxSources)] {
 		names = append(names, fmt.Sprintf("%s of %s: %s", d.Source, d.Target, d.State))
 	}
-	if more := len(all) - mostSources; more > 0 {
+	if more := len(all) - maxSources; more > 0 {
 		names = append(names, humanize.Count(more, "more source"))
 	}
 	return names

@@ -60,8 +60,8 @@ type ForecastConfig struct {
 	// Band is the share added to the forecast before enough of its errors are known. Afterwards the
 	// 0.95 quantile of the errors of a day is added. Default: 0.12.
 	Band float64
-	// BandLeast is the least share added afterwards. Default: 0.03.
-	BandLeast float64
+	// MinBand is the least share added afterwards. Default: 0.03.
+	MinBand float64
 	// Burst is the ratio of peaks of some seconds to the mean rate, at least 1. Replicas are sized
 	// for the peaks. Default: 2.5, which the prompts of public chat traces reach over 10 seconds.
 	Burst float64
@@ -75,11 +75,11 @@ type HarvestConfig struct {
 	// Share is the share of the harvest of the cost model that is expected before any was measured.
 	// Default: 0.85.
 	Share float64
-	// ShareLeast is the lower bound of the measured share. A share beyond the bounds means that
+	// MinShare is the lower bound of the measured share. A share beyond the bounds means that
 	// something is broken. Default: 0.2.
-	ShareLeast float64
-	// ShareMost is the upper bound of the measured share. Default: 1.5.
-	ShareMost float64
+	MinShare float64
+	// MaxShare is the upper bound of the measured share. Default: 1.5.
+	MaxShare float64
 	// Memory is the time over which the share is measured. Default: 1h, which outlasts a change of
 	// jobs.
 	Memory time.Duration
@@ -116,9 +116,9 @@ type DeadlineConfig struct {
 	// Lines is the time kept free for a job's last lines to finish, in mean times of a line. The
 	// time of the job's longest line so far is kept free if that is more. Default: 3.
 	Lines float64
-	// LeastUse is for how many cold starts a replica must be useful before the guard to be worth
+	// MinUse is for how many cold starts a replica must be useful before the guard to be worth
 	// its own start, unless a deadline is at risk. Default: 1.
-	LeastUse float64
+	MinUse float64
 	// Uncertainty is the share by which the work may exceed its estimate, and the harvest fall
 	// below its own. Replicas are bought for the estimates, so that free harvest is not replaced by
 	// paid. But they are never bought so late that the uncertainty could not be made up for with
@@ -183,7 +183,7 @@ func DefaultConfig() Config {
 		Step:   30 * time.Second,
 		Start:  StartConfig{Cold: 3 * time.Minute, Quantile: 0.9, Starts: 20, GiveUp: 3},
 		Deadline: DeadlineConfig{
-			Guard: 2 * time.Minute, Lines: 3, LeastUse: 1, Uncertainty: 0.10, Reserve: 0.10,
+			Guard: 2 * time.Minute, Lines: 3, MinUse: 1, Uncertainty: 0.10, Reserve: 0.10,
 			Surplus: 0.20, UnknownFactor: 6, Sample: 50, SpotSlack: 2, Horizon: 14 * 24 * time.Hour,
 		},
 		Down: DownConfig{Hold: 10 * time.Minute, BatchHold: 5 * time.Minute, Share: 0.10,
@@ -193,10 +193,10 @@ func DefaultConfig() Config {
 		Separate:    SeparateConfig{Within: 2 * time.Hour},
 		Forecast: ForecastConfig{
 			Smooth: 5 * time.Minute, Memory: time.Hour, Learn: 0.5, Judge: 2 * time.Hour,
-			Ahead: 5 * time.Minute, Band: 0.12, BandLeast: 0.03, Burst: 2.5,
+			Ahead: 5 * time.Minute, Band: 0.12, MinBand: 0.03, Burst: 2.5,
 		},
 		Harvest: HarvestConfig{
-			Target: 0.8, Share: 0.85, ShareLeast: 0.2, ShareMost: 1.5, Memory: time.Hour,
+			Target: 0.8, Share: 0.85, MinShare: 0.2, MaxShare: 1.5, Memory: time.Hour,
 			Trust: 10 * time.Minute, Busy: 5 * time.Minute, KV: 0.85, Slots: 16,
 		},
 	}

@@ -101,8 +101,8 @@ func (o *outlook) planned() supply {
 	return o.future.supply(o.bought, max(o.bought, o.target), after, true)
 }
 
-// mostWork returns the most work that a job may have, as far as is known.
-func (o *outlook) mostWork(j *plan.Demand) float64 {
+// maxWork returns the most work that a job may have, as far as is known.
+func (o *outlook) maxWork(j *plan.Demand) float64 {
 	if !o.uncertain(task{job: j}) {
 		return j.Work
 	}
@@ -112,8 +112,8 @@ func (o *outlook) mostWork(j *plan.Demand) float64 {
 	return max(j.Work, o.slower(j)*j.Most)
 }
 
-// leastWork returns how little work a job may have, as far as is known.
-func (o *outlook) leastWork(j *plan.Demand) float64 {
+// minWork returns how little work a job may have, as far as is known.
+func (o *outlook) minWork(j *plan.Demand) float64 {
 	if !o.uncertain(task{job: j}) {
 		return j.Work
 	}
@@ -122,11 +122,11 @@ func (o *outlook) leastWork(j *plan.Demand) float64 {
 
 // smallWork and largeWork return the work that one, and nine, of ten jobs like this do not exceed.
 func (o *outlook) smallWork(j *plan.Demand) float64 {
-	return towards(j.Work, o.leastWork(j), earlyWork)
+	return towards(j.Work, o.minWork(j), earlyWork)
 }
 
 func (o *outlook) largeWork(j *plan.Demand) float64 {
-	return towards(j.Work, o.mostWork(j), lateWork)
+	return towards(j.Work, o.maxWork(j), lateWork)
 }
 
 // towards returns a number between two, of which it is nearer to the second, the larger the share.

@@ -218,7 +218,7 @@ func (f *forecast) band() float64 {
 	if len(f.overruns) < enough {
 		return f.cfg.Band
 	}
-	return max(f.cfg.BandLeast, quantile(f.overruns, 0.95))
+	return max(f.cfg.MinBand, quantile(f.overruns, 0.95))
 }
 
 // quantile returns the least value that the given share of the list does not exceed.

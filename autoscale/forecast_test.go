@@ -35,7 +35,7 @@ func TestForecastFollowsTheUsualDay(t *testing.T) {
 			t.Errorf("%s ahead: %.2f, want %.2f", ahead, got, want)
 		}
 	}
-	if b := f.band(); b != DefaultConfig().Forecast.BandLeast {
+	if b := f.band(); b != DefaultConfig().Forecast.MinBand {
 		t.Errorf("band %v for a rate without noise", b)
 	}
 }

@@ -52,5 +52,5 @@ func (h *harvest) observe(now time.Time, r replica, requests, work float64) {
 		rate*float64(ready)*length.Seconds()
 	trust := rate * float64(ready) * h.cfg.Trust.Seconds()
 	h.share = (h.achieved + trust*h.cfg.Share) / (h.predicted + trust)
-	h.share = min(max(h.share, h.cfg.ShareLeast), h.cfg.ShareMost)
+	h.share = min(max(h.share, h.cfg.MinShare), h.cfg.MaxShare)
 }

@@ -91,10 +91,10 @@ const (
 	// if nothing had happened. After a longer time the present load and numbers of replicas mean
 	// nothing any more.
 	interruption = 10 * time.Minute
-	// mostAge is the age from which on nothing is taken over.
-	mostAge = 7 * day
-	// mostLearned bounds the lists whose length depends on the deployment.
-	mostLearned = 1000
+	// maxAge is the age from which on nothing is taken over.
+	maxAge = 7 * day
+	// maxLearned bounds the lists whose length depends on the deployment.
+	maxLearned = 1000
 )
 
 // recalled is what was learned of a pool, and when its age was that.
@@ -143,14 +143,14 @@ func (x *trackedPool) learned() PoolLearned {
 	last := x.observed
 	l := PoolLearned{
 		Traffic: x.forecast.learned(),
-		Starts:  slices.Clone(x.starts.took[:min(len(x.starts.took), mostLearned)]),
+		Starts:  slices.Clone(x.starts.took[:min(len(x.starts.took), maxLearned)]),
 		Harvest: HarvestLearned{Share: x.harvest.share, Achieved: x.harvest.achieved,
 			Predicted: x.harvest.predicted, Harvested: x.harvest.harvested,
 			Waiting: x.harvest.waiting},
-		Infeasible: slices.Clone(x.infeasible[:min(len(x.infeasible), mostLearned)]),
+		Infeasible: slices.Clone(x.infeasible[:min(len(x.infeasible), maxLearned)]),
 	}
 	for _, id := range slices.Sorted(maps.Keys(x.starts.pending)) {
-		if p := x.starts.pending[id]; len(l.Pending) < mostLearned {
+		if p := x.starts.pending[id]; len(l.Pending) < maxLearned {
 			l.Pending = append(l.Pending, StartLearned{id, max(0, last.Sub(p.since)),
 				p.givenUp})
 		}
@@ -158,7 +158,7 @@ func (x *trackedPool) learned() PoolLearned {
 	for _, w := range x.stabilizer.wanted {
 		l.Wanted = append(l.Wanted, WantedLearned{last.Sub(w.at), w.replicas})
 	}
-	l.Wanted = l.Wanted[:min(len(l.Wanted), mostLearned)] // the highest are first
+	l.Wanted = l.Wanted[:min(len(l.Wanted), maxLearned)] // the highest are first
 	l.Since, l.Reduced = before(last, x.stabilizer.begun), before(last, x.stabilizer.reduced)
 	return l
 }
@@ -203,7 +203,7 @@ func (f *forecast) predictions(list []prediction) (learned []PredictionLearned) 
 
 // takeOver begins the history of a pool with what was learned of it before.
 func (x *trackedPool) takeOver(now time.Time, l PoolLearned, age time.Duration) {
-	if age > mostAge {
+	if age > maxAge {
 		return
 	}
 	last := now.Add(-age)
@@ -292,5 +292,5 @@ func (h *harvest) takeOver(l HarvestLearned, age time.Duration) {
 	h.achieved, h.predicted = h.achieved*fade, h.predicted*fade
 	kept := h.share * fade
 	h.share = kept + h.cfg.Share*(1-fade)
-	h.share = min(max(h.share, h.cfg.ShareLeast), h.cfg.ShareMost)
+	h.share = min(max(h.share, h.cfg.MinShare), h.cfg.MaxShare)
 }

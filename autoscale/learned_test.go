@@ -214,13 +214,13 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		"far is not in":    func(l *PoolLearned) { l.Traffic.Far[1].Slot = l.Traffic.Far[0].Slot },
 		"near is not in":   func(l *PoolLearned) { l.Traffic.Near[0].Slot = 1000 },
 		"starts is -5":     func(l *PoolLearned) { l.Starts = []float64{-5} },
-		"starts has 1001":  func(l *PoolLearned) { l.Starts = make([]float64, mostLearned+1) },
+		"starts has 1001":  func(l *PoolLearned) { l.Starts = make([]float64, maxLearned+1) },
 		"share is 11":      func(l *PoolLearned) { l.Harvest.Share = 11 },
 		"harvest is -1":    func(l *PoolLearned) { l.Harvest.Predicted = -1 },
 		"pending was":      func(l *PoolLearned) { l.Pending = []StartLearned{{"r", -1, false}} },
 		"wanted is -1":     func(l *PoolLearned) { l.Wanted = []WantedLearned{{0, -1}} },
 		"wanted is not in": func(l *PoolLearned) { l.Wanted = []WantedLearned{{1, 1}, {0, 1}} },
-		"infeasible has":   func(l *PoolLearned) { l.Infeasible = make([]string, mostLearned+1) },
+		"infeasible has":   func(l *PoolLearned) { l.Infeasible = make([]string, maxLearned+1) },
 		"near has 99": func(l *PoolLearned) {
 			l.Traffic.Near = make([]PredictionLearned, 99)
 		},

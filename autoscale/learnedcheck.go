@@ -9,24 +9,24 @@ import (
 
 // Bounds of what is believed of saved values.
 const (
-	mostRate     = 1e9  // requests per second
-	mostWork     = 1e18 // milliseconds
-	mostReplicas = 1e6
+	maxRate     = 1e9  // requests per second
+	maxWork     = 1e18 // milliseconds
+	maxReplicas = 1e6
 )
 
 // validate reports the first fault. A state is damaged as a whole or not at all.
 func (l *PoolLearned) validate() error {
-	if l.Age < 0 || l.Age > mostAge {
-		return fmt.Errorf("it is %v old, want at most %v", l.Age, mostAge)
+	if l.Age < 0 || l.Age > maxAge {
+		return fmt.Errorf("it is %v old, want at most %v", l.Age, maxAge)
 	}
 	checks := []error{
 		l.Traffic.validate(),
-		inRange("starts", l.Starts, 0, mostAge.Seconds(), mostLearned),
+		inRange("starts", l.Starts, 0, maxAge.Seconds(), maxLearned),
 		inRange("harvest.share", []float64{l.Harvest.Share}, 0, 10, 1),
 		inRange("harvest", []float64{l.Harvest.Achieved, l.Harvest.Predicted, l.Harvest.Harvested,
-			l.Harvest.Waiting}, 0, mostWork, 4),
-		short("pending", len(l.Pending), mostLearned), short("wanted", len(l.Wanted), mostLearned),
-		short("infeasible", len(l.Infeasible), mostLearned),
+			l.Harvest.Waiting}, 0, maxWork, 4),
+		short("pending", len(l.Pending), maxLearned), short("wanted", len(l.Wanted), maxLearned),
+		short("infeasible", len(l.Infeasible), maxLearned),
 		ago("since", l.Since), ago("reduced", l.Reduced),
 	}
 	for _, p := range l.Pending {
@@ -34,7 +34,7 @@ func (l *PoolLearned) validate() error {
 	}
 	for i, w := range l.Wanted {
 		checks = append(checks, ago("wanted", &w.Ago),
-			inRange("wanted", []float64{float64(w.Replicas)}, 0, mostReplicas, 1))
+			inRange("wanted", []float64{float64(w.Replicas)}, 0, maxReplicas, 1))
 		if i > 0 && (w.Ago > l.Wanted[i-1].Ago || w.Replicas >= l.Wanted[i-1].Replicas) {
 			checks = append(checks, errors.New("wanted is not in order"))
 		}
@@ -52,11 +52,11 @@ func (l *TrafficLearned) validate() error {
 		return fmt.Errorf("traffic.usual has %d values, want %d", n, slots)
 	}
 	for _, err := range []error{
-		inRange("traffic", []float64{l.Level, l.Sum / slot.Seconds()}, 0, mostRate, 2),
+		inRange("traffic", []float64{l.Level, l.Sum / slot.Seconds()}, 0, maxRate, 2),
 		inRange("traffic.seconds", []float64{l.Seconds}, 0, slot.Seconds(), 1),
-		inRange("traffic.usual", l.Usual, -1, mostRate, slots),
-		inRange("traffic.recent", l.Recent, 0, mostRate, slots),
-		inRange("traffic.overruns", l.Overruns, -1, mostRate, slots),
+		inRange("traffic.usual", l.Usual, -1, maxRate, slots),
+		inRange("traffic.recent", l.Recent, 0, maxRate, slots),
+		inRange("traffic.overruns", l.Overruns, -1, maxRate, slots),
 		short("traffic.errors", len(l.Errors), slots),
 		predictions("traffic.near", l.Near), predictions("traffic.far", l.Far),
 	} {
@@ -65,7 +65,7 @@ func (l *TrafficLearned) validate() error {
 		}
 	}
 	for _, e := range l.Errors {
-		if err := inRange("traffic.errors", []float64{e.Seasonal, e.Current}, 0, mostRate,
+		if err := inRange("traffic.errors", []float64{e.Seasonal, e.Current}, 0, maxRate,
 			2); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func predictions(name string, list []PredictionLearned) error {
 		return err
 	}
 	for i, p := range list {
-		if err := inRange(name, []float64{p.Seasonal, p.Current}, 0, mostRate, 2); err != nil {
+		if err := inRange(name, []float64{p.Seasonal, p.Current}, 0, maxRate, 2); err != nil {
 			return err
 		}
 		if p.Slot < 0 || p.Slot > compareAhead || i > 0 && p.Slot <= list[i-1].Slot {

@@ -88,7 +88,7 @@ func (o *outlook) findLate(infeasible map[string]bool) {
 	for _, p := range f.pools {
 		lead = min(lead, p.lead)
 	}
-	o.earliest = lead * (1 + o.cfg.Deadline.LeastUse)
+	o.earliest = lead * (1 + o.cfg.Deadline.MinUse)
 	o.expected = newDemand(o.tasks, o.guard, 1, o.earliest)
 	o.uncertainDemand = newDemand(o.tasks, o.lastLine, 1+o.cfg.Deadline.Uncertainty, lead)
 	tight := 0.0
@@ -236,7 +236,7 @@ func (o *outlook) measureTime() float64 {
 	took := o.cfg.Deadline.UnknownFactor * o.lineTime
 	for _, t := range o.tasks {
 		if o.uncertain(t) {
-			took = max(took, t.job.MostOutput*o.tokenTime)
+			took = max(took, t.job.MaxOutput*o.tokenTime)
 		}
 	}
 	return took
@@ -259,13 +259,13 @@ func (o *outlook) pessimistic() (list []task, any bool) {
 // slower returns the factor by which replicas do a job's work more slowly than expected, if its
 // lines are as long as they may be. Fewer long lines fit in the KV cache. At least 1.
 func (o *outlook) slower(j *plan.Demand) float64 {
-	if j.MostOutput <= 0 || j.Lines <= 0 {
+	if j.MaxOutput <= 0 || j.Lines <= 0 {
 		return 1
 	}
 	factor := 1.0
 	for _, p := range o.future.pools {
 		pool := *p.pool
-		pool.Lines.Mix.Output, pool.Lines.Work = j.MostOutput, j.Most/float64(j.Lines)
+		pool.Lines.Mix.Output, pool.Lines.Work = j.MaxOutput, j.Most/float64(j.Lines)
 		long := newReplica(&pool, &o.cfg.Harvest, o.cfg.Forecast.Burst)
 		if rate := long.rate(0); rate > 0 {
 			factor = max(factor, p.replica.rate(0)/rate)

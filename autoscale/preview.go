@@ -46,9 +46,9 @@ type Worsened struct {
 	Before, After Verdict
 }
 
-// leastPreview is the shortest time that a preview looks ahead. Jobs without a deadline, and the
+// minPreview is the shortest time that a preview looks ahead. Jobs without a deadline, and the
 // nearest feasible deadline of others, are found within a day.
-const leastPreview = 26 * time.Hour
+const minPreview = 26 * time.Hour
 
 // Peek says what hypothetical jobs would mean if they came now. The state is that of Step, without
 // them. It learns nothing and changes no later decision.
@@ -136,7 +136,7 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []plan.Demand,
 // plan is that of a step for the jobs of a group, without learning from it.
 func (f *Fleet) plan(now time.Time, s State) *outlook {
 	c := &slack{cfg: f.cfg, tracker: f.tracker.clone()}
-	return c.plan(now, s, leastPreview)
+	return c.plan(now, s, minPreview)
 }
 
 func (g *group) serves(j *plan.Demand) bool {
@@ -161,7 +161,7 @@ func (o *outlook) nearest(j *plan.Demand, late map[string]bool) (feasible, sure 
 		return o.now.Add(seconds(s))
 	}
 	expected := o.earliestDeadline(j, j.Work, 1, late)
-	cautious := o.earliestDeadline(j, o.mostWork(j), 1+o.cfg.Deadline.Uncertainty, late)
+	cautious := o.earliestDeadline(j, o.maxWork(j), 1+o.cfg.Deadline.Uncertainty, late)
 	// Jobs that are at risk anyway do not count for cautious.
 	return at(expected), at(max(expected, cautious))
 }

@@ -73,11 +73,11 @@ func TestReplicasOfTheFirstStep(t *testing.T) {
 				Work: hours(0.1), Most: hours(15.6)}}}, []int{0}, ReasonNone},
 		{"lines that may take as long to measure", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(8 * time.Hour), Lines: 1,
-				Work: hours(0.1), Most: hours(15.6), MostOutput: 200_000}}}, []int{1},
+				Work: hours(0.1), Most: hours(15.6), MaxOutput: 200_000}}}, []int{1},
 			ReasonLearning},
 		{"lines that are known not to be long", State{Pools: []PoolState{batchPool(4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
-				Work: hours(0.1), Most: hours(15.6), MostOutput: 200_000, Answered: 50}}},
+				Work: hours(0.1), Most: hours(15.6), MaxOutput: 200_000, Answered: 50}}},
 			[]int{0}, ReasonNone},
 		{"unknown lines beside traffic", State{Pools: []PoolState{with(chatPool(10, 4), 4)},
 			Jobs: jobs{{Key: batch("a"), Created: noon, Deadline: noon.Add(5 * time.Hour), Lines: 1,
@@ -328,7 +328,7 @@ func TestLongLinesAreSlower(t *testing.T) {
 		o := outlook{cfg: &cfg, future: &future{pools: []poolFuture{{pool: &p,
 			replica: newReplica(&p, &cfg.Harvest, 1)}}}}
 		const lines = 1000
-		return o.slower(&plan.Demand{Lines: lines, MostOutput: float64(output),
+		return o.slower(&plan.Demand{Lines: lines, MaxOutput: float64(output),
 			Most: lines * (200 + 0.15*float64(output))})
 	}
 	if got := slower(0, 0); got != 1 {

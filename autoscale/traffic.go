@@ -33,15 +33,15 @@ type Counters struct {
 }
 
 const (
-	// trafficWindow is the time over which the rate is taken. leastTraffic is the least part of it
+	// trafficWindow is the time over which the rate is taken. minTraffic is the least part of it
 	// in which a runner must have been seen, because less is too noisy.
 	trafficWindow = time.Minute
-	leastTraffic  = 10 * time.Second
+	minTraffic    = 10 * time.Second
 	// staleTraffic is the age of the last sample from which on a runner counts as unknown.
 	staleTraffic = 30 * time.Second
 	// newRunner is the time for which a runner is not missed that has not been seen for
-	// leastTraffic.
-	newRunner = 2 * leastTraffic
+	// minTraffic.
+	newRunner = 2 * minTraffic
 	// trafficSamples limits the samples that are kept of a runner.
 	trafficSamples = 256
 )
@@ -103,7 +103,7 @@ func (t *Traffic) Interactive(now time.Time, runners []string) Interactive {
 		r.prune(now)
 		last := r.increments(now.Add(-trafficWindow))
 		switch {
-		case last.over >= leastTraffic && now.Sub(last.until) < staleTraffic:
+		case last.over >= minTraffic && now.Sub(last.until) < staleTraffic:
 			known++
 			rate += last.requests / last.over.Seconds()
 		case now.Sub(r.listed) >= newRunner:

@@ -114,8 +114,8 @@ func (c Config) Validate() error {
 }
 
 const (
-	leastMemory = 3 << 20
-	mostAnswer  = 255 << 20 // what a journal's record may hold, less what a result line has besides
+	minMemory = 3 << 20
+	maxAnswer = 255 << 20 // what a journal's record may hold, less what a result line has besides
 	// embeddingsFactor is the length of an answer of embeddings, of which one has a vector for each
 	// of up to 2,048 inputs, over that of other answers.
 	embeddingsFactor = 4
@@ -130,15 +130,15 @@ const (
 )
 
 func (c Config) checkMemory() (faults []error) {
-	if c.Memory < leastMemory {
+	if c.Memory < minMemory {
 		faults = append(faults, fmt.Errorf(
 			"memory: is %d, must be at least %d (3 MiB) for lines to be sent at speed", c.Memory,
-			leastMemory))
+			minMemory))
 	}
-	if c.MaxAnswerBytes <= 0 || c.MaxAnswerBytes > mostAnswer {
+	if c.MaxAnswerBytes <= 0 || c.MaxAnswerBytes > maxAnswer {
 		faults = append(faults, fmt.Errorf(
 			"max_answer_bytes: is %d, must be from 1 to %d (255 MiB)", c.MaxAnswerBytes,
-			mostAnswer))
+			maxAnswer))
 	}
 	return faults
 }

@@ -68,7 +68,7 @@ func (l *learning) save(now time.Time, planner *plan.Planner) {
 	var states []store.LearnedState
 	for _, learned := range planner.Learned(now) {
 		data, err := json.Marshal(learnedState{learnedVersion, learned})
-		if err == nil && len(data) <= store.MostLearnedBytes {
+		if err == nil && len(data) <= store.MaxLearnedBytes {
 			states = append(states, store.LearnedState{Pool: learned.ID,
 				Kind: learnedKind, Data: data})
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	mostNames  = 10 // names that a sentence lists
-	mostOfName = 80 // bytes of a name that a sentence shows
+	maxNames  = 10 // names that a sentence lists
+	maxOfName = 80 // bytes of a name that a sentence shows
 )
 
 // notServed returns the sentence for users that no runner serves a model, with the nearest served
@@ -33,13 +33,13 @@ func notServed(model string, served []string) string {
 
 // nameList lists names, at most so many that a message stays readable.
 func nameList(names []string) string {
-	shortened := make([]string, 0, mostNames)
-	for _, name := range names[:min(len(names), mostNames)] {
+	shortened := make([]string, 0, maxNames)
+	for _, name := range names[:min(len(names), maxNames)] {
 		quoted := shown(name)
 		shortened = append(shortened, quoted[1:len(quoted)-1])
 	}
 	list := strings.Join(shortened, ", ")
-	if more := len(names) - mostNames; more > 0 {
+	if more := len(names) - maxNames; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
 	return list
@@ -47,8 +47,8 @@ func nameList(names []string) string {
 
 // shown quotes a name, and shortens a long one.
 func shown(name string) string {
-	if len(name) > mostOfName {
-		cut := mostOfName
+	if len(name) > maxOfName {
+		cut := maxOfName
 		for cut > 0 && !utf8.RuneStart(name[cut]) {
 			cut--
 		}

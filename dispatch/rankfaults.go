@@ -17,8 +17,8 @@ type rankFaults struct {
 }
 
 const (
-	// mostRankFaults limits the faults that are logged, whose texts may contain names of users.
-	mostRankFaults = 100
+	// maxRankFaults limits the faults that are logged, whose texts may contain names of users.
+	maxRankFaults = 100
 	// longestRankFault limits the text of a fault, in bytes.
 	longestRankFault = 300
 )
@@ -30,7 +30,7 @@ func (f *rankFaults) note(log *slog.Logger, r *work.Run, s plan.BatchStatus) str
 	}
 	f.count++
 	text := oneRow(s.Unranked.Error())
-	if !f.logged[text] && len(f.logged) < mostRankFaults {
+	if !f.logged[text] && len(f.logged) < maxRankFaults {
 		if f.logged == nil {
 			f.logged = map[string]bool{}
 		}

@@ -112,7 +112,7 @@ func (d *Dispatcher) Prepare(to Settings) (apply func(), err error) {
 
 // ofRunners returns the part of the configuration that runners are made from.
 func (c Config) ofRunners() upstream.Config {
-	embeddings := min(embeddingsFactor*c.MaxAnswerBytes, mostAnswer)
+	embeddings := min(embeddingsFactor*c.MaxAnswerBytes, maxAnswer)
 	return upstream.Config{MaxAnswerBytes: c.MaxAnswerBytes,
 		MaxAnswerBytesOf: map[string]int64{"/v1/embeddings": embeddings},
 		DialTimeout:      dialTimeout, ModelsEvery: c.ModelsEvery, MaxModels: maxModels}

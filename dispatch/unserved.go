@@ -39,7 +39,7 @@ func (rc *reconciler) unservedFaults(
 		if sentence := sentences[m]; sentence != "" && !begun[m] {
 			faults = append(faults, batchfile.Fault{Code: batchfile.CodeModelNotFound,
 				Message: sentence, Param: "body.model"})
-			if len(all) < mostNames {
+			if len(all) < maxNames {
 				all = append(all, sentence)
 			}
 		}

@@ -7,7 +7,7 @@ import "time"
 // checks the contract for controllers that implement it.
 type Learner interface {
 	// Learned returns what is worth keeping, in a form that only the policy reads, of at most
-	// MostLearned bytes; nil: nothing yet, and what was kept before is still the best. It changes
+	// MaxLearned bytes; nil: nothing yet, and what was kept before is still the best. It changes
 	// no later decision.
 	Learned(now time.Time) []byte
 	// Learn takes over what a controller of the same policy has learned, age ago, of a pool with
@@ -19,5 +19,5 @@ type Learner interface {
 	Learn(now time.Time, learned []byte, age time.Duration) error
 }
 
-// MostLearned limits what a Learner returns, in bytes.
-const MostLearned = 256 << 10
+// MaxLearned limits what a Learner returns, in bytes.
+const MaxLearned = 256 << 10

@@ -7,15 +7,15 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 )
 
-// mostLines ranks by the lines left, the most first.
-type mostLines struct{}
+// maxLines ranks by the lines left, the most first.
+type maxLines struct{}
 
-func (mostLines) Name() string                 { return "most_lines" }
-func (mostLines) Rank(j scheduler.Job) float64 { return -float64(j.Lines) }
+func (maxLines) Name() string                 { return "most_lines" }
+func (maxLines) Rank(j scheduler.Job) float64 { return -float64(j.Lines) }
 
 func init() {
 	scheduler.Register("most_lines", func(scheduler.Config) (scheduler.Policy, error) {
-		return mostLines{}, nil
+		return maxLines{}, nil
 	})
 }
 

@@ -87,12 +87,12 @@ func TestBurstsOfAClosedLoop(t *testing.T) {
 		}
 		return all, most
 	}
-	calm, calmMost := counts(scenario.Bursts{})
+	calm, maxCalm := counts(scenario.Bursts{})
 	all, most := counts(scenario.Bursts{Factor: 20, Length: 15 * time.Second,
 		Gap: 3 * time.Minute})
 	near(t, "requests with bursts", float64(all), float64(calm), 0.25)
-	if most < 2*calmMost {
-		t.Errorf("at most %d requests in ten seconds with bursts, %d without", most, calmMost)
+	if most < 2*maxCalm {
+		t.Errorf("at most %d requests in ten seconds with bursts, %d without", most, maxCalm)
 	}
 }
 

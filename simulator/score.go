@@ -94,11 +94,11 @@ func GeometricMean(values []float64) float64 {
 			n++
 		}
 	}
-	const leastNormal = 0x1p-1022
+	const minNormal = 0x1p-1022
 	switch {
 	case n == 0:
 		return math.NaN()
-	case product < leastNormal || product > math.MaxFloat64:
+	case product < minNormal || product > math.MaxFloat64:
 		return portable.Exp(logs / float64(n))
 	}
 	low, high := 0.0, max(1, product)

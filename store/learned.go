@@ -10,17 +10,17 @@ import (
 type LearnedState struct {
 	Pool string
 	Kind string // one of a small fixed set; a pool has one state of each
-	Data []byte // at most MostLearnedBytes
+	Data []byte // at most MaxLearnedBytes
 	// Age is the time since it was kept, by the clock of the backend; negative if that was set
 	// back. Set by Learned.
 	Age time.Duration
 }
 
 const (
-	// MostLearnedBytes limits the data of a state.
-	MostLearnedBytes = 1 << 20
-	// MostLearned is the greatest number of states that are kept. Saving more removes the oldest.
-	MostLearned = 500
+	// MaxLearnedBytes limits the data of a state.
+	MaxLearnedBytes = 1 << 20
+	// MaxLearned is the greatest number of states that are kept. Saving more removes the oldest.
+	MaxLearned = 500
 )
 
 // LearnedStates keeps what dispatchers have learned. It may lose what it holds: pools are measured

@@ -120,8 +120,8 @@ func (c *capabilities) isRefusedUnknown(ctx context.Context) bool {
 	return errors.Is(ask(unknownPath), errUnavailable) && ask("/v1/models") == nil
 }
 
-// mostModels is the greatest number of models of an answer that are used.
-const mostModels = 1000
+// maxModels is the greatest number of models of an answer that are used.
+const maxModels = 1000
 
 // notLoaded lists the models that are loading or available and not loaded. A model that the answer
 // does not name may be another name of one that is loaded.
@@ -131,7 +131,7 @@ func (r *reported) notLoaded() (names []string) {
 		loaded[m.ID] = true
 	}
 	add := func(name string) {
-		if name != "" && !loaded[name] && len(names) < mostModels {
+		if name != "" && !loaded[name] && len(names) < maxModels {
 			names = append(names, name)
 		}
 	}

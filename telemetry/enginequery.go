@@ -17,9 +17,9 @@ type engineQuery struct {
 	engines map[string]*metrics // by the value of the label
 }
 
-// mostEngines is the greatest number of engines of a gateway that are read: a careless expression
+// maxEngines is the greatest number of engines of a gateway that are read: a careless expression
 // may match every series that Prometheus has.
-const mostEngines = 256
+const maxEngines = 256
 
 func (q *engineQuery) read(ctx context.Context) (samples []Sample, err error) {
 	url, label, expression := q.groups.query.cfg.URL, q.groups.label, q.gateway.Engines
@@ -32,11 +32,11 @@ func (q *engineQuery) read(ctx context.Context) (samples []Sample, err error) {
 			"upstreams[].engines: %w", url, label, expression, errNoData)
 	}
 	var faults []error
-	if len(values) > mostEngines {
+	if len(values) > maxEngines {
 		faults = append(faults, fmt.Errorf("query %s: %d engines have %s=~%q, of which %d are "+
 			"read; name fewer in upstreams[].engines: %w", url, len(values), label, expression,
-			mostEngines, errTooLarge))
-		values = values[:mostEngines]
+			maxEngines, errTooLarge))
+		values = values[:maxEngines]
 	}
 	err = q.groups.read(ctx, values, func(first, last int, of pages) {
 		for _, value := range values[first:last] {

@@ -21,8 +21,8 @@ type page map[model.LabelValue]model.Vector
 const (
 	largestPage = 16 << 20 // bytes
 	longestRow  = 64 << 10 // bytes
-	mostRows    = 20_000   // of metrics that are used
-	mostBytes   = 4 << 20  // of these rows
+	maxRows     = 20_000   // of metrics that are used
+	maxBytes    = 4 << 20  // of these rows
 )
 
 // parsePage parses a metrics page in the text format of Prometheus, whatever type its header names:
@@ -47,7 +47,7 @@ func parsePage(r io.Reader, wanted map[string]bool) (page, error) {
 		case !sample:
 			return nil, fmt.Errorf("row %d, %.60q, is no sample: %w", number, row, errGarbled)
 		case wanted[name]:
-			if count++; count > mostRows || kept.Len()+len(row) > mostBytes {
+			if count++; count > maxRows || kept.Len()+len(row) > maxBytes {
 				return nil, fmt.Errorf("row %d: there are too many series of %s: %w", number, name,
 					errTooLarge)
 			}

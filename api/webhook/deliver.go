@@ -109,9 +109,9 @@ type messageData struct {
 	ID string `json:"id"`
 }
 
-// mostRead limits the bytes that are read of an answer's body, so that a short one leaves the
+// maxRead limits the bytes that are read of an answer's body, so that a short one leaves the
 // connection usable.
-const mostRead = 512
+const maxRead = 512
 
 // lastAnswers is the time for which a stop waits for answers, so that what was delivered is not
 // sent again.
@@ -147,7 +147,7 @@ func (e *endpoint) send(
 		return 0, err
 	}
 	defer answer.Body.Close()
-	io.CopyN(io.Discard, answer.Body, mostRead)
+	io.CopyN(io.Discard, answer.Body, maxRead)
 	switch {
 	case answer.StatusCode/100 == 2:
 		return 0, nil

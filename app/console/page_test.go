@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// leastContrast is what WCAG 2 (1.4.3, AA) requires of small text.
-const leastContrast = 4.5
+// minContrast is what WCAG 2 (1.4.3, AA) requires of small text.
+const minContrast = 4.5
 
 // Words in a color of the page are readable on cards, in light and in dark.
 func TestColorsOfWordsHaveContrast(t *testing.T) {
@@ -36,9 +36,9 @@ func TestColorsOfWordsHaveContrast(t *testing.T) {
 		}
 		for word := range words {
 			got := contrast(luminance(t, colors[word]), luminance(t, colors["card"]))
-			if got < leastContrast {
+			if got < minContrast {
 				t.Errorf("%s: --%s, %s, has a contrast of %.2f on a card, want %.1f", theme, word,
-					colors[word], got, leastContrast)
+					colors[word], got, minContrast)
 			}
 		}
 	}

@@ -119,13 +119,13 @@ const lookEvery = 5 * time.Second
 // loadEvery is the time between two looks at the state until it is loaded.
 const loadEvery = time.Second
 
-// leastPause is the least time between two decisions, however much happens.
-const leastPause = 200 * time.Millisecond
+// minPause is the least time between two decisions, however much happens.
+const minPause = 200 * time.Millisecond
 
 // Run decides, and answers what is asked, until ctx ends.
 func (d *Driver) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		d.wait(ctx, max(leastPause, min(lookEvery, d.cfg.Step, d.once(ctx))))
+		d.wait(ctx, max(minPause, min(lookEvery, d.cfg.Step, d.once(ctx))))
 	}
 	if err := d.record.close(); err != nil {
 		return fmt.Errorf("close the record of decisions: %w", err)
@@ -133,9 +133,9 @@ func (d *Driver) Run(ctx context.Context) error {
 	return nil
 }
 
-// wait answers questions until a time has passed or something has changed, but for leastPause.
+// wait answers questions until a time has passed or something has changed, but for minPause.
 func (d *Driver) wait(ctx context.Context, length time.Duration) {
-	least, end := time.After(leastPause), time.After(length)
+	least, end := time.After(minPause), time.After(length)
 	var poked <-chan struct{}
 	for {
 		select {

@@ -27,11 +27,11 @@ type observer struct {
 	logged map[string]bool // errors that were logged since
 }
 
-// mostCalls limits the calls that run: those that are past their time limit run on.
-const mostCalls = 1000
+// maxCalls limits the calls that run: those that are past their time limit run on.
+const maxCalls = 1000
 
 func newObserver(m *metrics, log *slog.Logger, limit time.Duration) *observer {
-	return &observer{metrics: m, log: log, limit: limit, running: make(chan struct{}, mostCalls)}
+	return &observer{metrics: m, log: log, limit: limit, running: make(chan struct{}, maxCalls)}
 }
 
 // observes reports whether a method is one of KEDA's, rather than of the health service.
@@ -131,8 +131,8 @@ func (o *observer) ended(ctx context.Context, method string, err error) {
 
 // In this time, each error is logged once, and so many errors are logged at all.
 const (
-	logEvery   = 10 * time.Minute
-	mostErrors = 200
+	logEvery  = 10 * time.Minute
+	maxErrors = 200
 )
 
 // isNew reports whether an error is to be logged.
@@ -142,7 +142,7 @@ func (o *observer) isNew(text string) bool {
 	if now := time.Now(); o.logged == nil || now.Sub(o.since) >= logEvery {
 		o.since, o.logged = now, map[string]bool{}
 	}
-	if o.logged[text] || len(o.logged) >= mostErrors {
+	if o.logged[text] || len(o.logged) >= maxErrors {
 		return false
 	}
 	o.logged[text] = true

@@ -180,8 +180,8 @@ func (p *parser) values(metadata map[string]string) map[string]string {
 	return values
 }
 
-// mostReplicas limits numbers of replicas.
-const mostReplicas = 100_000
+// maxReplicas limits numbers of replicas.
+const maxReplicas = 100_000
 
 func (p *parser) count(values map[string]string, key string, least int) *int {
 	text, ok := values[key]
@@ -189,9 +189,9 @@ func (p *parser) count(values map[string]string, key string, least int) *int {
 		return nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > mostReplicas {
+	if err != nil || n < least || n > maxReplicas {
 		p.fault(key, "is %q, must be a whole number from %d to %d", shortened(text), least,
-			mostReplicas)
+			maxReplicas)
 		return nil
 	}
 	return &n
@@ -212,7 +212,7 @@ func (p *parser) duration(values map[string]string, key string) *time.Duration {
 }
 
 // The range of prices bounds their ratios too.
-const leastPrice, mostPrice = 1e-6, 1e6
+const minPrice, maxPrice = 1e-6, 1e6
 
 func (p *parser) price(values map[string]string) *float64 {
 	text, ok := values["cost"]
@@ -220,7 +220,7 @@ func (p *parser) price(values map[string]string) *float64 {
 		return nil
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || x != 0 && !(x >= leastPrice && x <= mostPrice) {
+	if err != nil || x != 0 && !(x >= minPrice && x <= maxPrice) {
 		p.fault("cost", "is %q, must be 0, or a price per hour from 0.000001 to 1000000",
 			shortened(text))
 		return nil

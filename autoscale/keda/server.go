@@ -56,15 +56,15 @@ type Server struct {
 
 // Limits of a connection and of a message. All of KEDA's ScaledObjects share a connection.
 const (
-	mostStreams  = 100_000
-	mostBytes    = 64 << 10
-	mostHeaders  = 64 << 10
-	connectTime  = 10 * time.Second
-	drainTime    = 5 * time.Second
-	checkEvery   = time.Second
-	pingEvery    = time.Minute
-	pingTimeout  = 20 * time.Second
-	leastPinging = 10 * time.Second
+	maxStreams  = 100_000
+	maxBytes    = 64 << 10
+	maxHeaders  = 64 << 10
+	connectTime = 10 * time.Second
+	drainTime   = 5 * time.Second
+	checkEvery  = time.Second
+	pingEvery   = time.Minute
+	pingTimeout = 20 * time.Second
+	minPinging  = 10 * time.Second
 )
 
 // New listens. cfg must be valid, and name an address.
@@ -82,13 +82,13 @@ func New(cfg Config, deps Deps) (_ *Server, err error) {
 	}
 	watch := newObserver(m, deps.Logger, cfg.Tuning.CallLimit)
 	options := []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(mostBytes), grpc.MaxHeaderListSize(mostHeaders),
-		grpc.MaxConcurrentStreams(mostStreams), grpc.ConnectionTimeout(connectTime),
+		grpc.MaxRecvMsgSize(maxBytes), grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(connectTime),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: cfg.Tuning.ConnectionAge,
 			// Streams of KEDA end sooner by themselves, those of the health service do not.
 			MaxConnectionAgeGrace: cfg.Tuning.ConnectionAge + connectTime,
 			Time:                  pingEvery, Timeout: pingTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPinging,
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPinging,
 			PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(watch.unary), grpc.StreamInterceptor(watch.stream),
 	}

@@ -108,9 +108,9 @@ const (
 	// manyBatches limits the batches that have a chunk of full length in memory. Of more batches,
 	// new ones get shorter chunks.
 	manyBatches = 64
-	// leastLines is the length of the shortest chunks, since each chunk takes the store some
+	// minLines is the length of the shortest chunks, since each chunk takes the store some
 	// writes.
-	leastLines = 64
+	minLines = 64
 )
 
 // chunkLines returns the limit of lines of a new batch's chunks. Batches that take turns hold a
@@ -119,7 +119,7 @@ func chunkLines(most, batches int) int {
 	if batches <= manyBatches {
 		return most
 	}
-	return min(most, max(leastLines, most*manyBatches/batches))
+	return min(most, max(minLines, most*manyBatches/batches))
 }
 
 // orderLines returns the line number of every position; nil if the lines stay in input order.

@@ -14,8 +14,8 @@ const (
 	// claimsLast is the time that the chunks of one claim are to last, so that a fast pool does
 	// not need a transaction for each. They take no memory until they are read.
 	claimsLast = 4 * time.Second
-	// mostClaimed limits the chunks of one claim.
-	mostClaimed = 64
+	// maxClaimed limits the chunks of one claim.
+	maxClaimed = 64
 )
 
 // claimPace holds the number of chunks of a model that were claimed last, and the time.
@@ -28,7 +28,7 @@ type claimPace struct {
 func (p *claimPace) next(now time.Time) int {
 	switch lasted := now.Sub(p.at); {
 	case lasted < claimsLast:
-		p.size = min(2*p.size, mostClaimed)
+		p.size = min(2*p.size, maxClaimed)
 	case lasted > 2*claimsLast:
 		p.size /= 2
 	}

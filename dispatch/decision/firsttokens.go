@@ -26,13 +26,13 @@ const (
 	// used has none.
 	firstTokensFor = time.Minute
 	markEvery      = 10 * time.Second
-	// mostBuckets bounds the memory of a source. Engines have about 20.
-	mostBuckets = 200
+	// maxBuckets bounds the memory of a source. Engines have about 20.
+	maxBuckets = 200
 )
 
 // read takes over a histogram. One that is absent or has not changed its time says nothing.
 func (f *firstTokens) read(at time.Time, times []flowcontrol.Bucket) {
-	if len(times) == 0 || len(times) > mostBuckets || !at.After(f.latest.at) {
+	if len(times) == 0 || len(times) > maxBuckets || !at.After(f.latest.at) {
 		return
 	}
 	if !follows(f.latest.times, times) {

@@ -184,7 +184,7 @@ func TestMarksAreBounded(t *testing.T) {
 		}
 	}
 	var g firstTokens
-	g.read(start, make([]flowcontrol.Bucket, mostBuckets+1))
+	g.read(start, make([]flowcontrol.Bucket, maxBuckets+1))
 	if len(g.marks) > 0 {
 		t.Error("a histogram with too many buckets is kept")
 	}

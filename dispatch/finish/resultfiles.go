@@ -68,16 +68,16 @@ func (w *resultFiles) writeLine(ctx context.Context, line int, good, bad *result
 	return w.copyResult(ctx, at, good, bad)
 }
 
-// mostOpen limits the journals that are open at once. Lines in input order need one at a time,
+// maxOpen limits the journals that are open at once. Lines in input order need one at a time,
 // grouped ones several.
-const mostOpen = 32
+const maxOpen = 32
 
 // journal returns the open journal of a chunk.
 func (w *resultFiles) journal(ctx context.Context, chunk int) (store.Results, error) {
 	if open := w.open[chunk]; open != nil {
 		return open, nil
 	}
-	if len(w.open) == mostOpen {
+	if len(w.open) == maxOpen {
 		w.close()
 	}
 	opened, err := w.end.found.journals.Results(ctx, store.ChunkID{Batch: w.end.batch.ID,

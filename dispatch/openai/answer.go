@@ -73,20 +73,20 @@ func (e *NotKept) Error() string {
 func (e *NotKept) Unwrap() error { return e.Err }
 
 const (
-	// mostError limits the bytes that are kept of the body of an error.
-	mostError = 64 << 10
-	// mostRequestID limits the bytes that are kept of a request id.
-	mostRequestID = 512
+	// maxError limits the bytes that are kept of the body of an error.
+	maxError = 64 << 10
+	// maxRequestID limits the bytes that are kept of a request id.
+	maxRequestID = 512
 )
 
 // readError reads the body of an answer whose status is no success. It cuts a long one, and says so
 // in it.
 func readError(response *http.Response, scratch *Scratch) ([]byte, error) {
-	body, complete, err := readInto(response, scratch, mostError)
+	body, complete, err := readInto(response, scratch, maxError)
 	if err != nil || complete {
 		return body, err
 	}
-	body = body[:min(len(body), mostError)]
+	body = body[:min(len(body), maxError)]
 	return fmt.Appendf(body, "… (cut by tidefill: the answer was longer than %d bytes)", len(body)),
 		nil
 }

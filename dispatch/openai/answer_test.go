@@ -120,7 +120,7 @@ func TestLargeAnswersGoToAFile(t *testing.T) {
 						}
 					case "error":
 						if outcome != plan.Failed || len(a.Body) < 10<<10 || len(
-							a.Body) > mostError+100 || !strings.Contains(
+							a.Body) > maxError+100 || !strings.Contains(
 							string(a.Body), "cut by tidefill") {
 							t.Errorf("got %v (%v), %d bytes that end %q", outcome, err, len(
 								a.Body), a.Body[max(0, len(a.Body)-100):])

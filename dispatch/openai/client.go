@@ -165,8 +165,8 @@ func (c *Client) send(ctx context.Context, r Request, scratch *Scratch) (Answer,
 	if response.ProtoMajor < 2 && c.echo.foreign(r.ID, answer.RequestID, p.reused) {
 		return Answer{Sent: true}, errMixedUp
 	}
-	if len(answer.RequestID) > mostRequestID {
-		answer.RequestID = strings.ToValidUTF8(answer.RequestID[:mostRequestID], "")
+	if len(answer.RequestID) > maxRequestID {
+		answer.RequestID = strings.ToValidUTF8(answer.RequestID[:maxRequestID], "")
 	}
 	switch {
 	case response.StatusCode/100 != 2:

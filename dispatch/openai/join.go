@@ -55,8 +55,8 @@ type value struct {
 
 // Limits far above what servers send, since a lookup takes longer with each member.
 const (
-	mostUnnamed = 256  // members of one object that no table names
-	mostItems   = 4096 // choices, or tool calls of one
+	maxUnnamed = 256  // members of one object that no table names
+	maxItems   = 4096 // choices, or tool calls of one
 )
 
 // joiner merges chunks into one object.
@@ -104,9 +104,9 @@ func (j *joiner) member(of *value, key []byte) (*value, error) {
 	if v := of.member(key); v != nil {
 		return v, nil
 	}
-	if len(of.members) >= len(of.field.of)+mostUnnamed {
+	if len(of.members) >= len(of.field.of)+maxUnnamed {
 		return nil, fmt.Errorf("%w: more than %d members that no table names", ErrNotAssembled,
-			mostUnnamed)
+			maxUnnamed)
 	}
 	of.members = append(of.members, value{field: &unnamed, name: string(key)})
 	return &of.members[len(of.members)-1], j.weigh(1, len(key))
@@ -227,8 +227,8 @@ func (j *joiner) addItem(v *value, c *batchfile.Cursor, depth int) error {
 		return cmp.Compare(item.index, index)
 	})
 	if !found {
-		if len(v.items) == mostItems {
-			return fmt.Errorf("%w: more than %d elements", ErrNotAssembled, mostItems)
+		if len(v.items) == maxItems {
+			return fmt.Errorf("%w: more than %d elements", ErrNotAssembled, maxItems)
 		}
 		item := object(v.field)
 		item.index = index

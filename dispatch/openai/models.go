@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// mostModelBytes limits the bytes that are read of a list of models.
-	mostModelBytes = 4 << 20
-	// MostModelName limits a model's name, in bytes.
-	MostModelName = 256
+	// maxModelBytes limits the bytes that are read of a list of models.
+	maxModelBytes = 4 << 20
+	// MaxModelName limits a model's name, in bytes.
+	MaxModelName = 256
 )
 
 // ErrNoModelList reports that a server has no list of models: it answered 404, 405 or 501.
@@ -64,14 +64,14 @@ func (c *Client) Models(ctx context.Context, most int) (ModelList, error) {
 	}
 	if !list.Cut {
 		// to its end, so that the connection can be used again
-		io.Copy(io.Discard, io.LimitReader(response.Body, mostModelBytes))
+		io.Copy(io.Discard, io.LimitReader(response.Body, maxModelBytes))
 	}
 	return list, nil
 }
 
 // readModels reads a list one model at a time, and stops when it has enough.
 func readModels(from io.Reader, most int) (list ModelList, err error) {
-	bounded := &io.LimitedReader{R: from, N: mostModelBytes}
+	bounded := &io.LimitedReader{R: from, N: maxModelBytes}
 	seen := map[string]bool{}
 	read := 0
 	engine := uint64(0)
@@ -82,7 +82,7 @@ func readModels(from io.Reader, most int) (list ModelList, err error) {
 			list.Cut = true
 			return false
 		case name == "" || seen[name]:
-		case len(name) > MostModelName:
+		case len(name) > MaxModelName:
 			list.Cut = true
 		default:
 			seen[name] = true
@@ -92,7 +92,7 @@ func readModels(from io.Reader, most int) (list ModelList, err error) {
 		return true
 	})
 	if errors.Is(err, io.ErrUnexpectedEOF) && bounded.N == 0 {
-		err = fmt.Errorf("the answer is longer than %d bytes", mostModelBytes)
+		err = fmt.Errorf("the answer is longer than %d bytes", maxModelBytes)
 	}
 	if err != nil {
 		return ModelList{}, fmt.Errorf("the answer is no list of models: %w", err)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestModelsAreRead(t *testing.T) {
-	long := strings.Repeat("x", MostModelName+1)
+	long := strings.Repeat("x", MaxModelName+1)
 	for name, c := range map[string]struct {
 		answer string
 		want   []string
@@ -31,9 +31,9 @@ func TestModelsAreRead(t *testing.T) {
 		"no models": {`{"data":["a"]}`, nil, false, "no list of models"},
 		"cut":       {`{"data":[{"id":"a"`, nil, false, "no list of models"},
 		"empty":     {``, nil, false, "no list of models"},
-		"without end": {`{"data":[` + strings.Repeat(`{"id":"a"},`, mostModelBytes/10),
+		"without end": {`{"data":[` + strings.Repeat(`{"id":"a"},`, maxModelBytes/10),
 			[]string{"a"}, true, ""},
-		"one without end": {`{"data":[{"id":"` + strings.Repeat(`a`, mostModelBytes), nil, false,
+		"one without end": {`{"data":[{"id":"` + strings.Repeat(`a`, maxModelBytes), nil, false,
 			"longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -167,9 +167,9 @@ func TestUnknownStreamsAreNotAssembled(t *testing.T) {
 			sse(strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1), finish,
 				strings.Replace(finish, `"a"`, `"`+strings.Repeat("a", 600_000)+`"`, 1)),
 			errTooLarge},
-		"more members than anyone keeps": {sse(manyMembers(mostUnnamed+1), finish, usageChunk),
+		"more members than anyone keeps": {sse(manyMembers(maxUnnamed+1), finish, usageChunk),
 			ErrNotAssembled},
-		"more choices than anyone asked for": {sse(manyChoices(mostItems + 1)), ErrNotAssembled},
+		"more choices than anyone asked for": {sse(manyChoices(maxItems + 1)), ErrNotAssembled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, body, err := whole("/v1/chat/completions", c.stream, nil); !errors.Is(

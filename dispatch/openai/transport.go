@@ -29,7 +29,7 @@ const (
 	idleLife    = 90 * time.Second // as http.DefaultTransport's
 	longestHead = 32 << 10         // bytes of an answer's status line and header
 	// text lines of it, since a parsed one takes far more memory than its bytes
-	mostHeaders  = 256
+	maxHeaders   = 256
 	tlsKeepAlive = 30 * time.Second
 )
 

@@ -113,7 +113,7 @@ func (c *wireConn) exchange(
 
 // readHead reads the head of the final answer, past interim ones.
 func (c *wireConn) readHead(req *http.Request) (*http.Response, error) {
-	c.head.left, c.head.lines = longestHead, mostHeaders
+	c.head.left, c.head.lines = longestHead, maxHeaders
 	defer func() { c.head.left = math.MaxInt64 }()
 	for {
 		answer, err := http.ReadResponse(c.in, req)
@@ -249,7 +249,7 @@ type headLimit struct {
 }
 
 var errLongHead = fmt.Errorf("the answer's header is longer than %d bytes or %d lines", longestHead,
-	mostHeaders)
+	maxHeaders)
 
 func (l *headLimit) Read(p []byte) (int, error) {
 	if l.left == math.MaxInt64 {

@@ -20,9 +20,9 @@ type Demand struct {
 	// Least is a lower bound of Work, from the lengths of answered lines and of those in flight.
 	// Before any are known it is the time of the prompts.
 	Least float64
-	// Most is the work if lines are as long as an unseen job's may be, and MostOutput their output
+	// Most is the work if lines are as long as an unseen job's may be, and MaxOutput their output
 	// tokens. They approach Work and Output until 50 lines are answered.
-	Most, MostOutput float64
+	Most, MaxOutput float64
 	// Prompt and Output are the mean tokens of a line. Output is an estimate.
 	Prompt, Output float64
 	// Longest is the number of tokens of the job's longest answer so far. Its last lines may take
@@ -55,13 +55,13 @@ func (p *Planner) demand() []Demand {
 
 func (p *Planner) demandOf(j *job) Demand {
 	b := &j.batch.Batch
-	most := p.mostOutput(j)
+	most := p.maxOutput(j)
 	d := Demand{
 		Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy,
 		Deadline: b.Deadline, Paused: b.Paused,
-		Lines: j.lines, Work: p.workLeft(j), Least: p.leastWork(j), Prompt: j.promptMean,
+		Lines: j.lines, Work: p.workLeft(j), Least: p.minWork(j), Prompt: j.promptMean,
 		Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen,
-		InFlight: j.inFlight, MostOutput: most,
+		InFlight: j.inFlight, MaxOutput: most,
 		Most: float64(j.lines) * p.cfg.Cost.Work(j.promptMean, most),
 	}
 	if j.batch.begun {

@@ -70,10 +70,10 @@ func (p *Planner) expectOutput(j *job, limit float64) float64 {
 	return expected
 }
 
-// mostOutput returns the longest mean answer of a job, in tokens, as far as is known. Jobs of one
+// maxOutput returns the longest mean answer of a job, in tokens, as far as is known. Jobs of one
 // model may differ by a factor of hundreds. So before trustedAnswers it does not depend on what the
 // model answered last.
-func (p *Planner) mostOutput(j *job) float64 {
+func (p *Planner) maxOutput(j *job) float64 {
 	expected := p.expectOutput(j, j.limitMean)
 	if j.output.seen >= trustedAnswers {
 		return expected
@@ -120,9 +120,9 @@ func (p *Planner) updateLengths() {
 	}
 }
 
-// leastWork returns a lower bound of the work left. Lines in flight may end at any moment, but
+// minWork returns a lower bound of the work left. Lines in flight may end at any moment, but
 // their mean is no less than the lower bound.
-func (p *Planner) leastWork(j *job) float64 {
+func (p *Planner) minWork(j *job) float64 {
 	c, output := p.cfg.Cost, j.least
 	begun := min(float64(j.ages.lines), float64(j.lines))
 	missing := max(0, begun*output-float64(j.ages.tokens))

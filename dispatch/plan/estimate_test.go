@@ -114,7 +114,7 @@ func TestMostOutput(t *testing.T) {
 		outputs: map[string]*outputMean{"m": {mean: 5, seen: 5000, longest: 5}}}
 	most := func(what string, j *job, least, most float64) {
 		t.Helper()
-		if got := p.mostOutput(j); got < least || got > most {
+		if got := p.maxOutput(j); got < least || got > most {
 			t.Errorf("%s: %v tokens, want %v to %v", what, got, least, most)
 		}
 	}
@@ -131,10 +131,10 @@ func TestMostOutput(t *testing.T) {
 
 	p.cfg.Cost.OutputTokens = 256
 	j := unseen(0)
-	last := p.mostOutput(j)
+	last := p.maxOutput(j)
 	for range trustedAnswers {
 		j.output.add(5)
-		got := p.mostOutput(j)
+		got := p.maxOutput(j)
 		if got >= last {
 			t.Fatalf("after %d answers of 5 tokens: %v, want less than %v", j.output.seen, got,
 				last)

@@ -22,7 +22,7 @@ type Learned struct {
 	Policy string
 	Flow   []byte
 	// Answers are the lengths of the models' answers, Jobs those of the batches in progress, at
-	// most mostJobs.
+	// most maxJobs.
 	Answers map[string]AnswerLengths
 	Jobs    []JobAnswers
 }
@@ -33,8 +33,8 @@ type JobAnswers struct {
 	AnswerLengths
 }
 
-// mostJobs limits the jobs whose answers are kept, those with the most lines in flight.
-const mostJobs = 100
+// maxJobs limits the jobs whose answers are kept, those with the most lines in flight.
+const maxJobs = 100
 
 // AnswerLengths is what is known of the answers of a model, in output tokens.
 type AnswerLengths struct {
@@ -117,7 +117,7 @@ func (p *Planner) jobAnswers(of *pool) []JobAnswers {
 	}
 	slices.SortStableFunc(answering, func(a, b *job) int { return b.inFlight - a.inFlight })
 	var all []JobAnswers
-	for _, j := range answering[:min(len(answering), mostJobs)] {
+	for _, j := range answering[:min(len(answering), maxJobs)] {
 		all = append(all, JobAnswers{j.key, AnswerLengths{Mean: j.output.mean,
 			Answers: j.output.seen}})
 	}
@@ -136,7 +136,7 @@ func (p *Planner) recallAnswers(j *job) {
 }
 
 func (a AnswerLengths) valid() bool {
-	return a.Mean >= 1 && a.Mean <= mostAnswer && a.Longest >= 0 && a.Longest <= mostAnswer &&
+	return a.Mean >= 1 && a.Mean <= maxAnswer && a.Longest >= 0 && a.Longest <= maxAnswer &&
 		a.Answers > 0
 }
 
@@ -194,8 +194,8 @@ func (p *Planner) takeOver(now time.Time, pool *pool, r *runner) {
 const (
 	// answersHalf is after which time half as many answers count.
 	answersHalf = 24 * time.Hour
-	// mostAnswer bounds what answers are believed to be long, in tokens.
-	mostAnswer = 1e7
+	// maxAnswer bounds what answers are believed to be long, in tokens.
+	maxAnswer = 1e7
 )
 
 // takeOverAnswers takes over the lengths of the answers of models that have answered nothing yet.

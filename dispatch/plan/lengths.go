@@ -60,14 +60,14 @@ const (
 	// enoughEnded is the number of lines that must have ended in the last octave for an
 	// extrapolation from it. Answers of equal length all end together and show nothing before.
 	enoughEnded = 16
-	// mostSpeedup is the maximum rate at which older lines end, as a multiple of the observed rate.
-	mostSpeedup = 3
+	// maxSpeedup is the maximum rate at which older lines end, as a multiple of the observed rate.
+	maxSpeedup = 3
 )
 
 // least returns a lower bound of the mean output tokens of a line. No line has more than limit; 0:
 // no limit. Up to the age that enough lines have reached, it is the survival estimate of Kaplan and
 // Meier, with the lines in flight as censored at their ages. For an octave beyond, it assumes that
-// lines end mostSpeedup times as fast as in any part of the last octave. From all that it subtracts
+// lines end maxSpeedup times as fast as in any part of the last octave. From all that it subtracts
 // twice the error of a mean of so many lines whose deviation equals their mean.
 func (l *lengths) least(limit float64) float64 {
 	if limit <= 0 {
@@ -111,7 +111,7 @@ func (l *lengths) least(limit float64) float64 {
 	age := binFrom(bin)
 	if further := min(age, limit-age); further > 0 && left > 0 && bin >= 2*binsPerOctave {
 		// about further · (1 - exp(-speedup)) / speedup, and the same on every processor
-		if speedup := mostSpeedup * hazard(ended, risked, bin) * further; speedup > 0 {
+		if speedup := maxSpeedup * hazard(ended, risked, bin) * further; speedup > 0 {
 			mean += left * further / (1 + speedup/2 + speedup*speedup/12)
 		}
 	}

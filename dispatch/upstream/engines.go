@@ -24,8 +24,8 @@ const (
 	engineGone = 30 * time.Second
 	// fullestWithin is the greatest age of a reading that shows how full an engine is.
 	fullestWithin = 15 * time.Second
-	// mostEngines limits the engines behind a gateway. Prometheus may select any number of series.
-	mostEngines = 1024
+	// maxEngines limits the engines behind a gateway. Prometheus may select any number of series.
+	maxEngines = 1024
 )
 
 // engines are those behind a gateway, by the name of their runner. It is safe for concurrent use.
@@ -53,7 +53,7 @@ func (e *engines) see(
 	defer e.mu.Unlock()
 	state := e.known[name]
 	if state == nil {
-		if len(e.known) >= mostEngines || e.lists != nil && !e.lists(name) {
+		if len(e.known) >= maxEngines || e.lists != nil && !e.lists(name) {
 			return r, false
 		}
 		if e.known == nil {

@@ -195,7 +195,7 @@ func (u *Runner) askModels(
 		log.WarnContext(ctx, "a runner lists more models than are used, or longer names; name "+
 			"those to use in upstreams[].models",
 			"runner", u.Name, "max_models", u.made.MaxModels, "max_name_bytes",
-			openai.MostModelName)
+			openai.MaxModelName)
 	}
 	u.setModels(list.Names, time.Now())
 	return List{Names: list.Names, First: first, Engine: list.Engine}, true

@@ -35,8 +35,8 @@ type StreamGaps struct {
 const (
 	// togetherWithin limits the time between two events that were sent together.
 	togetherWithin = time.Millisecond
-	// leastGap is the mean gap below which events of iterations may come so close together.
-	leastGap = 4 * time.Millisecond
+	// minGap is the mean gap below which events of iterations may come so close together.
+	minGap = 4 * time.Millisecond
 	// judgedEvents is the least number of events of a stream that shows anything.
 	judgedEvents = 12
 	// judgedStreams is the number of streams that must show it. A machine that was busy for a
@@ -82,12 +82,12 @@ func (s *streamTrust) holds(now time.Time) bool {
 // have sent them one by one.
 func (g *StreamGaps) heldBack() bool {
 	return float64(g.together) >= atOnce*float64(g.events) &&
-		g.First >= time.Duration(g.events)*leastGap
+		g.First >= time.Duration(g.events)*minGap
 }
 
 // judge takes over a stream of so many tokens that has ended.
 func (s *streamTrust) judge(now time.Time, g StreamGaps, tokens int) {
-	fast := g.took < time.Duration(g.events)*leastGap
+	fast := g.took < time.Duration(g.events)*minGap
 	if g.events < judgedEvents || fast && !g.heldBack() {
 		return
 	}

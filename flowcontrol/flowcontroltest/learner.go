@@ -34,8 +34,8 @@ func testLearner(
 	})
 
 	t.Run("what was learned is taken over", func(t *testing.T) {
-		if len(learned) == 0 || len(learned) > flowcontrol.MostLearned {
-			t.Fatalf("%d bytes, want 1 to %d", len(learned), flowcontrol.MostLearned)
+		if len(learned) == 0 || len(learned) > flowcontrol.MaxLearned {
+			t.Fatalf("%d bytes, want 1 to %d", len(learned), flowcontrol.MaxLearned)
 		}
 		after := NewLivePool(restored(t, build, learned, 0))
 		after.Run(30*time.Second, func() {

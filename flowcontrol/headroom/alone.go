@@ -48,12 +48,12 @@ func (a *aloneSeen) add(ms, running, promptRate float64) {
 	a.promptRate += weight * (promptRate - a.promptRate)
 }
 
-// mostAloneNow returns the longest time that the mean iteration takes without lines now, in
+// maxAloneNow returns the longest time that the mean iteration takes without lines now, in
 // milliseconds. It is what was seen while none ran, and the cost of the users that have come since.
 // The cost of lines by the cost model is subtracted from what is measured with them. If lines cost
 // more, iterations without lines would seem to take longer. An objective that is relative to them
 // would then grow with each line.
-func (c *Controller) mostAloneNow() float64 {
+func (c *Controller) maxAloneNow() float64 {
 	a := &c.alone.seen
 	l, known := c.load()
 	if a.time == 0 || !known || !c.slo.Relative() {
@@ -95,7 +95,7 @@ func (c *Controller) updateAlone(now time.Time) {
 	}
 	slices.Sort(times)
 	c.alone.usual = times[len(times)/2]
-	c.alone.now, c.alone.withLines = min(sum/n, c.mostAloneNow()), with/n
+	c.alone.now, c.alone.withLines = min(sum/n, c.maxAloneNow()), with/n
 	if l, known := c.load(); known && now.Sub(c.carriedAt) > afterLines {
 		c.alone.seen.add(sum/n, l.Running, l.PromptRate)
 	}

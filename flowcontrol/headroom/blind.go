@@ -76,11 +76,11 @@ type tokenBound struct {
 	at time.Time
 }
 
-// leastPrompt is the length of the shortest prompt that shows the cost of one, in tokens.
-const leastPrompt = 64
+// minPrompt is the length of the shortest prompt that shows the cost of one, in tokens.
+const minPrompt = 64
 
 func (b *tokenBound) see(now time.Time, latency time.Duration, prompt int) {
-	if prompt < leastPrompt {
+	if prompt < minPrompt {
 		return
 	}
 	ms := milliseconds(latency) / float64(prompt)

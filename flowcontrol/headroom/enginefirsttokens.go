@@ -81,8 +81,8 @@ type firstTokenTime struct {
 	seconds float64
 }
 
-// mostSeen bounds them for a runner whose metrics are not read.
-const mostSeen = 2000
+// maxSeen bounds them for a runner whose metrics are not read.
+const maxSeen = 2000
 
 func (f *ownFirstTokens) observe(now time.Time, o flowcontrol.Observation) {
 	switch o := o.(type) {
@@ -93,7 +93,7 @@ func (f *ownFirstTokens) observe(now time.Time, o flowcontrol.Observation) {
 	case *flowcontrol.Shed: // the engine counts no first token of it
 		f.unseen = max(0, f.unseen-1)
 	case *flowcontrol.FirstToken:
-		if o.Latency > 0 && len(f.seen) < mostSeen {
+		if o.Latency > 0 && len(f.seen) < maxSeen {
 			f.seen = append(f.seen, firstTokenTime{now, o.Latency.Seconds()})
 		}
 	}

@@ -26,8 +26,8 @@ const (
 	// nearRefused is the part of the prompts of the last shed from which they grow slowly, by
 	// slowFeedGrowth.
 	nearRefused, slowFeedGrowth = 0.8, 0.01
-	// trustGrowth is the growth of trust in a second. At leastTrust, sheds lower lines instead.
-	trustGrowth, leastTrust = 0.05, 0.1
+	// trustGrowth is the growth of trust in a second. At minTrust, sheds lower lines instead.
+	trustGrowth, minTrust = 0.05, 0.1
 	// longestFeed is the longest time of the prompts that wait, in milliseconds: more than passes
 	// between metrics.
 	longestFeed = 5000
@@ -59,7 +59,7 @@ func (f *feed) cut(now time.Time, least float64, cfg Tuning) bool {
 	f.cutAt = now
 	if f.prompts <= least {
 		f.trust *= cfg.Decrease
-		return f.trust > leastTrust
+		return f.trust > minTrust
 	}
 	f.refused = f.prompts
 	f.prompts = max(least, cfg.Decrease*f.prompts)

@@ -31,7 +31,7 @@ func (c *Controller) targetTimeAt(share float64) float64 {
 		alone = c.fit.perIteration()
 	}
 	// The pool serves its users without batch work, so longer iterations are a mistake.
-	alone = min(alone, mostAlone*objective)
+	alone = min(alone, maxAlone*objective)
 	if c.slo.Relative() { // nothing shows which requests are late
 		share = relativeShare
 	}
@@ -43,7 +43,7 @@ func (c *Controller) targetTimeAt(share float64) float64 {
 		return alone + room
 	}
 	if c.alone.iteration.age >= packHistory.Seconds() {
-		room = min(room, (mostSlowdown-1)*alone)
+		room = min(room, (maxSlowdown-1)*alone)
 	}
 	return alone + min(room, c.tokens.room)
 }
@@ -54,18 +54,18 @@ func (c *Controller) linesByRoom() float64 {
 	if !c.shared || c.target.fixed() || c.alone.iteration.mean() <= 0 {
 		return math.Inf(1)
 	}
-	left := c.targetTime() - min(c.alone.iteration.mean(), mostAlone*c.objectiveTime())
+	left := c.targetTime() - min(c.alone.iteration.mean(), maxAlone*c.objectiveTime())
 	mix := c.LineMix()
 	// Short lines wait for their prompts most of the time.
 	life := max(mix.Output, 1) * c.targetTime()
 	waiting := float64(c.tuning.Pace.MaxPrompts) * min(1, c.promptCost()/max(life, 1))
 	return generous * (1 + waiting) * max(0, left) /
-		max(c.fit.fitted().PerLine(mix), leastPerLine)
+		max(c.fit.fitted().PerLine(mix), minPerLine)
 }
 
 const (
-	generous  = 2
-	mostAlone = 0.9
+	generous = 2
+	maxAlone = 0.9
 	// relativeShare is the target share with a relative objective.
 	relativeShare = 0.9
 )
@@ -89,7 +89,7 @@ func (c *Controller) follow(r *runner, period time.Duration, gain float64) {
 	// The number of long lines cannot be reduced soon. Prompts compensate for short deviations.
 	gain = min(gain, c.tuning.Pace.GainPerLife/max(life, 1))
 	seconds := min(period.Seconds(), 5)
-	move := gain * seconds * off / max(model.PerLine(mix), leastPerLine)
+	move := gain * seconds * off / max(model.PerLine(mix), minPerLine)
 	c.lines += min(move, seconds*(1+c.tuning.Pace.MaxGrowth*c.lines)) /
 		c.answering()
 	c.boundLines()
@@ -121,7 +121,7 @@ func (c *Controller) boundLines() {
 	ratio, start := c.tuning.Pace.CarriedRatio, float64(c.cfg.Start)
 	c.lines = max(c.lines, carried/ratio-start, 0)
 	held, _ := c.resume.heldBack(c.ticked)
-	c.lines = min(c.lines, ratio*carried+start, c.mostPerRunner(),
+	c.lines = min(c.lines, ratio*carried+start, c.maxPerRunner(),
 		c.linesByRoom(), held)
 }
 

@@ -69,9 +69,9 @@ func (f *firstTokens) read(
 // is late because of it. usual is the share with usualSlowdown while nothing is known of them.
 func (f *firstTokens) allowed(share, usual float64) float64 {
 	if f.alone.total < fewFirstTokens {
-		return min(mostSlowdown, 1+(usualSlowdown-1)*(share/usual))
+		return min(maxSlowdown, 1+(usualSlowdown-1)*(share/usual))
 	}
-	return min(mostSlowdown, 1/max(f.alone.threshold(share), shortestShare))
+	return min(maxSlowdown, 1/max(f.alone.threshold(share), shortestShare))
 }
 
 // lateBy returns which share of first tokens is expected to be late if a factor delays them.

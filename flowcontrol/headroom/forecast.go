@@ -17,9 +17,9 @@ type forecast struct {
 const (
 	// forecastTrust is the weight of the expectation, in late requests.
 	forecastTrust = 2
-	// forecastLeast and forecastMost bound what requests may prove, as the next lines and requests
+	// minForecast and maxForecast bound what requests may prove, as the next lines and requests
 	// differ from the last ones.
-	forecastLeast, forecastMost = 0.02, 5
+	minForecast, maxForecast = 0.02, 5
 )
 
 // expect records which share of requests is expected to be late over some seconds.
@@ -48,7 +48,7 @@ func (f *forecast) read(now time.Time, requests, late, hidden float64) {
 
 // error returns the ratio of late requests to those that were expected to be late.
 func (f *forecast) error() float64 {
-	return min(max((f.late+forecastTrust)/(f.expected+forecastTrust), forecastLeast), forecastMost)
+	return min(max((f.late+forecastTrust)/(f.expected+forecastTrust), minForecast), maxForecast)
 }
 
 // limit returns which share of requests may be expected to be late, so that as many are late as

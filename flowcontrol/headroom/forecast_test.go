@@ -36,11 +36,11 @@ func TestForecastError(t *testing.T) {
 		want           float64 // after 100 requests
 		bound          float64 // after many
 	}{
-		{"none late", 0.1, 0, 2.0 / 12, forecastLeast},
+		{"none late", 0.1, 0, 2.0 / 12, minForecast},
 		{"half as many", 0.1, 0.05, 7.0 / 12, 95.0 / 188},
 		{"as expected", 0.1, 0.1, 1, 1},
 		{"more", 0.1, 0.3, 32.0 / 12, 3},
-		{"far more", 0.01, 0.5, forecastMost, forecastMost},
+		{"far more", 0.01, 0.5, maxForecast, maxForecast},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var f forecast // nothing is forgiven
@@ -77,8 +77,8 @@ func TestForecastForgives(t *testing.T) {
 	f := forecast{allowed: 0.005}
 	f.expect(0, 1)
 	f.read(noon, 0, 9, 0)
-	if got := f.error(); got != forecastMost {
-		t.Fatalf("the error is %v after unexpected harm, want %v", got, forecastMost)
+	if got := f.error(); got != maxForecast {
+		t.Fatalf("the error is %v after unexpected harm, want %v", got, maxForecast)
 	}
 	now := observed(&f, noon, 5, 0, 0)
 	if got := f.error(); got < 2 {

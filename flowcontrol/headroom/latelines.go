@@ -32,9 +32,9 @@ const (
 	// While that is more than lateGain, one reading may lower the limit by firstFall of it, and
 	// raise it by firstRise of it.
 	firstGain, firstFall, firstRise = 0.4, 0.5, 0.3
-	// mostCredited is the greatest credit, in late requests. These do not move the limit, because
+	// maxCredited is the greatest credit, in late requests. These do not move the limit, because
 	// so many more might have been late before there was one.
-	mostCredited = 1
+	maxCredited = 1
 	// lateShare is the part of slo.late at which the limit rests; the start of a pool spends some.
 	lateShare = 0.8
 	// lateWindow is the time over which lines count that the limit begins from. It is longer than
@@ -78,7 +78,7 @@ func (l *lateLines) read(now time.Time, requests, late float64, matter bool) {
 		l.level.rise = max(maxRise, firstRise*gain)
 		l.seen += late
 	} else if l.carried.most(now) > 0 {
-		l.credit = min(l.credit+l.level.allowed*requests, mostCredited)
+		l.credit = min(l.credit+l.level.allowed*requests, maxCredited)
 	}
 	l.level.update(now, requests, late, 1) // which also learns the rate of requests
 	if !limited {

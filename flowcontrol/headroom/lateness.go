@@ -28,12 +28,12 @@ func (l *lateness) since(a flowcontrol.Attainment) (requests, late float64, ok b
 // because they come one by one.
 type excess float64
 
-// mostCredit is the greatest credit, in late requests.
-const mostCredit = 3
+// maxCredit is the greatest credit, in late requests.
+const maxCredit = 3
 
 // add returns the number of late requests beyond the usual one.
 func (e *excess) add(late, usual float64) float64 {
-	*e = max(*e+excess(late-usual), -mostCredit)
+	*e = max(*e+excess(late-usual), -maxCredit)
 	if *e <= 0 {
 		return 0
 	}

@@ -93,8 +93,8 @@ func (c policy) Learned(now time.Time) []byte {
 // Learn implements flowcontrol.Learner.
 func (c policy) Learn(now time.Time, text []byte, age time.Duration) error {
 	var l learned
-	if len(text) > flowcontrol.MostLearned {
-		return fmt.Errorf("it has %d bytes, want at most %d", len(text), flowcontrol.MostLearned)
+	if len(text) > flowcontrol.MaxLearned {
+		return fmt.Errorf("it has %d bytes, want at most %d", len(text), flowcontrol.MaxLearned)
 	}
 	var of struct{ Version int }
 	if err := json.Unmarshal(text, &of); err != nil {

@@ -140,7 +140,7 @@ func TestRefusedStates(t *testing.T) {
 		"it is damaged: a figure":       strings.Replace(text, `"known":`, `"known":-`, 1),
 		"it has version 9": strings.Replace(text, `"version":1`,
 			`"version":9`, 1),
-		"at most 262144": text + strings.Repeat(" ", flowcontrol.MostLearned),
+		"at most 262144": text + strings.Repeat(" ", flowcontrol.MaxLearned),
 	} {
 		if err := newPolicy(t, nil).Learn(noon, []byte(damaged), 0); err == nil ||
 			!strings.Contains(err.Error(), want) {

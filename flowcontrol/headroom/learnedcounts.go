@@ -11,7 +11,7 @@ import (
 type learnedShares []float64
 
 func (l learnedShares) valid() bool {
-	return (len(l) == 0 || len(l) == shareBins) && within(0, mostFigure, l...)
+	return (len(l) == 0 || len(l) == shareBins) && within(0, maxFigure, l...)
 }
 
 func (s *shares) learned(now time.Time) learnedShares {
@@ -40,12 +40,12 @@ func (s *shares) learn(now time.Time, l learnedShares, trust float64) {
 // bound fewer than counts.
 type learnedBuckets struct{ Upper, Count []float64 }
 
-const mostBuckets = 500
+const maxBuckets = 500
 
 func (l *learnedBuckets) valid() bool {
-	if len(l.Count) > mostBuckets || len(l.Upper) > len(l.Count) ||
+	if len(l.Count) > maxBuckets || len(l.Upper) > len(l.Count) ||
 		len(l.Upper)+1 < len(l.Count) ||
-		!within(0, mostFigure, l.Upper...) || !within(0, mostFigure, l.Count...) {
+		!within(0, maxFigure, l.Upper...) || !within(0, maxFigure, l.Count...) {
 		return false
 	}
 	for i := 1; i < len(l.Count); i++ {
@@ -57,7 +57,7 @@ func (l *learnedBuckets) valid() bool {
 }
 
 func keepBuckets(from []flowcontrol.Bucket) (l learnedBuckets) {
-	if len(from) > mostBuckets {
+	if len(from) > maxBuckets {
 		return l
 	}
 	for _, b := range from {
@@ -83,7 +83,7 @@ func (l *learnedBuckets) buckets(trust float64) (all []flowcontrol.Bucket) {
 // learnedCount counts all of something and some of it, as of Ago seconds ago.
 type learnedCount struct{ All, Some, Ago float64 }
 
-func (l *learnedCount) valid() bool { return within(0, mostFigure, l.All, l.Some, l.Ago) }
+func (l *learnedCount) valid() bool { return within(0, maxFigure, l.All, l.Some, l.Ago) }
 
 func (f *fadingShare) learned(now time.Time) learnedCount {
 	return learnedCount{f.all, f.some, since(now, f.at)}
@@ -109,7 +109,7 @@ type learnedBudget struct {
 }
 
 func (l *learnedBudget) valid() bool {
-	return l.learnedCount.valid() && within(0, mostFigure, l.Span)
+	return l.learnedCount.valid() && within(0, maxFigure, l.Span)
 }
 
 func (b *lateBudget) learned(now time.Time) learnedBudget {
@@ -128,4 +128,4 @@ func (b *lateBudget) learn(now time.Time, l learnedBudget, age float64) {
 // learnedBest is the best of something, and the time since then, in seconds.
 type learnedBest struct{ Best, Ago float64 }
 
-func (l *learnedBest) valid() bool { return within(0, mostFigure, l.Best, l.Ago) }
+func (l *learnedBest) valid() bool { return within(0, maxFigure, l.Best, l.Ago) }

@@ -14,7 +14,7 @@ func (l *learnedFit) valid() bool {
 			return false
 		}
 	}
-	return within(0, mostFigure, l.Factor[:]...)
+	return within(0, maxFigure, l.Factor[:]...)
 }
 
 func (f *costFit) learn(l learnedFit, trust float64) {
@@ -60,10 +60,10 @@ type learnedSizes struct {
 }
 
 func (l *learnedSizes) valid() bool {
-	return within(0, mostFigure, l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt,
+	return within(0, maxFigure, l.Prompt, l.Output, l.Compute, l.Expected, l.LatestPrompt,
 		l.LatestOutput, l.LatestLong, l.Context, l.Apart) &&
-		within(0, mostFigure*mostFigure, l.Square, l.ComputeSquare, l.ApartSquare) &&
-		within(0, mostFigure, float64(l.Started), float64(l.Seen), float64(l.Answers))
+		within(0, maxFigure*maxFigure, l.Square, l.ComputeSquare, l.ApartSquare) &&
+		within(0, maxFigure, float64(l.Started), float64(l.Seen), float64(l.Answers))
 }
 
 func (s *lineSizes) learned() learnedSizes {

@@ -8,7 +8,7 @@ import (
 type learnedLevel struct{ Value, Owed, Rate float64 }
 
 func (l *learnedLevel) valid() bool {
-	return within(0, mostFigure, l.Value, l.Rate) && within(-1, 1, l.Owed)
+	return within(0, maxFigure, l.Value, l.Rate) && within(-1, 1, l.Owed)
 }
 
 func (l *level) learned() learnedLevel { return learnedLevel{l.value, l.owed, l.rate} }
@@ -40,7 +40,7 @@ type learnedPacking struct {
 }
 
 func (l *learnedPacking) valid() bool {
-	return within(0, mostFigure, float64(l.Runners), l.Lines, l.Pause, l.Left)
+	return within(0, maxFigure, float64(l.Runners), l.Lines, l.Pause, l.Left)
 }
 
 func (c *Controller) learnedPacking(now time.Time) learnedPacking {

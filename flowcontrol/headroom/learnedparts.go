@@ -9,8 +9,8 @@ import "time"
 // longestAge bounds ages, so that they can be subtracted from times.
 const longestAge = 10 * 365 * 24 * time.Hour
 
-// mostFigure bounds figures that have no other bound.
-const mostFigure = 1e12
+// maxFigure bounds figures that have no other bound.
+const maxFigure = 1e12
 
 // within reports whether all values are numbers between two bounds.
 func within(least, most float64, values ...float64) bool {
@@ -28,7 +28,7 @@ func ago(now time.Time, seconds float64) time.Time {
 }
 
 func (l *learned) valid() bool {
-	return within(0, mostFigure, l.Lines, l.Known, l.Alone, l.AloneAge) &&
+	return within(0, maxFigure, l.Lines, l.Known, l.Alone, l.AloneAge) &&
 		l.Fit.valid() && l.Sizes.valid() && l.AloneShares.valid() && l.AnswerTime.valid() &&
 		l.TokenTime.valid() && l.PromptTime.valid() && l.Quiet.valid() && l.Virtual.valid() &&
 		l.FirstForecast.valid() && l.TokenForecast.valid() && l.Budget.valid() &&

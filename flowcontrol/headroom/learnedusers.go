@@ -13,7 +13,7 @@ type learnedTokenTimes struct {
 }
 
 func (l *learnedTokenTimes) valid() bool {
-	return l.learnedBuckets.valid() && within(0, mostFigure, l.Added)
+	return l.learnedBuckets.valid() && within(0, maxFigure, l.Added)
 }
 
 func (t *tokenTimes) learned(now time.Time) learnedTokenTimes {

@@ -23,19 +23,19 @@ const (
 	// many requests move would rise by more in a calm minute than it may fall in a busy one.
 	maxRise = 0.01
 	// usualPeriod is the time between readings up to which one lowers a level by MaxFall at most.
-	// Rarer ones lower it by as much more, up to mostPeriods times. They do not raise it faster: if
+	// Rarer ones lower it by as much more, up to maxPeriods times. They do not raise it faster: if
 	// the rise was too much, that shows late too.
-	usualPeriod, mostPeriods = 5 * time.Second, 6
-	// mostOwed is the largest fall that is remembered if it could not be made at once, as a share.
-	mostOwed = 0.7
+	usualPeriod, maxPeriods = 5 * time.Second, 6
+	// maxOwed is the largest fall that is remembered if it could not be made at once, as a share.
+	maxOwed = 0.7
 	// rateWindow is the time over which the rate of requests is averaged.
 	rateWindow = 5 * time.Minute
 	// steadyRise is by which share a level rises in a second while nothing is late, if few requests
 	// come: a third in five minutes.
 	steadyRise = 0.001
-	// mostGain is the most that a single late request lowers a level because few requests come, as
+	// maxGain is the most that a single late request lowers a level because few requests come, as
 	// a share.
-	mostGain = 0.1
+	maxGain = 0.1
 )
 
 func newLevel(cfg Level, late float64) level {
@@ -50,11 +50,11 @@ func (l *level) update(now time.Time, requests, late, part float64) {
 	}
 	periods := 1.0
 	if !l.at.IsZero() {
-		periods = min(max(1, now.Sub(l.at).Seconds()/usualPeriod.Seconds()), mostPeriods)
+		periods = min(max(1, now.Sub(l.at).Seconds()/usualPeriod.Seconds()), maxPeriods)
 	}
 	fall := periods * l.cfg.MaxFall
 	due := l.gain(now, requests) * (l.allowed*requests - late)
-	l.owed = min(max(l.owed+due, -mostOwed), l.rise)
+	l.owed = min(max(l.owed+due, -maxOwed), l.rise)
 	move := min(max(l.owed, -fall), l.rise)
 	l.owed -= move
 	l.value = min(max(l.value*(1+part*move), l.cfg.Min), l.cfg.Max)
@@ -72,7 +72,7 @@ func (l *level) gain(now time.Time, requests float64) float64 {
 	if l.cfg.Gain == 0 || l.rate <= 0 {
 		return l.cfg.Gain
 	}
-	return max(l.cfg.Gain, min(steadyRise/(l.allowed*l.rate), mostGain))
+	return max(l.cfg.Gain, min(steadyRise/(l.allowed*l.rate), maxGain))
 }
 
 // fix sets the level, which then stays constant.

@@ -43,9 +43,9 @@ func (c *Controller) running() (lines, ages float64) {
 	return lines, ages
 }
 
-// leastPerLine is what a line lengthens an iteration by at least, in milliseconds: a cost model may
+// minPerLine is what a line lengthens an iteration by at least, in milliseconds: a cost model may
 // know only what an iteration costs by itself.
-const leastPerLine = 1e-3
+const minPerLine = 1e-3
 
 // prefillPart returns the part of prompts in the cost of the lines that start now.
 func (c *Controller) prefillPart() float64 {
@@ -54,7 +54,7 @@ func (c *Controller) prefillPart() float64 {
 		return 1
 	}
 	return model.PromptToken(mix.Prompt) * mix.Prompt / mix.Output /
-		max(model.PerLine(mix), leastPerLine)
+		max(model.PerLine(mix), minPerLine)
 }
 
 // lifeOf returns the time that a line runs, in seconds, if an iteration takes ms.

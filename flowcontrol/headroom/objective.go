@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// mostSlowdown is the largest factor by which the mean iteration may take longer than without
+	// maxSlowdown is the largest factor by which the mean iteration may take longer than without
 	// batch work, whatever the objective says. More would harvest little: the work of an iteration
 	// grows with its length.
-	mostSlowdown = 4
-	// mostOfSlowest is the longest time of a token as a multiple of that in the slowest answers
+	maxSlowdown = 4
+	// maxOfSlowest is the longest time of a token as a multiple of that in the slowest answers
 	// without batch work, if that is more. An objective that allows more than both is probably a
 	// mistake. Where users have long prompts, answers that meet them take several times the mean.
-	mostOfSlowest = 2
+	maxOfSlowest = 2
 	// slowest is the share of the answers that are the slowest ones.
 	slowest = 0.015
 )
@@ -31,12 +31,12 @@ func (c *Controller) objectiveTime() float64 {
 	}
 	objective := milliseconds(c.slo.TPOT)
 	if c.slo.TPOT == 0 { // only first tokens have an objective
-		return mostSlowdown * alone
+		return maxSlowdown * alone
 	}
 	if !c.shared || c.target.fixed() || c.alone.iteration.age < packHistory.Seconds() {
 		return objective
 	}
-	return min(objective, max(mostSlowdown*alone, mostOfSlowest*c.slowAnswers()))
+	return min(objective, max(maxSlowdown*alone, maxOfSlowest*c.slowAnswers()))
 }
 
 // slowAnswers returns the time of tokens of the slowest answers without batch work, in

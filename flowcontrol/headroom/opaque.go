@@ -29,8 +29,8 @@ func (c *Controller) perRunner(r *runner) float64 {
 	return float64(c.cfg.PerRunner)
 }
 
-// mostPerRunner returns the highest limit of a runner of the pool.
-func (c *Controller) mostPerRunner() float64 {
+// maxPerRunner returns the highest limit of a runner of the pool.
+func (c *Controller) maxPerRunner() float64 {
 	most := float64(c.cfg.PerRunner)
 	for _, m := range c.roster.Members {
 		most = max(most, c.perRunner(m.State))

@@ -196,7 +196,7 @@ func (c *Controller) harvestWith(model costmodel.Model, mix costmodel.Mix, k int
 		seqs > 0 && c.slots.wanted*more > packedLoad*seqs || packed > max(1, (1-c.unknown())*n)) {
 		return 0
 	}
-	per := max(model.PerLine(mix), leastPerLine)
+	per := max(model.PerLine(mix), minPerLine)
 	lines := max(0, c.target.value()*(objective-alone)) / per
 	if c.lines > 0 { // what feedback has found beside it
 		lines = min(lines, 1.5*c.lines)

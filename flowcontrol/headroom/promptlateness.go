@@ -65,7 +65,7 @@ func (c *Controller) partByTokenTimes(share float64) float64 {
 		alone = c.fit.perIteration()
 	}
 	prompt, objective := c.promptLoad(), c.objectiveTime()
-	low, high := 0.0, mostPromptShare
+	low, high := 0.0, maxPromptShare
 	if c.answers.lateByPrompts(high, prompt, alone, objective) <= share {
 		return high
 	}

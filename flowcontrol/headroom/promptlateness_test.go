@@ -108,11 +108,11 @@ func TestPartByTokenTimes(t *testing.T) {
 		}
 		last = part
 	}
-	if got := c.partByTokenTimes(1); got != mostPromptShare {
-		t.Errorf("the part is %v where all may be late, want %v", got, mostPromptShare)
+	if got := c.partByTokenTimes(1); got != maxPromptShare {
+		t.Errorf("the part is %v where all may be late, want %v", got, maxPromptShare)
 	}
-	if got := pool(256).partByTokenTimes(0); got != mostPromptShare {
-		t.Errorf("the part is %v where a chunk fits, want %v", got, mostPromptShare)
+	if got := pool(256).partByTokenTimes(0); got != maxPromptShare {
+		t.Errorf("the part is %v where a chunk fits, want %v", got, maxPromptShare)
 	}
 	// Until iterations are known, those of the cost model count.
 	c.alone.usual = c.fit.perIteration()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// mostPromptShare is the part of the time that prompts may take where they harm nobody.
-const mostPromptShare = 0.95
+// maxPromptShare is the part of the time that prompts may take where they harm nobody.
+const maxPromptShare = 0.95
 
 // blindPromptShare is the part of the time that prompts may take where nothing shows what is left
 // of the objective: as much as with the relative one.
@@ -19,11 +19,11 @@ const minPromptShare = 1e-5
 // request that arrives within it waits for the rest of such a prompt.
 func (c *Controller) updatePromptShare() {
 	if c.slo.Relative() {
-		c.promptShare = min(c.relativePromptShare(), mostPromptShare)
+		c.promptShare = min(c.relativePromptShare(), maxPromptShare)
 		return
 	}
 	harm := c.promptHarm() * c.firstForecast.error()
-	c.promptShare = min(c.firstForecast.allowed/max(harm, 1e-6), mostPromptShare)
+	c.promptShare = min(c.firstForecast.allowed/max(harm, 1e-6), maxPromptShare)
 	if c.blind() && !c.promptsAreFree() {
 		c.promptShare = min(c.promptShare, blindPromptShare)
 	}
@@ -64,7 +64,7 @@ func (c *Controller) promptHarm() float64 {
 // limitsPrompts reports whether prompts may take only a part of the time.
 func (c *Controller) limitsPrompts() bool {
 	return c.shared && !c.target.fixed() && !c.promptsAreFree() &&
-		c.promptShare > 0 && c.promptShare < mostPromptShare
+		c.promptShare > 0 && c.promptShare < maxPromptShare
 }
 
 // promptTarget returns the target of the mean iteration with the prompts of batch lines, in

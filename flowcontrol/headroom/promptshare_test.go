@@ -78,7 +78,7 @@ func TestPromptShareFollowsFirstTokens(t *testing.T) {
 		c.updatePromptShare()
 		return c.promptShare
 	}
-	if idle, tight := share(0), share(300); idle != mostPromptShare || tight > 0.1 {
+	if idle, tight := share(0), share(300); idle != maxPromptShare || tight > 0.1 {
 		t.Errorf("prompts may take %v of the time, %v if many first tokens are nearly late", idle,
 			tight)
 	}

@@ -113,8 +113,8 @@ const (
 	firstReading = 5 * time.Second
 	// longestPeriod is the longest wait for the second reading of a gateway.
 	longestPeriod = 30 * time.Second
-	// leastQuiet is the shortest time for which a pool is watched whose requests a gateway shows.
-	leastQuiet = 20 * time.Second
+	// minQuiet is the shortest time for which a pool is watched whose requests a gateway shows.
+	minQuiet = 20 * time.Second
 	// quietRequests is the number of requests that the policy wants to see in that time.
 	quietRequests = 60
 )
@@ -135,7 +135,7 @@ func (c *Controller) watching(now time.Time) bool {
 	}
 	met := c.firstObjective() <= c.slo.WithUsual().TTFT // or prefix caches may have to fill first
 	if since > quietStart ||
-		met && c.quiet.first.share.all >= quietRequests && since >= leastQuiet {
+		met && c.quiet.first.share.all >= quietRequests && since >= minQuiet {
 		c.watched = true
 		return false
 	}

@@ -132,7 +132,7 @@ func TestWatching(t *testing.T) {
 	}
 	g := newGateway(t)
 	g.report(1, 0)
-	for g.now.Before(noon.Add(leastQuiet)) {
+	for g.now.Before(noon.Add(minQuiet)) {
 		g.report(2.5, 0)
 	}
 	if lines(g.Controller, g.now) > 0 {
@@ -149,7 +149,7 @@ func TestWatching(t *testing.T) {
 		g.report(100, 0)
 	}
 	if lines(g.Controller, g.now) > 0 {
-		t.Errorf("lines start after %v, want %v", g.now.Sub(noon), leastQuiet)
+		t.Errorf("lines start after %v, want %v", g.now.Sub(noon), minQuiet)
 	}
 	g = newGateway(t)
 	for range 61 { // a request each quarter of a minute

@@ -5,10 +5,10 @@ import (
 )
 
 const (
-	// mostOverflow is the most for overflow, however few first tokens were late.
-	mostOverflow = 0.3
-	// mostEnding is the most for ending, as some lines run much longer than the mean.
-	mostEnding = 0.99
+	// maxOverflow is the most for overflow, however few first tokens were late.
+	maxOverflow = 0.3
+	// maxEnding is the most for ending, as some lines run much longer than the mean.
+	maxEnding = 0.99
 	// burst is the part of a runner's sequences and KV cache that is kept for interactive requests
 	// in a pool of which nothing is known.
 	burst = 0.3
@@ -19,14 +19,14 @@ const (
 // overflow returns which share of interactive requests may want more of a runner than is kept for
 // them.
 func (c *Controller) overflow() float64 {
-	return min(2*c.slo.Late/c.firstForecast.error(), mostOverflow)
+	return min(2*c.slo.Late/c.firstForecast.error(), maxOverflow)
 }
 
 // ending returns which share of the lines end while an interactive request may wait for what they
 // hold. Nothing has to be kept free beside those.
 func (c *Controller) ending(mix costmodel.Mix) float64 {
 	life := max(mix.Output, 1)*c.targetTime() + c.promptCost()
-	return min(slotPatience*milliseconds(c.firstObjective())/life, mostEnding)
+	return min(slotPatience*milliseconds(c.firstObjective())/life, maxEnding)
 }
 
 // keptFree returns the part of a runner that lines of a mix must leave free. present is what

@@ -11,8 +11,8 @@ import (
 // Sequences need not be kept free beside lines that end before a request waits too long.
 func TestEnding(t *testing.T) {
 	c, _ := newPool(t, nil, "r")
-	if got := c.ending(costmodel.Mix{Output: 1}); got != mostEnding {
-		t.Errorf("%v of the shortest lines end in time, want %v", got, mostEnding)
+	if got := c.ending(costmodel.Mix{Output: 1}); got != maxEnding {
+		t.Errorf("%v of the shortest lines end in time, want %v", got, maxEnding)
 	}
 	if got := c.ending(endless); got > 1e-4 {
 		t.Errorf("%v of endless lines end in time", got)
@@ -105,9 +105,9 @@ func TestOverflow(t *testing.T) {
 	}{
 		{"no evidence", 0, 0, usual},
 		{"half as many are late as expected", 2, 0, 2 * usual},
-		{"none is late of many expected", 1e6, 0, mostOverflow},
+		{"none is late of many expected", 1e6, 0, maxOverflow},
 		{"more are late than expected", 0, 2, usual / 2},
-		{"far more are late than expected", 0, 1e6, usual / forecastMost},
+		{"far more are late than expected", 0, 1e6, usual / maxForecast},
 	} {
 		c.firstForecast.expected, c.firstForecast.late = test.expected, test.late
 		if got := c.overflow(); !near(got, test.want) {

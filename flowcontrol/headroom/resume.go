@@ -131,7 +131,7 @@ func (c *Controller) takeOverPool(now time.Time, l *learned, age time.Duration) 
 		return
 	}
 	c.watched = true
-	lines := min(trust(age, linesHalf)*l.Lines, c.mostPerRunner())
+	lines := min(trust(age, linesHalf)*l.Lines, c.maxPerRunner())
 	c.resume = resume{lines: max(lines, min(l.Lines, float64(c.cfg.Start))), rising: true,
 		until: now.Add(resumeHold), packed: trust(age, linesHalf) * l.Packing.Lines}
 	c.lines = min(c.lines, c.resume.lines)

@@ -14,7 +14,7 @@ type shares struct {
 
 const (
 	shareBins   = 100
-	shareMost   = 2.0 // values above count as that
+	maxShare    = 2.0 // values above count as that
 	shareMemory = 30 * time.Minute
 )
 
@@ -30,7 +30,7 @@ func (s *shares) fade(now time.Time) {
 
 // add counts a value with a weight.
 func (s *shares) add(value, weight float64) {
-	i := int(value * (shareBins / shareMost))
+	i := int(value * (shareBins / maxShare))
 	s.bins[min(max(i, 0), shareBins-1)] += weight
 	s.total += weight
 }
@@ -48,7 +48,7 @@ func (s *shares) spread(from, to, weight float64) {
 // whatever is added to them. 1: the share lies at once below the objective.
 func (s *shares) threshold(share float64) float64 {
 	left := share * s.total
-	const objective = shareBins / shareMost
+	const objective = shareBins / maxShare
 	for i := int(objective) - 1; i >= 0; i-- {
 		if s.bins[i] > left {
 			return (float64(i) + 1 - left/s.bins[i]) / objective
@@ -60,7 +60,7 @@ func (s *shares) threshold(share float64) float64 {
 
 // between returns the share of all values from a value up to the objective.
 func (s *shares) between(from float64) float64 {
-	const objective = shareBins / shareMost
+	const objective = shareBins / maxShare
 	sum := 0.0
 	for i := int(objective) - 1; i >= 0; i-- {
 		low := float64(i) / objective
@@ -79,7 +79,7 @@ func (s *shares) quantile(above float64) float64 {
 	left := above * s.total
 	for i := shareBins - 1; i >= 0; i-- {
 		if s.bins[i] > left {
-			return float64(i+1) * (shareMost / shareBins)
+			return float64(i+1) * (maxShare / shareBins)
 		}
 		left -= s.bins[i]
 	}

@@ -78,7 +78,7 @@ func (c *Controller) allowedSlowdown() float64 {
 		return c.slo.Slowdown
 	}
 	return min(c.first.slowdown,
-		usualSlowdown+(mostSlowdown-usualSlowdown)*(1-c.unknown()))
+		usualSlowdown+(maxSlowdown-usualSlowdown)*(1-c.unknown()))
 }
 
 // harmlessShare of an objective for first tokens is so short that no burst makes it late.

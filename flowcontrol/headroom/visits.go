@@ -41,9 +41,9 @@ const (
 	// doubtful is the number of requests that may have come by mistake of our count, or before the
 	// runner was full.
 	doubtful = 3
-	// mostVisits bounds the share of all requests that come to packed runners, as a multiple of
+	// maxVisits bounds the share of all requests that come to packed runners, as a multiple of
 	// slo.late. Those that come while a runner is nearly empty are in time.
-	mostVisits = 4
+	maxVisits = 4
 )
 
 // stay returns what came to a packed runner since then.
@@ -54,7 +54,7 @@ func (c *Controller) stay(r *runner) stay {
 		s.known = s.known && m.State.answered.shown
 	}
 	s.came = r.answered.count - s.own
-	s.most = mostVisits * (c.slo.Late * all)
+	s.most = maxVisits * (c.slo.Late * all)
 	s.even = all / float64(len(c.roster.Members))
 	return s
 }

@@ -16,9 +16,9 @@ func (w *waste) fade(dt time.Duration) {
 	w.wasted -= fade * w.wasted
 }
 
-// leastAnswered is the least number of tokens that counts as answered. The first burst may come
+// minAnswered is the least number of tokens that counts as answered. The first burst may come
 // when few lines have ended.
-const leastAnswered = 1e5
+const minAnswered = 1e5
 
 // emergency is the factor by which evictions may waste more once the budget of late requests is
 // spent, or where users crowd. What is wasted before must not leave a burst without remedy.
@@ -26,7 +26,7 @@ const emergency = 3
 
 // allows reports whether evictions may waste so many tokens more, if they may waste a share.
 func (w *waste) allows(tokens, share float64) bool {
-	return w.wasted+tokens < share*max(w.answered, leastAnswered)
+	return w.wasted+tokens < share*max(w.answered, minAnswered)
 }
 
 // share returns the wasted tokens as a share of the answered ones.

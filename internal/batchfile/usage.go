@@ -15,8 +15,8 @@ type Usage struct {
 	ReasoningTokens int64 // part of the output
 }
 
-// mostTokens is the largest number of tokens that an answer may report. No answer comes near it.
-const mostTokens = 1e9
+// maxTokens is the largest number of tokens that an answer may report. No answer comes near it.
+const maxTokens = 1e9
 
 // Add adds another usage. Sums that int64 can't hold, of numbers that were stored unchecked, stay
 // at the largest one.
@@ -35,10 +35,10 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// tokens reads a number of tokens. A number that is none, or above mostTokens, is 0, as if it were
+// tokens reads a number of tokens. A number that is none, or above maxTokens, is 0, as if it were
 // absent: it would spoil every sum that it is part of.
 func tokens(number []byte) int64 {
-	if n := count(number); n <= mostTokens {
+	if n := count(number); n <= maxTokens {
 		return n
 	}
 	return 0

@@ -259,12 +259,12 @@ func TestLedger(t *testing.T) {
 	bodies := got.Bodies
 	got.Bodies = nil
 	want := Ledger{Received: 5, Completed: 2, Shed: 1, Failed: 2, Distinct: 3, Repeated: 1,
-		CompletedTwice: 1, MostReceived: 3, DistinctComplete: 1}
+		CompletedTwice: 1, MaxReceived: 3, DistinctComplete: 1}
 	if len(bodies) != 3 || got.Received != want.Received || got.Completed != want.Completed ||
 		got.Shed != want.Shed || got.Failed != want.Failed ||
 		got.Distinct != want.Distinct || got.Repeated != want.Repeated ||
 		got.CompletedTwice != want.CompletedTwice ||
-		got.MostReceived != want.MostReceived || got.DistinctComplete != want.DistinctComplete {
+		got.MaxReceived != want.MaxReceived || got.DistinctComplete != want.DistinctComplete {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	r, _ := http.NewRequestWithContext(t.Context(), "DELETE", url+"/admin/requests", nil)

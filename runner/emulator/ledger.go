@@ -21,7 +21,7 @@ type Ledger struct {
 	Distinct         int    `json:"distinct"`           // bodies
 	Repeated         int    `json:"repeated"`           // bodies received more than once
 	CompletedTwice   int    `json:"completed_twice"`    // bodies completed more than once
-	MostReceived     int    `json:"most_received"`      // times the most frequent body was received
+	MaxReceived      int    `json:"most_received"`      // times the most frequent body was received
 	DistinctComplete int    `json:"distinct_completed"` // bodies completed at least once
 	Bodies           []Body `json:"bodies,omitempty"`   // with ?bodies=true, by hash
 }
@@ -111,7 +111,7 @@ func (l *ledger) read(withBodies bool) Ledger {
 		if b.Completed > 1 {
 			counts.CompletedTwice++
 		}
-		counts.MostReceived = max(counts.MostReceived, b.Received)
+		counts.MaxReceived = max(counts.MaxReceived, b.Received)
 		if withBodies {
 			counts.Bodies = append(counts.Bodies, *b)
 		}

@@ -28,10 +28,10 @@ type timing struct {
 	buckets    [latenessBuckets]uint64
 }
 
-// The buckets of lateness end at leastLateness times powers of latenessGrowth, the last at a
+// The buckets of lateness end at minLateness times powers of latenessGrowth, the last at a
 // minute.
 const (
-	leastLateness   = 10 * time.Microsecond
+	minLateness     = 10 * time.Microsecond
 	latenessGrowth  = 1.05
 	latenessBuckets = 321
 )
@@ -43,8 +43,8 @@ func (t *timing) add(it *engine.Iteration, late time.Duration, c clock) {
 	t.total += c.real(it.End.Sub(it.Start))
 	t.max = max(t.max, late)
 	bucket := 0
-	if late > leastLateness {
-		bucket = int(math.Ceil(math.Log(float64(late)/float64(leastLateness)) /
+	if late > minLateness {
+		bucket = int(math.Ceil(math.Log(float64(late)/float64(minLateness)) /
 			math.Log(latenessGrowth)))
 	}
 	t.buckets[min(bucket, latenessBuckets-1)] += uint64(len(it.Steps))
@@ -64,8 +64,8 @@ func (t *timing) quantile(q float64) float64 {
 	rank, counted := uint64(math.Ceil(q*float64(t.iterations))), uint64(0)
 	for i, n := range t.buckets {
 		if counted += n; counted >= rank {
-			bound := inMilliseconds(leastLateness) * math.Pow(latenessGrowth, float64(i))
-			return min(bound, max(inMilliseconds(t.max), inMilliseconds(leastLateness)))
+			bound := inMilliseconds(minLateness) * math.Pow(latenessGrowth, float64(i))
+			return min(bound, max(inMilliseconds(t.max), inMilliseconds(minLateness)))
 		}
 	}
 	return inMilliseconds(t.max)

@@ -99,7 +99,7 @@ func fewestTokens(all []Observation) float64 {
 	return least
 }
 
-func mostTokens(all []Observation) float64 {
+func maxTokens(all []Observation) float64 {
 	most := 0.0
 	for _, o := range all {
 		most = max(most, float64(o.Work.Decoding+o.Work.Prefill))

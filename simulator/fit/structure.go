@@ -77,7 +77,7 @@ func choose(
 		st.note(
 			"c2 and n0 can't be determined: no bend shows between %.0f and %.0f tokens an "+
 				"iteration; %s. %s",
-			fewestTokens(all), mostTokens(all), heldText(perTokenBeyond, prior),
+			fewestTokens(all), maxTokens(all), heldText(perTokenBeyond, prior),
 			howToMeasure[perTokenBeyond])
 	}
 	return st, all

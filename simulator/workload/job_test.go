@@ -26,11 +26,11 @@ func backlog(t testing.TB, kind string, seed Seed) *Job {
 
 func TestKindsHaveTheirStatistics(t *testing.T) {
 	for _, c := range []struct {
-		kind                    string
-		inMedian, outMedian     int
-		inMean, outMean         float64
-		mostInput, mostOutput   int
-		leastInput, leastOutput int
+		kind                string
+		inMedian, outMedian int
+		inMean, outMean     float64
+		maxInput, maxOutput int
+		minInput, minOutput int
 	}{
 		{"gen", 55, 1500, 59.6, 2186, 0, 6144, 0, 0},
 		{"score", 707, 5, 707, 5, 707, 5, 707, 5},
@@ -57,9 +57,9 @@ func TestKindsHaveTheirStatistics(t *testing.T) {
 		near("median output", float64(out[n/2]), float64(c.outMedian))
 		near("mean input", float64(inSum)/n, c.inMean)
 		near("mean output", float64(outSum)/n, c.outMean)
-		if in[0] < max(1, c.leastInput) || out[0] < max(1, c.leastOutput) ||
-			c.mostInput > 0 && in[n-1] != c.mostInput || c.mostOutput > 0 &&
-			out[n-1] != c.mostOutput {
+		if in[0] < max(1, c.minInput) || out[0] < max(1, c.minOutput) ||
+			c.maxInput > 0 && in[n-1] != c.maxInput || c.maxOutput > 0 &&
+			out[n-1] != c.maxOutput {
 			t.Errorf("%s: input from %d to %d, output from %d to %d", c.kind, in[0], in[n-1],
 				out[0], out[n-1])
 		}

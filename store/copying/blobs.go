@@ -96,7 +96,7 @@ func (c *copier) miss(key string, needed bool) {
 		return
 	}
 	c.report.update(func(s *Summary) {
-		if s.MissingBlobs++; len(s.Missing) < mostMissing {
+		if s.MissingBlobs++; len(s.Missing) < maxMissing {
 			s.Missing = append(s.Missing, key)
 		}
 	})

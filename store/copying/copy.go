@@ -60,8 +60,8 @@ type Summary struct {
 	DamagedBytes int64
 }
 
-// mostMissing limits the list of missing blobs.
-const mostMissing = 10
+// maxMissing limits the list of missing blobs.
+const maxMissing = 10
 
 // copier is one copy.
 type copier struct {

@@ -22,7 +22,7 @@ type States interface {
 const storedName = "*"
 
 // Publish implements [Snapshots]. The node and the epoch are not stored, and the data has at most
-// [store.MostLearnedBytes].
+// [store.MaxLearnedBytes].
 func (s Stored) Publish(ctx context.Context, kind string, of Snapshot) error {
 	return s.States.SaveStates(ctx, []store.LearnedState{{Pool: storedName + of.Name, Kind: kind,
 		Data: of.Data}})

@@ -15,9 +15,9 @@ func (db *DB) SaveLearned(
 ) error {
 	newest := map[[2]string][]byte{} // by pool and kind
 	for _, state := range states {
-		if len(state.Data) > store.MostLearnedBytes {
+		if len(state.Data) > store.MaxLearnedBytes {
 			return fmt.Errorf("save what was learned of pool %s: %d bytes, want at most %d",
-				state.Pool, len(state.Data), store.MostLearnedBytes)
+				state.Pool, len(state.Data), store.MaxLearnedBytes)
 		}
 		newest[[2]string{text(state.Pool), text(state.Kind)}] = append([]byte{}, state.Data...)
 	}
@@ -27,7 +27,7 @@ func (db *DB) SaveLearned(
 	}
 	all := db.ownerArguments(o)
 	all["pools"], all["kinds"], all["data"], all["most"] = pools, kinds, data,
-		int64(store.MostLearned)
+		int64(store.MaxLearned)
 	err := db.write(ctx, func(s *steps) {
 		s.require(refusedFenced, "its lease has ended", leaseSeen, all)
 		// In the same order as other processes, against deadlocks.

@@ -97,15 +97,15 @@ func testRoundTrips(t *testing.T, statements string) {
 	ctx := t.Context()
 	o, err := db.Register(ctx, "n", time.Hour)
 	must(t, err)
-	const runs, mostRuns = 4, 16
+	const runs, maxRuns = 4, 16
 	var chunks []store.Chunk
-	for i := range mostRuns {
+	for i := range maxRuns {
 		chunks = append(chunks, store.Chunk{ChunkID: store.ChunkID{Batch: "b", Index: i},
 			Model: "m", Count: 1})
 	}
 	must(t, db.CreateBatch(ctx, batch("b")))
 	must(t, db.AddChunks(ctx, "b", chunks))
-	for i := range mostRuns {
+	for i := range maxRuns {
 		must(t, db.CreateBatch(ctx, batch(fmt.Sprint("old", i))))
 	}
 	register := db.Segments()
@@ -114,7 +114,7 @@ func testRoundTrips(t *testing.T, statements string) {
 	_, err = register.Fence(ctx,
 		segments.Fence{Chunk: store.ChunkID{Batch: "b"}, Epoch: 1})
 	must(t, err)
-	_, cursor, err := db.ChangedBatches(ctx, "", mostRuns+1)
+	_, cursor, err := db.ChangedBatches(ctx, "", maxRuns+1)
 	must(t, err)
 	epoch, _, err := db.Lock(ctx, o, "l")
 	must(t, err)
@@ -185,7 +185,7 @@ func testRoundTrips(t *testing.T, statements string) {
 		// The first runs prepare the statements, on each connection. On a busy machine each of the
 		// others may coincide with the notification of the one before, until they are apart.
 		least := int64(1 << 60)
-		for i := 0; i < runs || least > most && i < mostRuns; i++ {
+		for i := 0; i < runs || least > most && i < maxRuns; i++ {
 			if i >= runs {
 				time.Sleep(100 * time.Millisecond)
 			}

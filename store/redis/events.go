@@ -12,9 +12,9 @@ import (
 	"github.com/tidefill/tidefill/store/live"
 )
 
-// mostQueued limits the events that wait to be sent. Beyond it, events are dropped: whoever misses
+// maxQueued limits the events that wait to be sent. Beyond it, events are dropped: whoever misses
 // one polls.
-const mostQueued = 1024
+const maxQueued = 1024
 
 // events sends events and receives those of other processes.
 type events struct {
@@ -34,7 +34,7 @@ type event struct {
 
 func newEvents(db *DB, origin string) *events {
 	ctx, end := context.WithCancel(context.Background())
-	e := &events{db: db, origin: origin, queue: make(chan event, mostQueued), end: end}
+	e := &events{db: db, origin: origin, queue: make(chan event, maxQueued), end: end}
 	e.running.Go(func() { e.send(ctx) })
 	e.running.Go(func() { e.receive(ctx) })
 	return e

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// leastWindow is the size of a reader's first range, in bytes. Ranges that continue the last
-	// are larger, up to mostWindow.
-	leastWindow = 128 << 10
-	mostWindow  = 2 << 20
+	// minWindow is the size of a reader's first range, in bytes. Ranges that continue the last
+	// are larger, up to maxWindow.
+	minWindow = 128 << 10
+	maxWindow = 2 << 20
 )
 
 // blob implements [store.Blob]. It holds the context of Open, which covers its reads.
@@ -43,8 +43,8 @@ const keptWindows = 2
 
 // openBlob reads the beginning of an object, and with it the size.
 func (b *Bucket) openBlob(ctx context.Context, key string) (*blob, error) {
-	length := int64(leastWindow)
-	o := &blob{bucket: b, ctx: ctx, key: key, ahead: leastWindow}
+	length := int64(minWindow)
+	o := &blob{bucket: b, ctx: ctx, key: key, ahead: minWindow}
 	g, err := b.get(ctx, key, "", 0, length)
 	if err != nil {
 		return nil, err
@@ -94,11 +94,11 @@ func (o *blob) window(at int64) []byte {
 func (o *blob) fetch(at, wanted int64) ([]byte, error) {
 	o.mu.Lock()
 	if at == o.next {
-		o.ahead = min(2*o.ahead, mostWindow)
+		o.ahead = min(2*o.ahead, maxWindow)
 	} else {
-		o.ahead = leastWindow
+		o.ahead = minWindow
 	}
-	length := min(max(o.ahead, min(wanted, mostWindow)), o.size-at)
+	length := min(max(o.ahead, min(wanted, maxWindow)), o.size-at)
 	o.mu.Unlock()
 	taken := length
 	if !o.bucket.reading.tryTake(taken) {

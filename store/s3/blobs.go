@@ -67,7 +67,7 @@ func (b *Blobs) DeletePrefix(ctx context.Context, prefix string) error {
 
 func (b *Blobs) deletePrefix(ctx context.Context, prefix string) error {
 	for after := ""; ; {
-		page, err := b.bucket.listPage(ctx, prefix, after, mostAtOnce)
+		page, err := b.bucket.listPage(ctx, prefix, after, maxAtOnce)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -78,7 +78,7 @@ func (b *Blobs) deletePrefix(ctx context.Context, prefix string) error {
 		if err := b.bucket.remove(ctx, keys); err != nil {
 			return err
 		}
-		if len(page) < mostAtOnce {
+		if len(page) < maxAtOnce {
 			return nil
 		}
 		after = keys[len(keys)-1]
@@ -109,7 +109,7 @@ func (b *Blobs) list(
 		after = b.bucket.blobKey(after)
 	}
 	for limit == 0 || len(infos) < limit {
-		n := mostAtOnce
+		n := maxAtOnce
 		if limit > 0 {
 			n = min(n, limit-len(infos))
 		}

@@ -61,12 +61,12 @@ func (b *Bucket) ReadAt(ctx context.Context, name string, p []byte, offset int64
 	return nil
 }
 
-// mostAtOnce is the number of objects that S3 lists or deletes with one request.
-const mostAtOnce = 1000
+// maxAtOnce is the number of objects that S3 lists or deletes with one request.
+const maxAtOnce = 1000
 
 // Delete implements [segments.Objects].
 func (b *Bucket) Delete(ctx context.Context, names ...string) error {
-	for some := range slices.Chunk(names, mostAtOnce) {
+	for some := range slices.Chunk(names, maxAtOnce) {
 		keys := make([]string, len(some))
 		for i, name := range some {
 			keys[i] = b.segmentKey(name)
@@ -86,7 +86,7 @@ func (b *Bucket) List(ctx context.Context, after string, limit int) ([]string, e
 	}
 	var names []string
 	for len(names) < limit {
-		n := min(limit-len(names), mostAtOnce)
+		n := min(limit-len(names), maxAtOnce)
 		page, err := b.listPage(ctx, prefix, after, n)
 		if err != nil {
 			return nil, fmt.Errorf("list segments: %w", err)

@@ -9,7 +9,7 @@ import (
 
 const (
 	firstPause = 50 * time.Millisecond
-	mostPause  = 2 * time.Second
+	maxPause   = 2 * time.Second
 	// joinStalls is the time that a storage may take to join the parts of an object, as a multiple
 	// of StallAfter.
 	joinStalls = 12
@@ -58,7 +58,7 @@ func (b *Bucket) tryOnce(
 // pause waits before try n, up to twice as long as before the one before it. It returns false if
 // the context ends.
 func pause(ctx context.Context, n int) bool {
-	most := min(firstPause<<n, mostPause)
+	most := min(firstPause<<n, maxPause)
 	select {
 	case <-time.After(most/4 + rand.N(most)):
 		return true

@@ -14,9 +14,9 @@ func (db *DB) SaveLearned(
 	ctx context.Context, o store.Owner, states []store.LearnedState,
 ) error {
 	for _, state := range states {
-		if len(state.Data) > store.MostLearnedBytes {
+		if len(state.Data) > store.MaxLearnedBytes {
 			return fmt.Errorf("save what was learned of pool %s: %d bytes, want at most %d",
-				state.Pool, len(state.Data), store.MostLearnedBytes)
+				state.Pool, len(state.Data), store.MaxLearnedBytes)
 		}
 	}
 	err := db.add(ctx, func(s *session) error {
@@ -36,7 +36,7 @@ func (db *DB) SaveLearned(
 		}
 		return s.exec(ctx, `DELETE FROM learned WHERE rowid IN
 			(SELECT rowid FROM learned ORDER BY saved DESC, rowid DESC LIMIT -1 OFFSET ?)`,
-			store.MostLearned)
+			store.MaxLearned)
 	})
 	if err != nil {
 		return fmt.Errorf("save what node %s has learned: %w", o.Node, err)

@@ -42,11 +42,11 @@ func learnedIsKept(t *testing.T, m Store, c *clock) {
 	wantEqual(t, "states left", learned(), want[:1])
 
 	if err := m.SaveLearned(ctx, o, []store.LearnedState{{Pool: "b", Kind: "x",
-		Data: make([]byte, store.MostLearnedBytes+1)}}); err == nil {
+		Data: make([]byte, store.MaxLearnedBytes+1)}}); err == nil {
 		t.Error("a state that is too long was saved")
 	}
 	must(t, m.SaveLearned(ctx, o, []store.LearnedState{{Pool: "b", Kind: "x",
-		Data: bytes.Repeat([]byte("x"), store.MostLearnedBytes)}}))
+		Data: bytes.Repeat([]byte("x"), store.MaxLearnedBytes)}}))
 	newer := got(m.Register(ctx, "a", time.Minute))(t)
 	err := m.SaveLearned(ctx, o, []store.LearnedState{{Pool: "c", Kind: "x", Data: data}})
 	wantErr(t, "save when superseded", err, store.ErrFenced)
@@ -68,7 +68,7 @@ func learnedIsBounded(t *testing.T, m Store, c *clock) {
 	save("first")
 	save("second")
 	var many []store.LearnedState
-	for i := range store.MostLearned - 2 {
+	for i := range store.MaxLearned - 2 {
 		many = append(many, store.LearnedState{Pool: fmt.Sprint("p", i), Kind: "x",
 			Data: []byte("1")})
 	}
@@ -80,8 +80,8 @@ func learnedIsBounded(t *testing.T, m Store, c *clock) {
 	for _, state := range got(m.Learned(ctx))(t) {
 		left[state.Pool] = true
 	}
-	if len(left) != store.MostLearned || !left["first"] || left["second"] || !left["last"] {
+	if len(left) != store.MaxLearned || !left["first"] || left["second"] || !left["last"] {
 		t.Errorf("%d states left, first %v, second %v, last %v; want the %d youngest", len(left),
-			left["first"], left["second"], left["last"], store.MostLearned)
+			left["first"], left["second"], left["last"], store.MaxLearned)
 	}
 }

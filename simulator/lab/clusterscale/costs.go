@@ -35,7 +35,7 @@ const (
 	// 99 of 100. Published measurements of Amazon S3 Standard.
 	putMedian, putLate = 25 * time.Millisecond, 200 * time.Millisecond
 	// Published limits of Amazon S3 for a prefix that has not been split.
-	mostWrites, mostReads = 3500.0, 5500.0
+	maxWrites, maxReads = 3500.0, 5500.0
 
 	resultBytes = 700.0
 	perSegment  = 8192.0 // records that start a commit at once
@@ -44,9 +44,9 @@ const (
 	lease         = 15 * time.Second
 	resultsMemory = 8 << 20 // of dispatch.memory
 	queueBytes    = 64 << 20
-	// claimed chunks of one claim last for about this long, at most mostClaimed
+	// claimed chunks of one claim last for about this long, at most maxClaimed
 	claimsLast  = 4 * time.Second
-	mostClaimed = 64.0
+	maxClaimed  = 64.0
 	finishEvery = 3 * time.Second
 	// compactCount segments become one; each byte is written about twice more.
 	compactCount = 16.0

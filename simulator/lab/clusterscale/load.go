@@ -51,7 +51,7 @@ func (l Load) Transactions() []Class {
 	p := float64(l.Processes)
 	chunks := l.Lines / chunkLines // per second
 	chunksOfPool := chunks / float64(l.Pools)
-	claimed := min(max(1, chunksOfPool*claimsLast.Seconds()), mostClaimed)
+	claimed := min(max(1, chunksOfPool*claimsLast.Seconds()), maxClaimed)
 	claims := chunks / claimed
 	ends := min(chunks, p/finishEvery.Seconds())
 	batches := l.Lines / l.BatchLines
@@ -110,8 +110,8 @@ func (l Load) Resources() []Resource {
 		{"CPU of PostgreSQL", fmt.Sprintf("%.2f of %.0f cores", cpu, cores), cpu / cores},
 		{"flushes of PostgreSQL", fmt.Sprintf("%.0f commits/s", writes),
 			min(writes, 1/flushTime.Seconds()) * flushTime.Seconds()},
-		{"writes to the bucket", fmt.Sprintf("%.0f/s", puts), puts / mostWrites},
-		{"reads of the bucket", fmt.Sprintf("%.0f/s", gets), gets / mostReads},
+		{"writes to the bucket", fmt.Sprintf("%.0f/s", puts), puts / maxWrites},
+		{"reads of the bucket", fmt.Sprintf("%.0f/s", gets), gets / maxReads},
 		{"CPU of a daemon", fmt.Sprintf("%.2f of 4 cores", daemon), daemon / 4},
 		{"commits of a daemon", fmt.Sprintf("%.1f/s of %.0f KiB", l.segmentsEach(), segment/1024),
 			l.segmentsEach() * cycle},

@@ -41,9 +41,9 @@ type Outcome struct {
 	Trace Trace `json:"-"`
 }
 
-// mostLateness is the largest lateness of engines for a trial to be trusted, as a share of their
+// maxLateness is the largest lateness of engines for a trial to be trusted, as a share of their
 // mean iteration. With more, it says more of the machine than of the policy.
-const mostLateness = 0.05
+const maxLateness = 0.05
 
 // Lateness returns the 99th percentile of the lateness with which engines ended their iterations,
 // as a share of the mean iteration. tooMuch reports whether that is too much to trust the times of
@@ -53,7 +53,7 @@ func (o Outcome) Lateness() (share float64, tooMuch bool) {
 		return 0, false
 	}
 	share = o.Engines.LateP99 / o.Engines.Mean
-	return share, share > mostLateness
+	return share, share > maxLateness
 }
 
 // Times are quantiles in milliseconds.

@@ -94,14 +94,14 @@ type lastBytes struct {
 	text []byte
 }
 
-const mostLog = 16 << 10
+const maxLog = 16 << 10
 
 func (l *lastBytes) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = append(l.text, p...)
-	if len(l.text) > 2*mostLog {
-		l.text = bytes.Clone(l.text[len(l.text)-mostLog:])
+	if len(l.text) > 2*maxLog {
+		l.text = bytes.Clone(l.text[len(l.text)-maxLog:])
 	}
 	return len(p), nil
 }

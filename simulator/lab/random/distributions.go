@@ -14,7 +14,7 @@ type Distributions struct {
 
 	// Runners of the pool. The skew makes half of the pools have 3 or fewer and the mean about 8:
 	// most deployments of a model are small, and a large pool takes long to simulate. Pools that
-	// would get more than mostRate requests have fewer, one in seven of Any.
+	// would get more than maxRate requests have fewer, one in seven of Any.
 	Runners Range
 	// Profiles of engines, by their bundled names, equally likely.
 	Profiles []string
@@ -64,9 +64,9 @@ type Distributions struct {
 	Arrivals []Weighted[Arrivals]
 	// Utilization is the interactive load as a share of the largest that the engines can carry by
 	// their cost model: idle pools have 4 %, busy ones 80 %. For bursts that last and for days it
-	// is the load at the peak. A run needs leastRequests, so a third of the pools of Any, and half
+	// is the load at the peak. A run needs minRequests, so a third of the pools of Any, and half
 	// of the idle ones, carry more than was drawn: small pools, and engines for which few requests
-	// are much. The rate is at most mostRate. Pools that miss their objectives are drawn with less.
+	// are much. The rate is at most maxRate. Pools that miss their objectives are drawn with less.
 	Utilization Range
 	// PeakOverMean is the rate in bursts, BurstScale their mean length in seconds, InBursts the
 	// share of requests that come in them. Pools that broke the policy had bursts of 5 to 13 times

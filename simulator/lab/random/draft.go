@@ -172,11 +172,11 @@ func meanLength(l scenario.Length) float64 {
 }
 
 // These bound the requests of a run: with too few of them a single one is a large part of a point
-// of loss, and too many take long to simulate. A pool that would get more than mostRate has fewer
+// of loss, and too many take long to simulate. A pool that would get more than maxRate has fewer
 // runners instead; a single runner that carries more has a lower load than was drawn.
 const (
-	leastRequests = 500
-	mostRate      = 25 // a second
+	minRequests = 500
+	maxRate     = 25 // a second
 )
 
 // lasting is the length from which a burst cannot be queued, so that the pool must carry it.
@@ -186,7 +186,7 @@ func (d *draft) drawRate() {
 	d.utilization = d.Utilization.draw(d.random("utilization"))
 	one := d.demand.capacity(d.profile)
 	pool := &d.scenario.Pool
-	if most := mostRate / (d.utilization * one); float64(pool.Replicas) > most {
+	if most := maxRate / (d.utilization * one); float64(pool.Replicas) > most {
 		pool.Replicas = max(1, int(most))
 	}
 	d.capacity = one * float64(pool.Replicas)
@@ -201,12 +201,12 @@ func (d *draft) drawRate() {
 	if lasts {
 		d.rate /= d.peak
 	}
-	d.setRate(min(max(d.rate, d.leastRate()), mostRate))
+	d.setRate(min(max(d.rate, d.minRate()), maxRate))
 }
 
-// leastRate is the rate at which a run has enough requests to measure a loss.
-func (d *draft) leastRate() float64 {
-	return leastRequests / (d.scenario.Horizon - 2*scenario.Edge).Seconds()
+// minRate is the rate at which a run has enough requests to measure a loss.
+func (d *draft) minRate() float64 {
+	return minRequests / (d.scenario.Horizon - 2*scenario.Edge).Seconds()
 }
 
 // setRate sets the mean rate, and the arrivals that depend on it.
@@ -241,15 +241,15 @@ func (d *draft) drawBursts() (last bool) {
 	quiet := (1 - requests) / (1 - time)                    // rate between bursts over the mean
 	length := min(d.BurstScale.draw(rng), time*d.scenario.Horizon.Seconds()/2)
 	d.scenario.Interactive.Bursts = scenario.Bursts{
-		Factor: significant(min(d.peak/quiet, mostFactor), 3),
+		Factor: significant(min(d.peak/quiet, maxFactor), 3),
 		Length: max(seconds(length), shortest), Gap: seconds(length * (1 - time) / time)}
 	return d.scenario.Interactive.Bursts.Length >= lasting
 }
 
 // The limits of bursts in scenarios.
 const (
-	mostFactor = 64
-	shortest   = 100 * time.Millisecond
+	maxFactor = 64
+	shortest  = 100 * time.Millisecond
 )
 
 // levelHalfWidths are half the time that a cosine spends above each of six levels, as shares of its

@@ -48,7 +48,7 @@ func (d *draft) fit(pool *Pool) (ok bool, err error) {
 			}
 			if ok, err = d.attains(pool); ok || err != nil {
 				// Bursts may have brought less than the mean, all in their pauses.
-				return ok && pool.NoBatch.Interactive.Requests >= leastRequests/2, err
+				return ok && pool.NoBatch.Interactive.Requests >= minRequests/2, err
 			}
 		}
 		if !d.lower() {
@@ -159,7 +159,7 @@ func (d *draft) loosen() {
 // lower lowers the rate. It returns false if too few requests would be left.
 func (d *draft) lower() bool {
 	rate := lowered * d.rate
-	if rate < d.leastRate() {
+	if rate < d.minRate() {
 		return false
 	}
 	d.setRate(rate)

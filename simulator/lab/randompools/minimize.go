@@ -76,9 +76,9 @@ func (s *Study) simplify(
 	return pool, "", 0, nil
 }
 
-// leastRequests is the least number of interactive requests of a minimized scenario, so that its
+// minRequests is the least number of interactive requests of a minimized scenario, so that its
 // loss is not that of one or two.
-const leastRequests = 200
+const minRequests = 200
 
 // unsafe runs the policy. A pool with too few requests, or none, or one that misses its objectives
 // without batch work, is not unsafe.
@@ -90,7 +90,7 @@ func (s *Study) unsafe(ctx context.Context, pool random.Pool) (loss float64, uns
 	if unfit(err) {
 		return 0, false, nil
 	}
-	enough := r.NoBatch.Requests >= leastRequests
+	enough := r.NoBatch.Requests >= minRequests
 	return r.Loss, err == nil && enough && r.Loss > safeLoss, err
 }
 

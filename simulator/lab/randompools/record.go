@@ -85,17 +85,17 @@ const (
 	safeLoss   = 1  // points, of a run
 	worstLimit = 10 // points, of five minutes
 	wellEnough = 0.9
-	leastRatio = 0.01
+	minRatio   = 0.01
 )
 
 func (r Record) safe() bool { return r.Loss <= safeLoss }
 
-// ratio returns the harvest relative to that of the reference, at least leastRatio, so that a
+// ratio returns the harvest relative to that of the reference, at least minRatio, so that a
 // single pool without harvest does not make a geometric mean 0. known is false without a reference,
 // or if it harvests nothing: then nothing is lost by harvesting nothing.
 func (r Record) ratio() (ratio float64, known bool) {
 	if r.Reference == nil || r.Reference.Harvest == 0 {
 		return 0, false
 	}
-	return max(leastRatio, float64(r.Harvest)/float64(r.Reference.Harvest)), true
+	return max(minRatio, float64(r.Harvest)/float64(r.Reference.Harvest)), true
 }

@@ -133,7 +133,7 @@ func summaryOf(records []Record) Summary {
 		count(&over10, r.WorstLoss > worstLimit)
 		s.Harvest += r.Harvest
 		if r.Oracle > 0 && r.safe() {
-			oracleRatios = append(oracleRatios, max(leastRatio, float64(r.Harvest)/
+			oracleRatios = append(oracleRatios, max(minRatio, float64(r.Harvest)/
 				float64(r.Oracle)))
 		}
 		if ratio, known := r.ratio(); known {
@@ -176,7 +176,7 @@ func (s *Summary) addReruns(records []Record) {
 		}
 		again := r.Reference.Rerun
 		losses = append(losses, again.Loss)
-		ratios = append(ratios, max(leastRatio,
+		ratios = append(ratios, max(minRatio,
 			float64(again.Harvest)/float64(r.Reference.Harvest)))
 		if again.Loss > safeLoss {
 			over1++

@@ -35,8 +35,8 @@ type rules struct {
 var allRules = rules{true, true, true, true, true}
 
 const (
-	mostKeys = 4
-	mostTime = 1
+	maxKeys = 4
+	maxTime = 1
 )
 
 // keySet is a set of keys by their numbers, and recordSet one of records.
@@ -50,15 +50,15 @@ func (s keySet) has(k uint8) bool { return s&(1<<k) != 0 }
 // world is a state. It is comparable, so that the search can remember it.
 type world struct {
 	now     uint8
-	keys    uint8               // number of keys so far
-	stamp   [mostKeys]uint8     // of each key
-	content [mostKeys]recordSet // of each object
-	objects keySet              // that exist
-	late    uint8               // number of the key, plus 1, whose PUT arrives later; 0: none
-	journal [mostKeys]uint8     // numbers of keys, plus 1, in the order of ranges
-	queue   keySet              // queued for deletion
-	through int8                // the boundary; -1: none yet
-	epoch   uint8               // of the chunk; 0: unknown
+	keys    uint8              // number of keys so far
+	stamp   [maxKeys]uint8     // of each key
+	content [maxKeys]recordSet // of each object
+	objects keySet             // that exist
+	late    uint8              // number of the key, plus 1, whose PUT arrives later; 0: none
+	journal [maxKeys]uint8     // numbers of keys, plus 1, in the order of ranges
+	queue   keySet             // queued for deletion
+	through int8               // the boundary; -1: none yet
+	epoch   uint8              // of the chunk; 0: unknown
 	removed bool
 	first   writer
 	second  writer
@@ -118,7 +118,7 @@ func (w *world) registered() (keys keySet) {
 }
 
 func (w *world) records() (all recordSet) {
-	for k := range uint8(mostKeys) {
+	for k := range uint8(maxKeys) {
 		if w.registered().has(k) {
 			all |= w.content[k]
 		}
@@ -138,7 +138,7 @@ func (w *world) appendRange(key uint8) {
 
 // name makes a key with the server's time; false: the model has no more keys.
 func (w *world) name(content recordSet) (key uint8, ok bool) {
-	if w.keys == mostKeys {
+	if w.keys == maxKeys {
 		return 0, false
 	}
 	key = w.keys
@@ -161,7 +161,7 @@ type step struct {
 // steps returns all steps that are possible in a state.
 func (w world) steps(r rules) (all []step) {
 	add := func(what string, next world) { all = append(all, step{what, next}) }
-	if w.now < mostTime {
+	if w.now < maxTime {
 		n := w
 		n.now++
 		add("time passes", n)
@@ -187,7 +187,7 @@ func (w world) steps(r rules) (all []step) {
 		n := w
 		n.removed, n.epoch = true, 0
 		n.queue |= w.registered()
-		n.journal = [mostKeys]uint8{}
+		n.journal = [maxKeys]uint8{}
 		add("the batch is removed", n)
 	}
 	return all
@@ -370,7 +370,7 @@ func (w world) compactSteps(r rules, add func(string, world)) {
 // replace puts a key into the place of others, and queues those.
 func (w *world) replace(old keySet, key uint8) {
 	before := w.journal
-	w.journal = [mostKeys]uint8{}
+	w.journal = [maxKeys]uint8{}
 	w.appendRange(key)
 	for _, k := range before {
 		switch {

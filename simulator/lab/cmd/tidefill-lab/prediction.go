@@ -76,7 +76,7 @@ func (p prediction) write(w io.Writer) {
 		p.median(tokens), p.median(lines))
 	least, most := p.span(loss)
 	fewest, largest := p.span(tokens)
-	fewestLines, mostLines := p.span(lines)
+	fewestLines, maxLines := p.span(lines)
 	fmt.Fprintf(w, "  from, to\t\t\t%.2f, %.2f\t\t\t%.3f, %.3f\t%.0f, %.0f\t\t\t\t\n", least,
-		most, fewest, largest, fewestLines, mostLines)
+		most, fewest, largest, fewestLines, maxLines)
 }
