@@ -1,0 +1,190 @@
+package registry
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tidefill/tidefill/internal/strictyaml"
+)
+
+// Document is a text of a source: a file, or an entry of a ConfigMap.
+type Document struct {
+	Name string // as messages show it
+	Text []byte
+}
+
+// Kind is a kind of items.
+type Kind string
+
+// The kinds.
+const (
+	Templates Kind = "template"
+	Profiles  Kind = "profile"
+)
+
+// dataKeys are the names of the entries of ConfigMaps, and of files.
+var dataKeys = map[string]Kind{"templates.yaml": Templates, "profiles.yaml": Profiles}
+
+// maxItems limits the items of a document.
+const maxItems = 20_000
+
+// part is the items of one kind in a document.
+type part struct {
+	items []*yaml.Node
+	// first is the row before that of the first row of items: above 0 within a ConfigMap.
+	first int
+	// standard is the name of the default profile, and standardRow its row.
+	standard    string
+	standardRow int
+	fault       *strictyaml.Fault // of the part as a whole: it can't be used
+}
+
+// read returns what a document has of each kind. Items of ConfigMaps go before others, and of
+// several ConfigMaps, and of several others, the first of a kind counts.
+func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
+	parts = map[Kind]*part{}
+	documents, fault := strictyaml.Documents(d.Text)
+	if fault != nil {
+		return parts, []*strictyaml.Fault{fault}
+	}
+	isMap := func(n *yaml.Node) bool { return valueOf(n, "kind") == "ConfigMap" }
+	for _, wanted := range []bool{true, false} {
+		for _, n := range documents {
+			if isMap(n) != wanted {
+				continue
+			}
+			found, fault := partsOf(n, wanted)
+			if fault != nil {
+				faults = append(faults, fault)
+			}
+			for kind, p := range found {
+				if parts[kind] == nil {
+					parts[kind] = p
+					continue
+				}
+				faults = append(faults, &strictyaml.Fault{Row: n.Line, Text: fmt.Sprintf(
+					"has a second list of %ss, which is not read; join it with the first", kind)})
+			}
+		}
+	}
+	return parts, faults
+}
+
+// partsOf returns what one document has of each kind.
+func partsOf(n *yaml.Node, isMap bool) (map[Kind]*part, *strictyaml.Fault) {
+	switch {
+	case isMap:
+		return partsOfMap(n), nil
+	case n.Kind == yaml.SequenceNode:
+		return map[Kind]*part{Templates: partOf(Templates, n)}, nil
+	case n.Kind == yaml.MappingNode && (has(n, "items") || has(n, "default")):
+		return map[Kind]*part{Profiles: partOf(Profiles, n)}, nil
+	}
+	return nil, &strictyaml.Fault{Row: n.Line, Text: "is no list of templates, no table with the " +
+		"items of profiles, and no ConfigMap with templates.yaml or profiles.yaml"}
+}
+
+// partsOfMap returns what a ConfigMap has of each kind.
+func partsOfMap(n *yaml.Node) map[Kind]*part {
+	parts := map[Kind]*part{}
+	eachPair(child(n, "data"), func(key, value *yaml.Node) {
+		kind, known := dataKeys[key.Value]
+		if !known {
+			return
+		}
+		documents, fault := strictyaml.Documents([]byte(value.Value))
+		p := &part{fault: fault}
+		if fault == nil && len(documents) > 0 {
+			p = partOf(kind, documents[0])
+		}
+		p.first = value.Line
+		if value.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
+			p.first-- // the text begins in the row of its key
+		}
+		if p.fault != nil && p.fault.Row > 0 {
+			p.fault.Row += p.first
+		}
+		parts[kind] = p
+	})
+	return parts
+}
+
+// partOf returns the items of a kind in the root of a document.
+func partOf(kind Kind, n *yaml.Node) *part {
+	p := &part{}
+	items := n
+	if kind == Profiles {
+		if n.Kind != yaml.MappingNode {
+			p.fault = &strictyaml.Fault{Row: n.Line, Text: "must be a table with the keys " +
+				"default and items"}
+			return p
+		}
+		var root struct {
+			Default string      `yaml:"default"`
+			Items   []yaml.Node `yaml:"items"`
+		}
+		eachPair(n, func(key, value *yaml.Node) {
+			switch {
+			case key.Value == "items":
+				items = value
+			case key.Value != "default" && p.fault == nil:
+				p.fault = &strictyaml.Fault{Row: key.Line, Path: key.Value, Text: "unknown key; " +
+					strictyaml.Known(key.Value, []string{"default", "items"})}
+			case key.Value == "default":
+				p.standardRow = value.Line
+				if err := value.Decode(&root.Default); err != nil && p.fault == nil {
+					p.fault = &strictyaml.Fault{Row: value.Line, Path: "default",
+						Text: "must be the name of a profile"}
+				}
+			}
+		})
+		p.standard = root.Default
+		if items == n { // there is none
+			items = &yaml.Node{Kind: yaml.SequenceNode}
+		}
+	}
+	switch {
+	case p.fault != nil:
+	case items.Kind == yaml.ScalarNode && items.Tag == "!!null":
+	case items.Kind != yaml.SequenceNode:
+		p.fault = &strictyaml.Fault{Row: items.Line, Text: fmt.Sprintf("must be a list of %ss",
+			kind)}
+	case len(items.Content) > maxItems:
+		p.fault = &strictyaml.Fault{Row: items.Line, Text: fmt.Sprintf("has %d items, at most %d "+
+			"are read", len(items.Content), maxItems)}
+	default:
+		p.items = items.Content
+	}
+	return p
+}
+
+func eachPair(n *yaml.Node, do func(key, value *yaml.Node)) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		do(n.Content[i], n.Content[i+1])
+	}
+}
+
+func child(n *yaml.Node, key string) (found *yaml.Node) {
+	eachPair(n, func(k, value *yaml.Node) {
+		if k.Value == key {
+			found = value
+		}
+	})
+	return found
+}
+
+func has(n *yaml.Node, key string) bool { return child(n, key) != nil }
+
+func valueOf(n *yaml.Node, key string) string {
+	if value := child(n, key); value != nil {
+		return value.Value
+	}
+	return ""
+}
+
+// kinds lists the kinds in the order in which they are read.
+var kinds = []Kind{Templates, Profiles}

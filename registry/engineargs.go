@@ -1,0 +1,141 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tidefill/tidefill/internal/faults"
+	"github.com/tidefill/tidefill/internal/strictyaml"
+)
+
+// notOverridden are arguments of engines that nobody but an admin sets, by what they change. A name
+// that ends with an asterisk is a beginning.
+var notOverridden = []struct {
+	changes string
+	names   []string
+}{
+	{"it changes which model is served", []string{"model", "model_*", "served_model_name",
+		"served_*", "revision", "tokenizer*", "code_revision", "speculative_model",
+		"speculative_config", "lora_*", "enable_lora", "adapter*", "hf_*", "quantization",
+		"weights*", "load_format", "generation_config", "chat_template*"}},
+	{"it changes who can reach the engine", []string{"host", "port", "uds", "root_path",
+		"api_key*", "ssl_*", "tls_*", "allowed_*", "allow_*", "cors*", "middleware",
+		"otlp_*", "nccl_*", "dist_*", "master_*", "node_*", "nnodes", "http_*", "grpc_*"}},
+	{"it reads or writes files", []string{"download_dir", "config", "config_*", "log_*",
+		"file_storage*", "disable_log*", "cache_dir", "*_path", "*_dir", "*_file"}},
+	{"it loads code", []string{"trust_remote_code", "*_plugin", "*plugin*", "worker_cls",
+		"worker_extension_cls", "logits_processors", "additional_config", "kv_transfer_config",
+		"distributed_executor_backend", "executor*", "custom_*", "compilation_config"}},
+	{"it changes the accelerators", []string{"tensor_parallel*", "pipeline_parallel*",
+		"data_parallel*", "expert_parallel*", "enable_expert_parallel", "device*", "tp", "pp", "dp",
+		"ep", "tp_size", "dp_size", "ep_size", "mem_fraction_static"}},
+}
+
+// forbidden returns the reason why users can't set an argument, also if an admin would let them;
+// empty: there is none.
+func forbidden(name string) (reason string) {
+	name = strings.ToLower(strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_"))
+	for _, of := range notOverridden {
+		for _, pattern := range of.names {
+			if like(name, pattern) {
+				return of.changes
+			}
+		}
+	}
+	return ""
+}
+
+// like reports whether a name is as a pattern, in which an asterisk at an end is any text.
+func like(name, pattern string) bool {
+	begin, end := strings.HasPrefix(pattern, "*"), strings.HasSuffix(pattern, "*")
+	text := strings.Trim(pattern, "*")
+	switch {
+	case begin && end:
+		return strings.Contains(name, text)
+	case begin:
+		return strings.HasSuffix(name, text)
+	case end:
+		return strings.HasPrefix(name, text)
+	}
+	return name == text
+}
+
+// typedArgs returns the names of the typed arguments, in their order.
+func typedArgs() (names []string) {
+	t := reflect.TypeFor[EngineArgs]()
+	for i := range t.NumField() {
+		if name, option, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); option != "inline" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Allowed returns the names of the arguments that users of the template may set.
+func (s *TemplateSpec) Allowed() []string {
+	if s.Overrides.EngineArgs != nil {
+		return slices.Sorted(maps.Keys(s.Overrides.EngineArgs))
+	}
+	return slices.DeleteFunc(typedArgs(), func(name string) bool { return forbidden(name) != "" })
+}
+
+// Override returns the template with other engine arguments, in JSON's syntax, and the arguments
+// that were set. The faults have paths below engine_args.
+func (s TemplateSpec) Override(
+	args map[string]json.RawMessage,
+) (changed TemplateSpec, f faults.List) {
+	allowed := s.Allowed()
+	changed = s
+	changed.EngineArgs.Extra = maps.Clone(s.EngineArgs.Extra)
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		path := "engine_args." + name
+		if reason := forbidden(name); reason != "" {
+			f.Add(path, "can't be overridden: %s; choose another template", reason)
+			continue
+		}
+		if !slices.Contains(allowed, name) {
+			f.Add(path, "can't be overridden with this template; %s",
+				strictyaml.Known(name, allowed))
+			continue
+		}
+		var n yaml.Node
+		if err := yaml.Unmarshal(args[name], &n); err != nil || len(n.Content) != 1 {
+			f.Add(path, "can't be read")
+			continue
+		}
+		one := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+			{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, n.Content[0]}}
+		values := strictyaml.Decode(one, "engine_args", &changed.EngineArgs)
+		for _, fault := range values.Faults() {
+			f = append(f, fault)
+		}
+		s.Overrides.bound(&f, path, name, n.Content[0])
+	}
+	for _, err := range changed.EngineArgs.Validate() {
+		f = append(f, fmt.Errorf("engine_args.%w", err))
+	}
+	return changed, f
+}
+
+// bound reports a number outside of an admin's bounds.
+func (o OverrideRules) bound(f *faults.List, path, name string, value *yaml.Node) {
+	bounds := o.EngineArgs[name]
+	var number float64
+	if bounds.Min == nil && bounds.Max == nil {
+		return
+	}
+	switch err := value.Decode(&number); {
+	case err != nil:
+		f.Add(path, "is not a number, and this template bounds it")
+	case bounds.Min != nil && number < *bounds.Min:
+		f.Add(path, "is %v, must be at least %v with this template", number, *bounds.Min)
+	case bounds.Max != nil && number > *bounds.Max:
+		f.Add(path, "is %v, must be at most %v with this template", number, *bounds.Max)
+	}
+}

@@ -1,0 +1,55 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/tidefill/tidefill/internal/faults"
+	"github.com/tidefill/tidefill/internal/strictyaml"
+)
+
+// ExternalTarget is a server elsewhere, with the budget that it grants.
+type ExternalTarget struct {
+	BaseURL string
+	// APIKeyEnv names the environment variable, APIKeyFile the file that holds the bearer token.
+	APIKeyEnv, APIKeyFile string
+	// RequestsPerMinute and TokensPerMinute are the budget; 0: unknown.
+	RequestsPerMinute, TokensPerMinute int
+}
+
+// External returns the target of a provider of the type external. The faults have paths below
+// provider_config.
+func (p ProviderConfig) External() (t ExternalTarget, err error) {
+	var f faults.List
+	known := []string{"base_url", "api_key_env", "api_key_file", "requests_per_minute",
+		"tokens_per_minute"}
+	texts := map[string]*string{known[0]: &t.BaseURL, known[1]: &t.APIKeyEnv,
+		known[2]: &t.APIKeyFile}
+	numbers := map[string]*int{known[3]: &t.RequestsPerMinute, known[4]: &t.TokensPerMinute}
+	for name, value := range p.Extra {
+		text, isText := value.(string)
+		number, isNumber := value.(int)
+		switch {
+		case texts[name] != nil && isText:
+			*texts[name] = text
+		case numbers[name] != nil && isNumber && number > 0:
+			*numbers[name] = number
+		case texts[name] != nil:
+			f.Add(name, "is %v, must be a text", value)
+		case numbers[name] != nil:
+			f.Add(name, "is %v, must be an integer above 0", value)
+		default:
+			f.Add(name, "unknown key; %s", strictyaml.Known(name, known))
+		}
+	}
+	target, parseErr := url.Parse(t.BaseURL)
+	if parseErr != nil || target.Scheme != "http" && target.Scheme != "https" ||
+		target.Host == "" || target.User != nil {
+		f.Add("base_url", "must be a URL that begins with http:// or https://, without a user")
+	}
+	if t.APIKeyEnv != "" && t.APIKeyFile != "" {
+		f = append(f, fmt.Errorf("api_key_file: is set beside api_key_env; remove one"))
+	}
+	return t, errors.Join(f...)
+}
