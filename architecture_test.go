@@ -26,6 +26,7 @@ var corePackages = []string{
 // drivers lists packages below a core package that are not core, with the reason.
 var drivers = map[string]string{
 	"autoscale/driver":          "it decides in a running daemon",
+	"registry/file":             "it reads files",
 	"autoscale/keda":            "it serves KEDA",
 	"autoscale/kube":            "it watches an API server and acts on it",
 	"simulator/compare":         "it spreads runs over processors and reads files",
@@ -49,6 +50,7 @@ var mayImport = map[string][]string{
 	"telemetry":            {"flowcontrol", "runner"},
 	"internal/strictyaml":  {},
 	"registry":             {"flowcontrol", "internal/strictyaml"},
+	"registry/file":        {"registry", "internal/strictyaml", "internal/filewatch"},
 	"autoscale":            {"scheduler", "flowcontrol", "costmodel", "dispatch/plan", "registry"},
 	"autoscale/keda":       {"registry", "autoscale", "internal/httpserver"},
 	"autoscale/kube":       {"autoscale"},

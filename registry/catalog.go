@@ -135,8 +135,10 @@ func (c *catalog[T]) next(now time.Time, read []readPart) *catalog[T] {
 					put(e)
 				}
 			}
-			next.refuse(Refused{Document: d.document, Row: f.Row, Path: f.Path, Text: f.Text,
-				Kept: kept})
+			if !d.part.reported {
+				next.refuse(Refused{Document: d.document, Row: f.Row, Path: f.Path, Text: f.Text,
+					Kept: kept})
+			}
 			continue
 		}
 		for _, n := range d.part.items {

@@ -12,6 +12,7 @@ import (
 type Document struct {
 	Name string // as messages show it
 	Text []byte
+	Err  error // why it can't be read; nil: it was
 }
 
 // Kind is a kind of items.
@@ -38,6 +39,7 @@ type part struct {
 	standard    string
 	standardRow int
 	fault       *strictyaml.Fault // of the part as a whole: it can't be used
+	reported    bool              // the fault is one of the document
 }
 
 // read returns what a document has of each kind. Items of ConfigMaps go before others, and of
@@ -45,6 +47,9 @@ type part struct {
 func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
 	parts = map[Kind]*part{}
 	documents, fault := strictyaml.Documents(d.Text)
+	if d.Err != nil {
+		fault = &strictyaml.Fault{Text: d.Err.Error()}
+	}
 	if fault != nil {
 		return parts, []*strictyaml.Fault{fault}
 	}

@@ -28,11 +28,13 @@ func (c *Catalogs) Next(now time.Time, documents []Document) *Catalogs {
 	for _, d := range documents {
 		parts, faults := read(d)
 		for _, f := range faults {
+			unreadable := len(parts) == 0
 			next.documents = append(next.documents, Refused{Document: d.Name, Row: f.Row,
-				Path: f.Path, Text: f.Text, Since: since(c.documents, d.Name, f.Text, now)})
-			if len(parts) == 0 { // its items stay
-				for _, kind := range kinds {
-					parts[kind] = &part{fault: f}
+				Path: f.Path, Text: f.Text, Kept: unreadable && c.from(d.Name),
+				Since: since(c.documents, d.Name, f.Text, now)})
+			for _, kind := range kinds { // its items stay
+				if unreadable {
+					parts[kind] = &part{fault: f, reported: true}
 				}
 			}
 		}
@@ -48,6 +50,15 @@ func (c *Catalogs) Next(now time.Time, documents []Document) *Catalogs {
 	next.chooseStandard(now, before, found[Profiles])
 	next.aliases(now, before.profiles.refused)
 	return next
+}
+
+// from reports whether an item in force is from a document.
+func (c *Catalogs) from(document string) bool {
+	return slices.ContainsFunc(c.templates.entries, func(e Entry[Template]) bool {
+		return e.Document == document
+	}) || slices.ContainsFunc(c.profiles.entries, func(e Entry[Profile]) bool {
+		return e.Document == document
+	})
 }
 
 func since(all []Refused, document, text string, now time.Time) time.Time {
