@@ -83,6 +83,7 @@ func TestSurveyIsAnsweredWhileDraining(t *testing.T) {
 	d, stop := w.dispatcher("a", inPool("gpus", 2), up.URL)
 	w.submit(chatLines(10, "m"), nil)
 	until(t, "two lines are in flight", func() bool { return up.requests() == 2 })
+	survey(t, d) // all batches are loaded: lines may be sent before
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
 	until(t, "the dispatcher drains", func() bool { return !d.Ready() })
