@@ -63,7 +63,9 @@ func checkRepeats(t *testing.T, all AttemptList, killed []kill, disk *Disk) (rep
 			}
 		}
 	}
-	if late > 2+repeats/50 {
+	// Beside other tests a commit waits for a processor, which the disk does not show: there, times
+	// are only logged.
+	if late > inShort(repeats, 2+repeats/50) {
 		t.Errorf(
 			"%d of %d lines that were sent again had been answered more than %v before the kill",
 			late, repeats, commitWindow)
