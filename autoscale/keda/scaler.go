@@ -168,7 +168,7 @@ func (s *scaler) StreamIsActive(
 	w := s.watchers.add(r, s.answer)
 	defer s.watchers.remove(w)
 	end := time.After(s.streamAge())
-	sent, last := false, false
+	sent, last := false, 0
 	for {
 		select {
 		case <-w.wake:
@@ -179,13 +179,14 @@ func (s *scaler) StreamIsActive(
 		case <-stream.Context().Done():
 			return nil
 		}
-		active := s.watchers.active(w)
-		if !sent || active && !last {
+		// Since the last wake the pool may have become inactive and active again.
+		active, rises := s.watchers.state(w)
+		if !sent || active && rises > last {
 			if err := stream.Send(&externalscaler.IsActiveResponse{Result: active}); err != nil {
 				return err
 			}
 		}
-		sent, last = true, active
+		sent, last = true, rises
 	}
 }
 

@@ -22,6 +22,7 @@ type watcher struct {
 
 	// Guarded by watchers.mu.
 	known, active bool
+	rises         int // changes to active
 }
 
 // add begins to watch for a ScaledObject. answer returns what it gets now.
@@ -40,11 +41,11 @@ func (ws *watchers) remove(w *watcher) {
 	delete(ws.all, w)
 }
 
-// active reports whether the pool is active, after a wake.
-func (ws *watchers) active(w *watcher) bool {
+// state returns whether the pool is active, and the number of changes to that, after a wake.
+func (ws *watchers) state(w *watcher) (active bool, rises int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return w.active
+	return w.active, w.rises
 }
 
 // follow updates the streams after each decision, and every second because of new batches, until
@@ -76,6 +77,9 @@ func (w *watcher) update(answer func(reference) (answer, error)) {
 		return
 	}
 	w.known, w.active = true, a.active
+	if a.active {
+		w.rises++
+	}
 	select {
 	case w.wake <- struct{}{}:
 	default:
