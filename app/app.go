@@ -108,7 +108,8 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	if err := a.newServers(); err != nil {
 		return nil, err
 	}
-	return a, a.listen()
+	err = a.listen()
+	return a, err
 }
 
 // onClose adds a step to Close, which takes the steps in reverse order.
@@ -199,7 +200,10 @@ func (a *App) Run(ctx context.Context) error {
 		}
 		return named("dispatcher", a.dispatcher.Run(work))
 	})
-	parts.Go(func() error { return named("changes", a.wake(work)) })
+	parts.Go(func() error {
+		a.wake(work)
+		return nil
+	})
 	parts.Go(func() error { return a.check.run(work, a.store, a.readRegistered) })
 	if a.dispatches() {
 		parts.Go(func() error { return named("pools", a.publish(work)) })
