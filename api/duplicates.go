@@ -27,7 +27,7 @@ func (s *Server) duplicateIDs(
 			return nil, 0, fmt.Errorf("file %s: %w", input.FileID, damagedInputError(
 				err, input.FileID))
 		}
-		defer opened[i].Close()
+		defer opened[i].Close() //nolint:gocritic // all are used below
 	}
 	hashed, err := hashIDs(ctx, opened)
 	if err != nil {

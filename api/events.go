@@ -125,7 +125,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, now *snaps
 // ignoreGone drops the error after the client has disconnected, as streams usually end.
 func ignoreGone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // nobody is left to read it
 	}
 	return err
 }

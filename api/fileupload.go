@@ -115,7 +115,7 @@ func (s *Server) readFile(upload *fileForm, body *form) error {
 	switch {
 	case errors.As(err, &source):
 		return body.failure(source.error)
-	case err == errOverLimit:
+	case errors.Is(err, errOverLimit):
 		return fileTooLarge(upload.purpose, limit)
 	}
 	return err

@@ -41,7 +41,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 			if fault == nil {
 				return
 			}
-			if fault == http.ErrAbortHandler {
+			if fault == http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
 				panic(fault)
 			}
 			s.log.ErrorContext(r.Context(), "request panicked", "request_id", requestID,

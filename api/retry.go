@@ -204,11 +204,12 @@ func (s *Server) copyFailed(
 	defer in.abort()
 	next, stop := iter.Pull2(from.filter(ctx, failed.takes))
 	defer stop()
-	switch err := in.copyFrom(ctx, &sequenceReader{next: next}, s.fileLimit(purposeBatch)); err {
-	case nil:
-	case errOverLimit: // the limit was higher when the input was uploaded
-		return store.File{}, fileTooLarge(purposeBatch, s.fileLimit(purposeBatch))
-	default:
+	limit := s.fileLimit(purposeBatch)
+	err = in.copyFrom(ctx, &sequenceReader{next: next}, limit)
+	if errors.Is(err, errOverLimit) { // the limit was higher when the input was uploaded
+		return store.File{}, fileTooLarge(purposeBatch, limit)
+	}
+	if err != nil {
 		return store.File{}, inputError(err, input.FileID)
 	}
 	if in.size == 0 { // all failed lines left belong to later inputs

@@ -91,7 +91,7 @@ func (l *keyLifetime) during(
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l, func() {
 		cancel(errRevoked)
-		http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
 	return ctx, func() {
 		stop()

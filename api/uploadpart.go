@@ -95,7 +95,7 @@ func (s *Server) takePart(
 		switch {
 		case errors.As(err, &source):
 			return in, body.failure(source.error)
-		case err == errOverLimit:
+		case errors.Is(err, errOverLimit):
 			return in, tooLarge("The part is over the limit of %d bytes.", limit)
 		case err != nil:
 			return in, err

@@ -25,7 +25,7 @@ func (a *App) adminHandler() http.Handler {
 		if !state.Ready {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		json.NewEncoder(w).Encode(state)
+		_ = json.NewEncoder(w).Encode(state) // a client that has gone reads no error
 	})
 	mux.HandleFunc("GET /admin/config", a.serveConfig)
 	registry := a.options.Registry

@@ -39,7 +39,7 @@ type App struct {
 	telemetry  atomic.Pointer[telemetry.Reader] // that reads now; nil: no lines are sent
 	readers    chan *telemetry.Reader           // those that replace it
 	ownPages   ownPages
-	recording  *recording  // nil: nothing is recorded
+	recording  *recording // nil: nothing is recorded
 	scaling    *scaling
 	kubernetes *kubernetes // nil: no pool is in Kubernetes
 	api        *api.Server
@@ -108,7 +108,8 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	if err := a.newServers(); err != nil {
 		return nil, err
 	}
-	return a, a.listen()
+	err = a.listen()
+	return a, err
 }
 
 // onClose adds a step to Close, which takes the steps in reverse order.
@@ -199,7 +200,10 @@ func (a *App) Run(ctx context.Context) error {
 		}
 		return named("dispatcher", a.dispatcher.Run(work))
 	})
-	parts.Go(func() error { return named("changes", a.wake(work)) })
+	parts.Go(func() error {
+		a.wake(work)
+		return nil
+	})
 	parts.Go(func() error { return a.check.run(work, a.store, a.readRegistered) })
 	if a.dispatches() {
 		parts.Go(func() error { return named("pools", a.publish(work)) })

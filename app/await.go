@@ -122,7 +122,7 @@ func (w *waiting) answerReadiness(out http.ResponseWriter, r *http.Request) {
 	w.mu.Unlock()
 	out.Header().Set("Content-Type", "application/json")
 	out.WriteHeader(http.StatusServiceUnavailable)
-	json.NewEncoder(out).Encode(state)
+	_ = json.NewEncoder(out).Encode(state) // a client that has gone reads no error
 }
 
 // answerAway answers users as the API does for a store that is away.

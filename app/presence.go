@@ -17,7 +17,7 @@ func (a *App) present(ctx context.Context) error {
 	taken := false // by another process, as logged last
 	tick := time.NewTicker(lease / 4)
 	defer tick.Stop()
-	for err := error(store.ErrFenced); ; err = a.renew(ctx, owner, lease) {
+	for err := store.ErrFenced; ; err = a.renew(ctx, owner, lease) {
 		if errors.Is(err, store.ErrFenced) {
 			var registered store.Owner
 			if registered, err = a.store.Records.Register(ctx, name, lease); err == nil {

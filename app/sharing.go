@@ -86,10 +86,10 @@ const (
 )
 
 // wake has changes of other processes noticed that the store notices, until ctx ends.
-func (a *App) wake(ctx context.Context) error {
+func (a *App) wake(ctx context.Context) {
 	waker, is := a.store.Records.(store.Waker)
 	if !is {
-		return nil
+		return
 	}
 	failing := false
 	for ctx.Err() == nil {
@@ -104,7 +104,7 @@ func (a *App) wake(ctx context.Context) error {
 		if errors.Is(err, errors.ErrUnsupported) {
 			a.log.WarnContext(ctx, "changes of other processes are noticed by polling alone",
 				"error", err)
-			return nil
+			return
 		}
 		if err != nil && ctx.Err() == nil && !failing {
 			failing = true
@@ -116,7 +116,6 @@ func (a *App) wake(ctx context.Context) error {
 		case <-time.After(wakeAgain):
 		}
 	}
-	return nil
 }
 
 // lookForLeaders has it looked at soon who leads, if this process stands by. Many changes share a

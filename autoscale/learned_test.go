@@ -149,7 +149,7 @@ func TestRestoredAfterDays(t *testing.T) {
 	if w.Replicas != 18 || w.Reason != ReasonHolding {
 		t.Errorf("%d replicas for %q: fewer must suffice for a while first", w.Replicas, w.Reason)
 	}
-	w = f.Step(now.Add(31*time.Second), State{Pools: []PoolState{p}}).Pools[0]
+	f.Step(now.Add(31*time.Second), State{Pools: []PoolState{p}})
 	if got := f.tracker.pools["chat"].forecast.level; math.Abs(got/p.Interactive.Rate-1) > 0.01 {
 		t.Errorf("the rate is %v, want that which was measured, %v", got, p.Interactive.Rate)
 	}

@@ -219,12 +219,12 @@ func (o *outlook) mustStart(by time.Time) bool {
 // and long lines were answered. This includes jobs that are lost by their estimates.
 func (o *outlook) mustMeasure(lead float64) bool {
 	cfg := &o.cfg.Deadline
-	list, any := o.pessimistic()
+	list, some := o.pessimistic()
 	for i := range list {
 		list[i].lost = list[i].lost && !o.uncertain(list[i])
 	}
 	measured := o.patience + lead + o.measureTime()
-	return any && !newDemand(list, o.lastLine, 1+cfg.Uncertainty, lead).metBy(
+	return some && !newDemand(list, o.lastLine, 1+cfg.Uncertainty, lead).metBy(
 		o.future, 0, o.surge(), measured)
 }
 
@@ -241,17 +241,17 @@ func (o *outlook) measureTime() float64 {
 }
 
 // pessimistic returns the tasks with the most work that uncertain ones may have, as the pools do it
-// at the expected rate. any says that there are uncertain ones.
-func (o *outlook) pessimistic() (list []task, any bool) {
+// at the expected rate. some says that there are uncertain ones.
+func (o *outlook) pessimistic() (list []task, some bool) {
 	list = slices.Clone(o.tasks)
 	for i, t := range list {
 		if o.uncertain(t) {
 			j := *t.job
 			j.Work = max(o.slower(t.job)*j.Most, j.Work*o.cfg.Deadline.UnknownFactor)
-			list[i].job, any = &j, true
+			list[i].job, some = &j, true
 		}
 	}
-	return list, any
+	return list, some
 }
 
 // slower returns by how much replicas do the work of a job at a lower rate than expected if its

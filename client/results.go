@@ -26,6 +26,7 @@ func (c *Client) Results(ctx context.Context, id, after string) (ResultPage, err
 	if after != "" {
 		q.Set("after", after)
 	}
+	//nolint:bodyclose // the caller closes it as ResultPage.Lines
 	answer, err := c.send(ctx, request{method: http.MethodGet, path: batchPath(id) + "/results",
 		query: q})
 	if err != nil {

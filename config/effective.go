@@ -105,7 +105,8 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 		return n, nil
 	}
 	n := new(yaml.Node)
-	return n, n.Encode(v.Interface())
+	err := n.Encode(v.Interface())
+	return n, err
 }
 
 // encodeOverlays returns the entries of a map, each with what differs from the section that

@@ -79,7 +79,7 @@ func CheckRegular(path string) error {
 	if err != nil {
 		return err
 	}
-	kind := ""
+	var kind string
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return nil

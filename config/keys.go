@@ -138,7 +138,7 @@ func structFields(v reflect.Value, index []int) iter.Seq[field] {
 			if key == "-" || !f.IsExported() {
 				continue
 			}
-			f.Index = append(index[:len(index):len(index)], i)
+			f.Index = append(slices.Clip(index), i)
 			if options == "inline" {
 				inlined := structFields
 				if f.Type.Kind() == reflect.Map {

@@ -2,11 +2,11 @@ package dispatch
 
 import "github.com/tidefill/tidefill/dispatch/upstream"
 
-// What the configuration and the readers of metrics know of upstreams; see package upstream.
-type (
-	Upstream = upstream.Upstream
-	Dialect  = upstream.Dialect
-)
+// Upstream is what the configuration and the readers of metrics know of an upstream.
+type Upstream = upstream.Upstream
+
+// Dialect says what an upstream understands beyond the OpenAI API.
+type Dialect = upstream.Dialect
 
 // ModeGateway is the Mode of an upstream with several engines behind its address.
 const ModeGateway = upstream.ModeGateway

@@ -143,7 +143,8 @@ type File struct {
 // Upload stores a batch input file.
 func (c *Client) Upload(content []byte, header ...string) (f File, err error) {
 	contentType, body := Form([][2]string{{"purpose", "batch"}}, "input.jsonl", content)
-	return f, c.json("POST", "/v1/files", contentType, bytes.NewReader(body), &f, header...)
+	err = c.json("POST", "/v1/files", contentType, bytes.NewReader(body), &f, header...)
+	return f, err
 }
 
 // Batch has the fields of a batch object that tests use.
@@ -202,13 +203,15 @@ func (c *Client) CreateBatch(input, extensions string, header ...string) (b Batc
 	if extensions != "" {
 		body += `,"tidefill":` + extensions
 	}
-	return b, c.json("POST", "/v1/batches", "application/json", strings.NewReader(body+"}"), &b,
+	err = c.json("POST", "/v1/batches", "application/json", strings.NewReader(body+"}"), &b,
 		header...)
+	return b, err
 }
 
 // Batch returns a batch.
 func (c *Client) Batch(id string) (b Batch, err error) {
-	return b, c.json("GET", "/v1/batches/"+id, "", nil, &b)
+	err = c.json("GET", "/v1/batches/"+id, "", nil, &b)
+	return b, err
 }
 
 // Content returns the content of a file.

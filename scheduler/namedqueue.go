@@ -82,8 +82,9 @@ func (nq *namedQueue) sharedBy(c Class) *tenants {
 		return nq.regular
 	case Late:
 		return nq.late
+	default:
+		return nil
 	}
-	return nil
 }
 
 // addJob adds e to this queue in a class.

@@ -67,6 +67,7 @@ func (r *replica) applyFault(f scenario.Fault) {
 		r.advance()
 		r.engine.FlushCache(sim.now)
 		r.advance()
+	case scenario.Restart: // of the daemon
 	}
 }
 

@@ -30,7 +30,7 @@ func bundled(t testing.TB, name string, edit ...func(*Setup)) Setup {
 		t.Fatal(err)
 	}
 	s := Setup{Scenario: sc, Seed: 1, Policy: daemon()}
-	known := false
+	var known bool
 	if s.Profile, known = engine.ProfileNamed(s.Scenario.Pool.Profile); !known {
 		t.Fatalf("%s: no profile %q", name, s.Scenario.Pool.Profile)
 	}

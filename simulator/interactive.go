@@ -120,7 +120,8 @@ func (s *interactiveStats) endOfRun(req *request, end time.Time) {
 	if m == nil {
 		return
 	}
-	held, age := true, time.Duration(0)
+	var held bool
+	var age time.Duration
 	if req.first.IsZero() {
 		held = class.firstToken(req, end.Sub(req.arrived))
 	} else {

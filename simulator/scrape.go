@@ -123,6 +123,7 @@ func (s *scrapeTarget) sample(now time.Time) *flowcontrol.Reading {
 		lie := *s.last
 		lie.Sampled = now
 		return &lie
+	case scenario.Reset: // it acts on counters, not on the page
 	}
 	r := s.read(now)
 	for _, c := range []struct {

@@ -141,6 +141,7 @@ func CheckMove(ctx context.Context, p Portable, o OpenOptions) error {
 	case MoveAway:
 		return fmt.Errorf("this store was moved to %s at %s; start with the configuration of that "+
 			"store, or move it back by `tidefill store copy`", m.Peer, m.At.Format(time.RFC3339))
+	case MoveNone:
 	}
 	owners, err := p.KnownOwners(ctx)
 	if err != nil {

@@ -77,16 +77,20 @@ func (c *capabilities) read(ctx context.Context) ([]Sample, error) {
 	case stateOf(err) != stateAway:
 		c.starts = time.Time{}
 	}
+	// %v hides errUnavailable, where the error says more about the runner than that.
 	switch {
 	case errors.Is(err, errUnavailable) && !c.answered && time.Since(c.starts) > longestStart:
+		//nolint:errorlint // see above
 		return nil, fmt.Errorf("%v for %v, so it has no capabilities: %w", err, longestStart,
 			errUnknownPage)
 	case errors.Is(err, errUnavailable) && !c.answered && c.isRefusedUnknown(ctx):
+		//nolint:errorlint // see above
 		return nil, fmt.Errorf("%v, as for every path that the server does not have: %w", err,
 			errUnknownPage)
 	case errors.Is(err, errUnavailable):
+		err = fmt.Errorf("%v: %w", err, errStarting) //nolint:errorlint // see above
 		return []Sample{{Runner: c.runner.Name, State: &runner.State{Starting: true,
-			KVUsed: math.NaN()}}}, fmt.Errorf("%v: %w", err, errStarting)
+			KVUsed: math.NaN()}}}, err
 	case err != nil:
 		return nil, err
 	}

@@ -53,6 +53,7 @@ func (m *metrics) sampleOf(
 ) ([]Sample, error) {
 	of, err := m.sample(ctx, p, at, label+"="+value)
 	if errors.Is(err, errUnknownPage) { // which must not slow down the other runners
+		//nolint:errorlint // it hides errUnknownPage
 		err = fmt.Errorf("%v: %w", err, errNoData)
 	}
 	return of, err

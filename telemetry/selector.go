@@ -66,7 +66,8 @@ func parseSelector(text string) (selector, error) {
 // as in PromQL.
 func (s selector) matches(labels model.Metric) bool {
 	for _, c := range s.conditions {
-		value, holds := string(labels[model.LabelName(c.label)]), false
+		value := string(labels[model.LabelName(c.label)])
+		var holds bool
 		if c.expression != nil {
 			holds = c.expression.MatchString(value)
 		} else {

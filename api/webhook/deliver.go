@@ -54,7 +54,8 @@ func (e *endpoint) deliver(ctx context.Context) error {
 func (e *endpoint) attempt(ctx context.Context, n store.Notice) (failed bool, err error) {
 	wait, problem := e.send(ctx, n)
 	if problem != nil && ctx.Err() != nil {
-		return true, nil // this process stops; another one, or the next start, tries again
+		//nolint:nilerr // this process stops; another one, or the next start, tries again
+		return true, nil
 	}
 	n.Attempts++
 	due := time.Now().Add(max(wait, e.backoff(n.Attempts)))
@@ -145,7 +146,7 @@ func (e *endpoint) send(
 		return 0, err
 	}
 	defer answer.Body.Close()
-	io.CopyN(io.Discard, answer.Body, mostRead)
+	_, _ = io.CopyN(io.Discard, answer.Body, mostRead)
 	switch {
 	case answer.StatusCode/100 == 2:
 		return 0, nil

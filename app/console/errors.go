@@ -84,7 +84,7 @@ func (c *Console) serve(handle func(http.ResponseWriter, *http.Request) error) h
 				Code:    "unavailable",
 				Message: "The daemon could not read its state now; the log has the cause."}
 		}
-		writeJSON(w, known.Status, map[string]*httpError{"error": known})
+		_ = writeJSON(w, known.Status, map[string]*httpError{"error": known})
 	})
 }
 

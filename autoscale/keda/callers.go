@@ -3,7 +3,6 @@ package keda
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net"
 
 	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
@@ -66,7 +65,7 @@ func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	secured, info, err := h.TransportCredentials.ServerHandshake(begun)
 	if err != nil && h.observer.isNew(err.Error()) {
 		h.observer.log.Warn("a TLS connection to the scaler failed", "error", err,
-			slog.String("remote", conn.RemoteAddr().String()))
+			"remote", conn.RemoteAddr().String())
 	}
 	return secured, info, err
 }

@@ -148,7 +148,7 @@ func (s *Server) Run(ctx context.Context) error {
 			s.health.Shutdown()
 			close(s.scaler.stopped)
 			force := time.AfterFunc(drainTime, s.grpc.Stop)
-			defer force.Stop()
+			defer force.Stop() //nolint:gocritic // the loop ends here
 			s.grpc.GracefulStop()
 			return <-served
 		}

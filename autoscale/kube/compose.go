@@ -99,7 +99,7 @@ func (c *composer) pods(o objects) (runners []Runner, err error) {
 
 // port returns the port of the runner in a pod.
 func (p pod) port(wanted string) (int32, error) {
-	if number, err := strconv.Atoi(wanted); err == nil {
+	if number, err := strconv.ParseInt(wanted, 10, 32); err == nil {
 		return int32(number), nil
 	}
 	for _, x := range p.ports {

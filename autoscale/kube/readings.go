@@ -64,8 +64,8 @@ func newReaders(c *clients) (readers, error) {
 }
 
 // HasReadings reports whether metrics are configured for the pool.
-func (p PoolConfig) HasReadings() bool {
-	return !p.IsZero() && p.withDefaults("").Metrics != (PoolConfig{}).withDefaults("").Metrics
+func (c PoolConfig) HasReadings() bool {
+	return !c.IsZero() && c.withDefaults("").Metrics != (PoolConfig{}).withDefaults("").Metrics
 }
 
 // Readings reads the configured metrics of a pool, by pod. What a metrics API does not show is

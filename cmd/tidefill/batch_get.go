@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -82,7 +83,7 @@ func deleteCommand() *cobra.Command {
 		if r.json {
 			return printJSON(out, answer)
 		}
-		_, err = printf(out, "%s  deleted\n", args[0])
+		_, err = fmt.Fprintf(out, "%s  deleted\n", printable{args[0]})
 		return err
 	})
 }

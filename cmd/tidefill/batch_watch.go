@@ -23,7 +23,7 @@ daemon becomes unreachable, wait until it is back.`,
 			each = func(b client.Batch) {
 				if now := string(b.Raw); now != last {
 					last = now
-					printJSON(out, b.Raw) // a closed pipe ends the process by SIGPIPE
+					_ = printJSON(out, b.Raw) // a closed pipe ends the process by SIGPIPE
 				}
 			}
 		}

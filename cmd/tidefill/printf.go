@@ -9,12 +9,13 @@ import (
 )
 
 // printf writes text for a terminal. What users and servers wrote must be an argument, not part of
-// the format: no argument controls the terminal, or leaves its place on its row.
-func printf(w io.Writer, format string, args ...any) (int, error) {
+// the format: no argument controls the terminal, or leaves its place on its row. It returns no
+// error, since a closed pipe ends the process by SIGPIPE.
+func printf(w io.Writer, format string, args ...any) {
 	for i := range args {
 		args[i] = printable{args[i]}
 	}
-	return fmt.Fprintf(w, format, args...)
+	fmt.Fprintf(w, format, args...)
 }
 
 // printable formats a value, and shows the result as printable text.

@@ -90,7 +90,7 @@ Profiles: ` + strings.Join(profileNames(), ", ") + `. The profile "instant" answ
 	flags.StringVar(&c.RunnerID, "runner-id", c.RunnerID, "`name` of the runner in capabilities")
 	flags.StringVar(&faults, "faults", "", "faults as `JSON`, as POST /admin/faults takes them")
 	flags.BoolVar(&c.Record, "record", false, "count received bodies for GET /admin/requests")
-	cmd.RegisterFlagCompletionFunc("profile", cobra.FixedCompletions(profileNames(),
+	_ = cmd.RegisterFlagCompletionFunc("profile", cobra.FixedCompletions(profileNames(),
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

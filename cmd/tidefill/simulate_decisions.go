@@ -87,7 +87,7 @@ func (t *decisionTable) end() error {
 	if err := t.rows.Flush(); err != nil {
 		return err
 	}
-	_, err := printf(t.rows, "\n%d decisions, %d with another number of replicas\n", t.decided,
+	_, err := fmt.Fprintf(t.rows, "\n%d decisions, %d with another number of replicas\n", t.decided,
 		t.differs)
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func (cl *Claimer) claim(
 // prepare has the journals of chunks opened faster, if there are several. Opening reports errors.
 func (cl *Claimer) prepare(ctx context.Context, claimed []store.Chunk) {
 	if p, can := cl.Journals.(store.JournalPreparer); can && len(claimed) > 1 {
-		p.Prepare(ctx, claimed)
+		_ = p.Prepare(ctx, claimed)
 	}
 }
 

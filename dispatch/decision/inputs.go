@@ -50,6 +50,7 @@ func (in *inputs) read(r *flowcontrol.Reading) {
 		in.first.read(r.Sampled, r.FirstTokenTimes)
 	case flowcontrol.Capabilities:
 		in.capabilities = r
+	case flowcontrol.Gateway: // it is about the pool, and no input of a runner
 	}
 }
 

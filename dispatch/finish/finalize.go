@@ -65,7 +65,9 @@ func (fz *Finalizer) Finalize(ctx context.Context, r *work.Run, b store.Batch) e
 		fz.Batches.AddAfter(b.ID, work.RetryEvery)
 		return nil
 	}
-	defer fz.Metadata.Unlock(context.WithoutCancel(ctx), fz.Owner, lock)
+	defer func() { // a lock that stays ends with the owner's lease
+		_ = fz.Metadata.Unlock(context.WithoutCancel(ctx), fz.Owner, lock)
+	}()
 	read := b
 	if b, err = fz.Metadata.Batch(ctx, "", b.ID); err != nil {
 		return err

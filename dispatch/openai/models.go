@@ -64,7 +64,7 @@ func (c *Client) Models(ctx context.Context, most int) (ModelList, error) {
 	}
 	if !list.Cut {
 		// to its end, so that the connection can be used again
-		io.Copy(io.Discard, io.LimitReader(response.Body, mostModelBytes))
+		_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, mostModelBytes))
 	}
 	return list, nil
 }

@@ -95,6 +95,7 @@ func (r DropReason) outcome() (plan.Outcome, bool) {
 		// No engine has received it, and load is not why. So it is sent again at no charge, after a
 		// pause, and given up like a line that is shed while others are answered.
 		return plan.Unreachable, true
+	default:
+		return 0, false
 	}
-	return 0, false
 }

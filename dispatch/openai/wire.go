@@ -82,7 +82,7 @@ func (t *wire) roundTrip(req *http.Request, p *passage) (*http.Response, error) 
 func (c *wireConn) exchange(
 	ctx context.Context, t *wire, req *http.Request,
 ) (*http.Response, error) {
-	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	before := c.written.Load()
 	sent := req.Write(c.out)
 	if sent == nil {

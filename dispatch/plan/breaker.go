@@ -52,13 +52,11 @@ func (b *breaker) start() (trial uint32) {
 }
 
 // succeed closes the breaker, except for a line that was in flight when it opened on suspicion.
-func (b *breaker) succeed(trial uint32) (closed bool) {
+func (b *breaker) succeed(trial uint32) {
 	if b.open && b.why == suspicion && !b.isTrial(trial) {
-		return false
+		return
 	}
-	closed = b.open
 	*b = breaker{trials: b.trials}
-	return closed
 }
 
 // answer ends a line that was answered, but not well. That closes a breaker that opened because

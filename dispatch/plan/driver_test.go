@@ -900,7 +900,7 @@ func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finish
 		works = works || few
 	}
 	of := f.job
-	cause := none
+	var cause fault
 	switch ev.Outcome {
 	case Succeeded:
 		w.okOn[of], r.lastOK = w.life(f.Runner), max(r.lastOK, f.number)

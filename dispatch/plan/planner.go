@@ -199,7 +199,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	failed := p.loadFailure(pool)
 	switch {
 	case r == nil:
-		pool.waitReason = pool.limitReason(now)
+		pool.waitReason = pool.limitReason()
 	case p.wantsRoom(pool) != Flowing:
 		pool.waitReason = p.wantsRoom(pool)
 	case failed != Flowing:

@@ -144,7 +144,7 @@ func (p *pool) mostFree(now time.Time) *runner {
 }
 
 // limitReason returns why mostFree returns nil.
-func (p *pool) limitReason(now time.Time) Reason {
+func (p *pool) limitReason() Reason {
 	if len(p.runners) == 0 {
 		return NoRunner
 	}

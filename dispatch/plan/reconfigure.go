@@ -111,7 +111,7 @@ func (p *pool) inherit(now time.Time, before flowcontrol.Controller) {
 		return
 	}
 	if state := from.Learned(now); state != nil {
-		to.Learn(now, state, 0) // what it refuses is learned again
+		_ = to.Learn(now, state, 0) // what it refuses is learned again
 	}
 }
 

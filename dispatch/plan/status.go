@@ -52,6 +52,7 @@ func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 		if of != nil {
 			s.Failing = of.failing()
 		}
+	default: // the reason says it all
 	}
 	return s, true
 }
@@ -106,7 +107,7 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 		case queued:
 			return Queued // lines are read ahead for batches whose turn comes before
 		case !slices.ContainsFunc(j.pools, (*pool).claims):
-			return j.mainPool().limitReason(now)
+			return j.mainPool().limitReason()
 		default:
 			return Loading
 		}
@@ -119,7 +120,7 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 	if s.InFlight > 0 {
 		return Flowing // the batch has its share of the slots
 	}
-	limit := j.mainPool().limitReason(now)
+	limit := j.mainPool().limitReason()
 	if queued && limit != RunnersDown {
 		return Queued
 	}

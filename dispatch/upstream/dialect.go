@@ -63,8 +63,9 @@ func (p EnginePriority) value() json.RawMessage {
 		return json.RawMessage(fmt.Sprint(lowPriority))
 	case SGLangPriority:
 		return json.RawMessage(fmt.Sprint(-lowPriority))
+	default:
+		return nil
 	}
-	return nil
 }
 
 // Validate reports every value that is not known.

@@ -137,7 +137,7 @@ func (u Upstream) Validate() error {
 func (u Upstream) checkURL() error {
 	base, err := url.Parse(u.URL)
 	if err != nil {
-		return nil // reported by those who connect
+		return nil //nolint:nilerr // those who connect report it
 	}
 	if strings.ContainsAny(u.URL, "?#") {
 		return errors.New("url: has a query or a fragment, which no request would carry; write " +

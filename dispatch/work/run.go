@@ -504,7 +504,7 @@ func (r *Run) isCounted() bool {
 func MarkDone(chunks []*Chunk, mark func(done []store.Chunk) error) error {
 	for _, r := range RunsOf(chunks) {
 		r.finishing.Lock()
-		defer r.finishing.Unlock()
+		defer r.finishing.Unlock() //nolint:gocritic // all are held until the end
 	}
 	done := make([]store.Chunk, len(chunks))
 	for i, c := range chunks {

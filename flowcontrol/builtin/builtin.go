@@ -5,6 +5,7 @@
 package builtin
 
 import (
+	// Each package registers its policy.
 	_ "github.com/tidefill/tidefill/flowcontrol/aimd"
 	_ "github.com/tidefill/tidefill/flowcontrol/fixed"
 	_ "github.com/tidefill/tidefill/flowcontrol/headroom"

@@ -49,8 +49,9 @@ func (s Streams) perRunner() int {
 		return flowcontrol.NoLimit
 	case StreamsSome:
 		return someStreams
+	default:
+		return 0
 	}
-	return 0
 }
 
 // DefaultConfig returns the defaults.

@@ -51,7 +51,7 @@ type shown struct {
 // about those of users. It returns false if the metrics have not changed, because their source then
 // reports old values.
 func (in *interactive) read(
-	now time.Time, m *flowcontrol.Reading, own *ownLoad, configured int, alone float64,
+	m *flowcontrol.Reading, own *ownLoad, configured int, alone float64,
 ) (s shown, ok bool) {
 	if !m.Sampled.After(in.seenAt) {
 		return s, false

@@ -18,7 +18,7 @@ func TestShortAnswersOfLinesLeaveTheMeanAlone(t *testing.T) {
 	own, sizes, in, now := ownLoad{}, lineSizes{}, interactive{}, noon
 	reading := flowcontrol.NoReading(flowcontrol.Metrics, now)
 	reading.TokenGaps, reading.TokenGapTime = 0, 0
-	in.read(now, &reading, &own, 0, alone)
+	in.read(&reading, &own, 0, alone)
 	for range lines {
 		now = now.Add(100 * time.Millisecond)
 		own.observe(now, &flowcontrol.Started{Load: flowcontrol.Load{InFlight: 1},
@@ -29,7 +29,7 @@ func TestShortAnswersOfLinesLeaveTheMeanAlone(t *testing.T) {
 	reading.Sampled = now
 	reading.TokenGaps = lines + gaps
 	reading.TokenGapTime = (lines*alone + gaps*users) / 1000
-	shown, ok := in.read(now, &reading, &own, 0, alone)
+	shown, ok := in.read(&reading, &own, 0, alone)
 	if !ok || !near(shown.iteration, users) {
 		t.Errorf("iterations of users take %.1f ms, want %v", shown.iteration, users)
 	}
@@ -43,7 +43,7 @@ func TestCachedPromptsOfUsersAreComputedOnce(t *testing.T) {
 	own, in, now := ownLoad{}, interactive{}, noon
 	reading := flowcontrol.NoReading(flowcontrol.Metrics, now)
 	reading.PromptTokens, reading.CachedTokens = 0, 0
-	in.read(now, &reading, &own, 0, 0)
+	in.read(&reading, &own, 0, 0)
 	for i := range 60 {
 		now = now.Add(time.Second)
 		reading.Sampled = now
@@ -53,7 +53,7 @@ func TestCachedPromptsOfUsersAreComputedOnce(t *testing.T) {
 		}
 		reading.CachedTokens = cached * each * float64(i+1)
 		reading.PromptTokens = prompt * answered
-		in.read(now, &reading, &own, 0, 0)
+		in.read(&reading, &own, 0, 0)
 	}
 	if got, want := in.prompts(), each*(prompt-cached); got < 0.5*float64(want) ||
 		got > 2*float64(want) {
@@ -66,13 +66,13 @@ func TestAbsentLoadIsUnknown(t *testing.T) {
 	own, in, now := ownLoad{}, interactive{}, noon
 	reading := flowcontrol.NoReading(flowcontrol.Metrics, now)
 	reading.Running, reading.Waiting = 3, 1
-	in.read(now, &reading, &own, 0, 0)
+	in.read(&reading, &own, 0, 0)
 	if running, waiting := in.shownRunning(), in.shownWaiting(); running != 3 || waiting != 1 {
 		t.Errorf("shown as %v running and %v waiting, want 3 and 1", running, waiting)
 	}
 	reading.Sampled = now.Add(time.Second)
 	reading.Running, reading.Waiting = math.NaN(), math.NaN()
-	in.read(now, &reading, &own, 0, 0)
+	in.read(&reading, &own, 0, 0)
 	if running, waiting := in.shownRunning(), in.shownWaiting(); !math.IsNaN(running) ||
 		!math.IsNaN(waiting) {
 		t.Errorf("shown as %v running and %v waiting, want them unknown", running, waiting)

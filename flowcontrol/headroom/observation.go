@@ -115,7 +115,7 @@ func (c *Controller) readMetrics(now time.Time, r *runner, m *flowcontrol.Readin
 	}
 	r.feed.waiting, r.feed.knownAt = max(m.Waiting, 0), m.Sampled
 	before, seen := r.interactive.counters, r.interactive.seenAt
-	s, ok := r.interactive.read(now, m, &r.own, c.engine.KVTokens,
+	s, ok := r.interactive.read(m, &r.own, c.engine.KVTokens,
 		c.fit.perIteration())
 	if !ok {
 		return false

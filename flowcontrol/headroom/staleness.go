@@ -120,6 +120,7 @@ func (s *staleness) bound(now time.Time) (lines float64, reason flowcontrol.Reas
 		return 1, ReasonUnreachable
 	case stale:
 		return s.ceiling, ReasonStale
+	default:
+		return s.ceiling, ReasonAging
 	}
-	return s.ceiling, ReasonAging
 }

@@ -16,7 +16,7 @@ import (
 // gives equal bytes.
 func EditBody(dst, body []byte, defaults, overrides map[string]json.RawMessage) ([]byte, error) {
 	e := newEditor(defaults, overrides, maxDepth)
-	e.Write(body)
+	_, _ = e.Write(body) // finish returns its error
 	pieces, err := e.finish()
 	if err != nil {
 		return dst, err

@@ -46,6 +46,7 @@ func (o *objectReader) write(p []byte) {
 			o.begin(p[i], i)
 		case ends:
 			o.on.end(int(o.depth), o.base+i)
+		case cut, faulty: // the loop ends
 		}
 	}
 	if o.depth > 0 && o.depth <= o.level && !o.inArray() && o.state <= wantColon {

@@ -68,8 +68,9 @@ func headBytes(f field) int {
 		return maxNumber
 	case fieldBody, fieldStream:
 		return 1
+	default:
+		return prefixBytes
 	}
-	return prefixBytes
 }
 
 const (

@@ -61,7 +61,7 @@ func (l *resultRow) read(in *bufio.Reader) error {
 		l.blank = l.blank && isBlank(piece)
 		l.object.write(piece)
 		l.literal.nextPiece(piece)
-		if err != bufio.ErrBufferFull {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (l *resultRow) end(depth int, at int) {
 }
 
 func (l *resultRow) id() (string, error) {
-	if at, err := l.object.finish(0); err == errNoObject {
+	if at, err := l.object.finish(0); errors.Is(err, errNoObject) {
 		return "", err
 	} else if err != nil {
 		return "", fmt.Errorf("byte %d: %w", at+1, err)

@@ -68,7 +68,8 @@ const (
 
 // run reads the piece b from i on. It returns where and why it has stopped.
 func (s *syntax) run(b []byte, i int) (int, event) {
-	for ev := cut; i < len(b); {
+	var ev event
+	for i < len(b) {
 		if s.state < atValue {
 			i, ev = s.between(b, i)
 		} else {
@@ -115,7 +116,7 @@ func (s *syntax) between(b []byte, i int) (int, event) {
 		state = inKey
 	}
 	if state == inKey {
-		ended := false
+		var ended bool
 		if i, ended = s.text(b, i); !ended {
 			return s.pause(inKey, i)
 		}
@@ -156,7 +157,8 @@ func (s *syntax) pause(state state, i int) (int, event) {
 // inside reads bytes of a value, up to its end or the first value in it.
 func (s *syntax) inside(b []byte, i int) (int, event) {
 	for {
-		state, ended := s.state, false
+		state := s.state
+		var ended bool
 		if state == atValue {
 			switch c := b[i]; {
 			case c == '"':

@@ -39,11 +39,9 @@ func (r *Table[T]) Get(name string) (T, error) {
 		return found, nil
 	}
 	names := r.Names()
-	meant := ""
+	meant := ";"
 	if near := suggest.Nearest(name, names); near != "" {
 		meant = fmt.Sprintf(": did you mean %q?", near)
-	} else {
-		meant = ";"
 	}
 	return found, fmt.Errorf("unknown %s %q%s there are %s", r.noun, name, meant,
 		strings.Join(names, ", "))

@@ -45,7 +45,7 @@ func sampleBatch(n int) []byte {
 	encoder := json.NewEncoder(&file) // to memory, where nothing fails
 	for i := range n {
 		kind := kinds[i%len(kinds)]
-		encoder.Encode(line{
+		_ = encoder.Encode(line{
 			CustomID: fmt.Sprintf("%s-%04d", kind.name, i+1), Method: "POST", URL: endpoint,
 			Body: body{
 				Model: model, MaxTokens: kind.maxTokens,

@@ -30,7 +30,7 @@ func (b *body) Read(p []byte) (int, error) {
 		!b.exchange.read.isLifted() {
 		until = end
 	}
-	b.exchange.read.transfer(until)
+	_ = b.exchange.read.transfer(until)
 	n, err := b.ReadCloser.Read(p)
 	b.in.spend(time.Since(now), n)
 	b.ended, b.failed = err == io.EOF, err != nil && err != io.EOF

@@ -97,9 +97,9 @@ func (x *exchange) discard() {
 	case x.body == nil || x.body.ended:
 	case x.body.failed:
 		x.Header().Set("Connection", "close")
-		x.read.transfer(time.Now())
+		_ = x.read.transfer(time.Now())
 	default:
-		x.read.transfer(time.Now().Add(discardTimeout))
+		_ = x.read.transfer(time.Now().Add(discardTimeout))
 	}
 }
 
@@ -138,7 +138,7 @@ func (x *exchange) Flush() { _ = x.FlushError() }
 // timed runs a write of up to n bytes within the answer's budget.
 func (x *exchange) timed(n int, write func() (int, error)) (int, error) {
 	start := time.Now()
-	x.write.transfer(start.Add(x.out.left + x.out.worth(n)))
+	_ = x.write.transfer(start.Add(x.out.left + x.out.worth(n)))
 	n, err := write()
 	x.out.spend(time.Since(start), n)
 	if err != nil {
@@ -157,7 +157,7 @@ func (x *exchange) finish() {
 	if !x.began {
 		x.discard()
 	}
-	x.write.transfer(time.Now().Add(x.server.config.Grace + discardTimeout))
+	_ = x.write.transfer(time.Now().Add(x.server.config.Grace + discardTimeout))
 }
 
 // SetReadDeadline sets the handler's deadline for reading the body. Zero removes the limit on the

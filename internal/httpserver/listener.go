@@ -84,21 +84,21 @@ func (l *listener) refuse(inner net.Conn) {
 		inner.Close()
 		return
 	}
-	tcp.SetDeadline(time.Now().Add(refusalTime))
+	_ = tcp.SetDeadline(time.Now().Add(refusalTime))
 	select {
 	case l.lingering <- struct{}{}:
 	default:
-		io.WriteString(tcp, refusal)
+		_, _ = io.WriteString(tcp, refusal)
 		tcp.Close()
 		return
 	}
 	l.running.Go(func() {
 		defer func() { <-l.lingering }()
 		defer tcp.Close()
-		tcp.Read(make([]byte, 1)) // the answer does not depend on it
-		tcp.SetDeadline(time.Now().Add(refusalTime))
-		io.WriteString(tcp, refusal)
-		tcp.CloseWrite()
-		io.CopyN(io.Discard, tcp, 256<<10)
+		_, _ = tcp.Read(make([]byte, 1)) // the answer does not depend on it
+		_ = tcp.SetDeadline(time.Now().Add(refusalTime))
+		_, _ = io.WriteString(tcp, refusal)
+		_ = tcp.CloseWrite()
+		_, _ = io.CopyN(io.Discard, tcp, 256<<10)
 	})
 }

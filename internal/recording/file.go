@@ -120,7 +120,7 @@ func (f *File) encode(v any) {
 func (f *File) flush() {
 	n, err := f.file.WriteAt(f.buffer, f.size)
 	if err != nil {
-		f.file.Truncate(f.size) // if this fails too, the next write overwrites it
+		_ = f.file.Truncate(f.size) // if this fails too, the next write overwrites it
 		f.lost.Add(int64(f.entries))
 		f.fail(err)
 	} else if f.size += int64(n); n > 0 && f.failing {

@@ -63,7 +63,8 @@ func (p Program) Start(ready func(context.Context) error) (*Process, error) {
 	if ready == nil {
 		return running, nil
 	}
-	return running, running.await(ready)
+	err := running.await(ready)
+	return running, err
 }
 
 func (p *Process) await(ready func(context.Context) error) error {

@@ -60,8 +60,9 @@ func (s *Server) injectFault(
 		panic(http.ErrAbortHandler)
 	case garbage:
 		writeRaw(w, http.StatusOK, rawBody{"text/html", "<html><body>It works!</body></html>\n"})
-		http.NewResponseController(w).Flush()
+		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
+	case noFault, cut:
 	}
 	return &cutWriter{ResponseWriter: w}, nil
 }
@@ -76,7 +77,7 @@ const login = `<!DOCTYPE html>
 func resetConnection(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 		if tcp, ok := conn.(*net.TCPConn); ok {
-			tcp.SetLinger(0)
+			_ = tcp.SetLinger(0)
 		}
 		conn.Close()
 	}
@@ -100,6 +101,6 @@ func (c *cutWriter) Write(b []byte) (int, error) {
 		return c.ResponseWriter.Write(b)
 	}
 	c.ResponseWriter.Write(b[:len(b)/2])
-	http.NewResponseController(c.ResponseWriter).Flush()
+	_ = http.NewResponseController(c.ResponseWriter).Flush()
 	panic(http.ErrAbortHandler)
 }

@@ -238,6 +238,7 @@ func (m *model) costModel(coefficients []float64) costmodel.Model {
 		case perTokenBeyond:
 			l.N0 = math.Floor(m.knee)
 			l.C2 += b - coefficients[slices.Index(m.terms, perToken)]
+		case terms: // their number
 		}
 	}
 	return l

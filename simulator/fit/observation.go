@@ -195,6 +195,7 @@ func (o *Observations) work(s Step, meanContext float64) Work {
 	case ContextBlocks: // of running requests; those that prefill hold some of it
 		w.Context = float64(s.KVBlocksUsed*engine.BlockSize) * float64(s.DecodeTokens) / float64(
 			max(1, s.DecodeTokens+s.PrefillReqs))
+	case ContextNone: // the file has none
 	}
 	if w.Prefill > 0 {
 		w.Chunks = int(max(1, s.PrefillReqs))

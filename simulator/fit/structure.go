@@ -132,6 +132,7 @@ func (st *structure) setHeld(prior costmodel.Model) {
 			st.held.P1 = 0
 		case perPromptSquared:
 			st.held.P2 = 0
+		case terms: // their number
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (c chart) figure() figure {
 	if c.limit > 0 {
 		about += fmt.Sprintf("; %s is %s", c.limitName, short(c.limit))
 	}
-	d := newDrawing(c.id, c.title+", "+c.unit, about, chartWidth, chartHeight)
+	d := newDrawing(c.id, c.title+", "+c.unit, about, chartHeight)
 	ys := ticks(most)
 	ceiling := ys[len(ys)-1]
 	y := func(v float64) float64 {

@@ -47,7 +47,7 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 		}
 	}
 	d := newDrawing(id, f.Caption, fmt.Sprintf("%d jobs, %d of them expired", len(jobs), late),
-		chartWidth, height)
+		height)
 	d.label(chartLeft, 16, "legend", "start",
 		"bar: submission to deadline · filled: to the finish · dots: predicted finishes · line: "+
 			"end of the run")

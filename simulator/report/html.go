@@ -23,7 +23,8 @@ func escape(text string) string { return html.EscapeString(text) }
 
 // HTML writes the report as one page without scripts, fonts or pictures from elsewhere.
 func (r *Report) HTML(out io.Writer) error {
-	view := pageView{Style: template.CSS(pageStyle), Overall: r.Overall,
+	style := template.CSS(pageStyle) //nolint:gosec // it is a constant
+	view := pageView{Style: style, Overall: r.Overall,
 		Several: len(r.Scenarios) > 1}
 	for i := range r.Scenarios {
 		view.Scenarios = append(view.Scenarios, r.Scenarios[i].view("s"+strconv.Itoa(i+1)))

@@ -202,8 +202,8 @@ func (r *Report) markBest(complete func(s *Scenario, p *Policy) bool) {
 			continue
 		}
 		flow, _, _ := strings.Cut(name, " ")
-		previous, any := best[flow]
-		if !any {
+		previous, found := best[flow]
+		if !found {
 			best[flow] = name
 			continue
 		}

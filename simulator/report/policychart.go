@@ -33,7 +33,7 @@ func (s *Scenario) policyChart(id string) (figure, bool) {
 			"%d policies; of those that cost at most a point on every seed, %s harvests most, %s "+
 				"million tokens an hour", len(s.Policies), cheapest, fixed(least, 1))
 	}
-	d := newDrawing(id, f.Caption, about, chartWidth, height)
+	d := newDrawing(id, f.Caption, about, height)
 	ys := ticks(most * 1.05)
 	y := func(
 		v float64) float64 {

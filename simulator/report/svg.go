@@ -23,10 +23,10 @@ type drawing struct {
 }
 
 // newDrawing starts a drawing that screen readers read as its title and description.
-func newDrawing(id, title, about string, width, height float64) *drawing {
-	d := &drawing{width: width, height: height}
+func newDrawing(id, title, about string, height float64) *drawing {
+	d := &drawing{width: chartWidth, height: height}
 	d.add(
-		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d">`, num(width), num(height), id, id)
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" role="img" aria-labelledby="%s-t %s-d">`, num(chartWidth), num(height), id, id)
 	d.add(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, html.EscapeString(title), id,
 		html.EscapeString(about))
 	return d

@@ -78,7 +78,7 @@ func allowance(id string, t *simulator.Timeline) figure {
 		about += fmt.Sprintf("%s %s", r.name,
 			percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
 	}
-	d := newDrawing(id+"-why", "What limits batch work", about, chartWidth, 2*band+8)
+	d := newDrawing(id+"-why", "What limits batch work", about, 2*band+8)
 	x := func(i int) float64 {
 		const width = chartWidth - chartLeft - chartRight
 		return chartLeft + float64(i)/float64(max(1, len(t.Reason)))*width

@@ -40,7 +40,8 @@ func read(file string, files Files, bases int) (Scenario, error) {
 		// What a scenario shows is its own.
 		s.Name, s.About = "", ""
 	}
-	return s, files.Merge(file, content, &s)
+	err = files.Merge(file, content, &s)
+	return s, err
 }
 
 // baseOf reads one key. Errors in the file are reported when all of it is read.

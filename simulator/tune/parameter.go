@@ -121,6 +121,7 @@ func (p Parameter) text(v float64) string {
 	case duration:
 		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
 		return config.FormatDuration(time.Duration(rounded * float64(time.Second)))
+	default:
+		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
 }

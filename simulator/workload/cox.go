@@ -35,12 +35,12 @@ func (c *cox) next() (time.Duration, bool) {
 			multiplier, until := c.bursts.at(c.now)
 			rate, end = rate*multiplier, min(end, until)
 		}
-		if left := rate * (end - c.now).Seconds(); left > need {
+		left := rate * (end - c.now).Seconds()
+		if left > need {
 			c.now += time.Duration(need / rate * 1e9)
 			return c.now, true
-		} else {
-			need -= left
 		}
+		need -= left
 		if end < c.end {
 			c.now = end
 			continue

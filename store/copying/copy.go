@@ -187,7 +187,8 @@ func (c *copier) begin(ctx context.Context) (source store.Move, done bool, err e
 			return source, false, err
 		}
 	}
-	return source, false, c.mark(ctx, &source)
+	err = c.mark(ctx, &source)
+	return source, false, err
 }
 
 // mark gives the source a name, and marks the target with it.

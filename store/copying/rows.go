@@ -169,16 +169,16 @@ func (c *copier) compare(
 	ctx context.Context, kind store.RowKind, without map[string]bool,
 	each func(has, row *store.Row) error,
 ) error {
-	source := pull(c.from, ctx, kind, without)
+	source := pull(ctx, c.from, kind, without)
 	defer source.stop()
-	target := pull(c.to, ctx, kind, without)
+	target := pull(ctx, c.to, kind, without)
 	defer target.stop()
 	row, has := source.next(), target.next()
 	for row != nil || has != nil {
 		if source.err != nil || target.err != nil {
 			break
 		}
-		order := 0
+		var order int
 		switch {
 		case row == nil:
 			order = 1
@@ -217,7 +217,7 @@ type stream struct {
 }
 
 func pull(
-	side Side, ctx context.Context, kind store.RowKind, without map[string]bool,
+	ctx context.Context, side Side, kind store.RowKind, without map[string]bool,
 ) *stream {
 	s := &stream{name: side.Name, kind: kind, without: without}
 	s.read, s.stop = iter.Pull2(side.Backend.Records.ExportRows(ctx, kind))

@@ -127,7 +127,8 @@ func (w *blobWriter) rename() (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: %v", store.ErrUnavailable, err) // no object of a user is missing
+	//nolint:errorlint // it hides ErrNotFound: no object of a user is missing
+	return fmt.Errorf("%w: %v", store.ErrUnavailable, err)
 }
 
 func (w *blobWriter) Abort() error {
@@ -225,5 +226,5 @@ func (b *Blobs) remove(ctx context.Context, path string, remove func(string) err
 			break // not empty
 		}
 	}
-	return nil
+	return nil //nolint:nilerr // the one error that is left is that there was nothing to remove
 }

@@ -14,6 +14,6 @@ func spaceOf(dir string) (space, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return space{}, fmt.Errorf("ask for free space in %s: %w", dir, err)
 	}
-	return space{free: int64(st.Bavail) * int64(st.Bsize),
-		total: int64(st.Blocks) * int64(st.Bsize)}, nil
+	block := int64(st.Bsize) //nolint:unconvert // its type differs between systems
+	return space{free: int64(st.Bavail) * block, total: int64(st.Blocks) * block}, nil
 }

@@ -59,7 +59,7 @@ type Frame struct {
 	Record store.Record
 }
 
-// ErrTooLarge: no frame can hold the result.
+// ErrTooLarge means that no frame can hold the result.
 var ErrTooLarge = fmt.Errorf("result is larger than %d bytes", MaxResult)
 
 // Append appends the encoded frame to b.

@@ -64,7 +64,7 @@ func (db *DB) notifyUntil(ctx context.Context) {
 func (db *DB) WakeOnChange(ctx context.Context, wake func()) error {
 	err := db.listen(ctx, wake)
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the caller has ended it
 	}
 	if !errors.Is(err, errors.ErrUnsupported) {
 		err = translate(ctx, err)

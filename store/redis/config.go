@@ -126,7 +126,8 @@ func parseURL(text string) (a address, err error) {
 		}
 		a.hosts = append(a.hosts, host)
 	}
-	return a, a.setPath(path)
+	err = a.setPath(path)
+	return a, err
 }
 
 func (a *address) setPath(path string) (err error) {

@@ -82,7 +82,7 @@ func (db *DB) Snapshots(ctx context.Context, kind string) (all []live.Snapshot, 
 	}
 	var now int64
 	if len(values)%2 == 1 {
-		fmt.Sscan(values[len(values)-1], &now)
+		_, _ = fmt.Sscan(values[len(values)-1], &now)
 	}
 	for i := 0; i+1 < len(values); i += 2 {
 		s := live.Snapshot{Name: values[i]}

@@ -8,8 +8,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// ErrSwept: the key is at or below the boundary of the sweep, so its object may have been deleted.
-// The caller writes the object again under a new key.
+// ErrSwept means that the key is at or below the boundary of the sweep, so its object may have been
+// deleted. The caller writes the object again under a new key.
 var ErrSwept = errors.New("the sweep has passed the key")
 
 // Registry records which segments exist, and which of their ranges belong to which chunk. It is the

@@ -41,6 +41,9 @@ func Plans(t testing.TB, db *DB, query string, args ...any) (plan []string) {
 		}
 		plan = append(plan, step)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return plan
 }
 

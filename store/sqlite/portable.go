@@ -16,7 +16,7 @@ type portable struct {
 	scan   func(tables.Row) (store.Row, error)
 	remove string // a statement with the arguments that keyed returns
 	keyed  func(store.RowKey) []any
-	add    func(*DB, context.Context, *session, store.Row) error
+	add    func(context.Context, *DB, *session, store.Row) error
 }
 
 func byNumber(k store.RowKey) []any { return []any{k.Number} }
@@ -107,7 +107,7 @@ func (db *DB) ImportRows(
 			if err := s.exec(ctx, p.remove, p.keyed(row.Key)...); err != nil {
 				return err
 			}
-			if err := p.add(db, ctx, s, row); err != nil {
+			if err := p.add(ctx, db, s, row); err != nil {
 				return err
 			}
 		}
@@ -119,7 +119,7 @@ func (db *DB) ImportRows(
 	return nil
 }
 
-func addFile(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addFile(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	f, err := tables.EncodeFile(row.Value.(store.File))
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func addFile(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	return err
 }
 
-func addUpload(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addUpload(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	u := row.Value.(store.Upload)
 	tables.Truncate(&u.CreatedAt, &u.ExpiresAt)
 	doc, err := tables.Encode(u)
@@ -149,7 +149,7 @@ func addUpload(_ *DB, ctx context.Context, s *session, row store.Row) error {
 		tables.MicrosOrNever(u.ExpiresAt), doc)
 }
 
-func addPart(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addPart(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	p := row.Value.(store.Part)
 	tables.Truncate(&p.CreatedAt)
 	doc, err := tables.Encode(p)
@@ -161,7 +161,7 @@ func addPart(_ *DB, ctx context.Context, s *session, row store.Row) error {
 		doc, p.UploadID)
 }
 
-func addBatch(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addBatch(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	b, err := tables.EncodeStoredBatch(row.Value.(store.StoredBatch))
 	if err == nil {
 		err = s.createBatch(ctx, b, row.Key.Number)
@@ -178,7 +178,7 @@ func addBatch(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	return nil
 }
 
-func addChunk(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addChunk(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	c := row.Value.(store.Chunk)
 	usage, err := tables.Encode(c.Tally.Usage)
 	if err != nil {
@@ -189,19 +189,19 @@ func addChunk(_ *DB, ctx context.Context, s *session, row store.Row) error {
 		c.Tally.Failed, usage)
 }
 
-func addKey(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addKey(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	k := row.Value.(store.StoredKey)
 	return s.exec(ctx, `INSERT INTO idempotency_keys (tenant, key, value, expires)
 		VALUES (?, ?, ?, ?)`, row.Key.Name, row.Key.Sub, k.Value, tables.Micros(k.ExpiresAt))
 }
 
-func addLearned(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addLearned(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	l := row.Value.(store.StoredLearned)
 	return s.exec(ctx, "INSERT INTO learned (pool, kind, data, saved) VALUES (?, ?, ?, ?)",
 		row.Key.Name, row.Key.Sub, append([]byte{}, l.Data...), tables.Micros(l.SavedAt))
 }
 
-func addEpoch(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addEpoch(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	epoch := row.Value.(int64)
 	if row.Key.Name == "" {
 		return s.exec(ctx, "UPDATE lead_epochs SET newest = ?", epoch)
@@ -209,7 +209,7 @@ func addEpoch(_ *DB, ctx context.Context, s *session, row store.Row) error {
 	return s.exec(ctx, "INSERT INTO locks (name, epoch) VALUES (?, ?)", row.Key.Name, epoch)
 }
 
-func addNotice(_ *DB, ctx context.Context, s *session, row store.Row) error {
+func addNotice(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	n := row.Value.(store.Notice)
 	return s.exec(ctx, `INSERT INTO notices (endpoint, batch, id, event, created, attempts, due)
 		VALUES (?, ?, ?, ?, ?, ?, ?)`, row.Key.Name, n.Batch, n.ID, n.Event, tables.Micros(n.CreatedAt),
