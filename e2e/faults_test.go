@@ -298,7 +298,7 @@ func TestFullDiskPausesBatches(t *testing.T) {
 		t.Errorf("with the disk full, the batch is %s", stuck.Status)
 	}
 
-	content := bytes.Repeat([]byte(NewLines("big", "m", 1).Content), 4000)
+	content := bytes.Repeat(NewLines("big", "m", 1).Content, 4000)
 	_, err := c.Upload(content)
 	refused := statusError{}
 	if !errors.As(err, &refused) || refused.answer.Status != http.StatusInsufficientStorage ||

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -34,23 +33,6 @@ func wantDiskFull(t *testing.T, what string, err error) {
 	if !errors.As(err, &refused) || refused.answer.Status != http.StatusInsufficientStorage ||
 		!isAboutRoom(string(refused.answer.Body)) {
 		t.Errorf("%s on the full disk: %v", what, err)
-	}
-}
-
-// fillAgain fills the space that has become free since fill.
-func fillAgain(t *testing.T, dir string) {
-	t.Helper()
-	f, err := os.OpenFile(filepath.Join(dir, "filler"), os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for block := make([]byte, 4096); ; {
-		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

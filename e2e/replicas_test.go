@@ -230,7 +230,6 @@ func (r *replicas) checkRoles(t *testing.T) {
 		}
 	}
 	for name, d := range r.daemons {
-		d := d
 		await(t, 5*time.Second, "that "+name+" shows the pool of the leader", func() bool {
 			var pools struct {
 				Data []struct {

@@ -128,7 +128,8 @@ func TestGoSDKRunsABatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, reason(err))
 	}
-	if f.Bytes != int64(len(lines.Content)) || f.Purpose != "batch" || f.Status != "processed" ||
+	status := f.Status //nolint:staticcheck // clients of before it was deprecated read it
+	if f.Bytes != int64(len(lines.Content)) || f.Purpose != "batch" || status != "processed" ||
 		f.ExpiresAt != f.CreatedAt+3600 {
 		t.Errorf("the file is %s", f.RawJSON())
 	}

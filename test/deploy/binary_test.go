@@ -28,6 +28,7 @@ func binary(t *testing.T) string {
 	t.Helper()
 	buildOnce.Do(func() {
 		var dir string
+		//nolint:usetesting // all tests share it
 		if dir, buildErr = os.MkdirTemp("", "tidefill-deploy-"); buildErr != nil {
 			return
 		}

@@ -19,8 +19,6 @@ import (
 	"github.com/tidefill/tidefill/config"
 )
 
-type mount = corev1.VolumeMount
-
 // workload is a StatefulSet or a Deployment of the daemon.
 type workload struct {
 	Name     string

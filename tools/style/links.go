@@ -12,7 +12,7 @@ import (
 var (
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
-	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	fence    = regexp.MustCompile("(?ms)^ *```.*?^ *```$") //nolint:gocritic // ^ begins a row
 	code     = regexp.MustCompile("`[^`\n]*`")
 	namedDoc = regexp.MustCompile(`\b(?:simulator/lab/)?docs/[a-z0-9/-]+\.md\b`)
 

@@ -54,7 +54,7 @@ func (s *Stage) read(cmd *exec.Cmd, to io.Writer) error {
 		switch {
 		case len(line) == 0:
 		case json.Unmarshal(line, &e) != nil:
-			to.Write(line)
+			_, _ = to.Write(line)
 		default:
 			s.add(e, output, to)
 		}

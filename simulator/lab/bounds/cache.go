@@ -53,7 +53,7 @@ func (c *Cache) get(oracleName string, q oracleQuery) (found oracle.Finding, ok 
 	var entry cacheEntry
 	// An entry that is cut off, or of another query, is replaced.
 	if json.Unmarshal(content, &entry) != nil || entry.Question != hash {
-		return found, false, nil
+		return found, false, nil //nolint:nilerr // it is replaced
 	}
 	ok, err = entry.Found.Reproduces(q.setup, q.quiet)
 	if err == nil && !ok && c.Log != nil {

@@ -3,7 +3,6 @@ package randompools
 import (
 	"context"
 
-	"github.com/tidefill/tidefill/simulator"
 	"github.com/tidefill/tidefill/simulator/compare/results"
 	"github.com/tidefill/tidefill/simulator/lab/oracle"
 	"github.com/tidefill/tidefill/simulator/lab/random"
@@ -37,7 +36,7 @@ func (s *Study) searchOracle(ctx context.Context, pool random.Pool) (int64, erro
 		return 0, err
 	}
 	found, err := oracle.Gateway(setup, pool.NoBatch, nil, oracle.Budget{Runs: s.OracleRuns,
-		Progress: simulator.Progress(until(ctx))})
+		Progress: until(ctx)})
 	if err != nil {
 		return 0, err
 	}
