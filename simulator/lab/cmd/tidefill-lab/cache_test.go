@@ -138,7 +138,7 @@ func TestSimulateWritesReplays(t *testing.T) {
 	}
 	if head := fmt.Sprintf("# Oracle G of small, seed 1: %d useful tokens",
 		again.Scenarios[0].Policies[0].Runs[0].Batch.Useful); !strings.HasPrefix(string(content),
-		head) || !strings.Contains(string(content), "start: 3") {
+		head) || !strings.Contains(string(content), "per_runner: 300") {
 		t.Errorf("the replay starts with %q, want\n%s", head, content)
 	}
 }
