@@ -82,9 +82,9 @@ LINTED = . tools e2e simulator/lab test/deploy test/keda test/kube test/s3
 .PHONY: lint
 lint: bin/tally test/keda/scalers ## Check all modules with golangci-lint, as .golangci.yaml says. The first run takes a quarter of an hour.
 	$(STAGE) lint $(GO) build -C tools/lint -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	@for module in $(LINTED); do echo "lint $$module"; \
-	  $(STAGE) lint sh -c "cd $$module && $(CURDIR)/bin/golangci-lint run ./..." || exit 1; \
-	done
+	@failed=; for module in $(LINTED); do echo "lint $$module"; \
+	  $(STAGE) lint sh -c "cd $$module && $(CURDIR)/bin/golangci-lint run ./..." || failed="$$failed $$module"; \
+	done; [ -z "$$failed" ] || { echo "findings in$$failed"; exit 1; }
 
 .PHONY: vulnerabilities
 vulnerabilities: ## Check for known vulnerabilities in what is called of the dependencies. It asks vuln.go.dev.

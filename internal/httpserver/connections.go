@@ -59,7 +59,7 @@ func (c *connections) admit(inner net.Conn) (*conn, exceededLimit) {
 		if victim == nil {
 			return nil, full
 		}
-		c.closeLocked(victim)
+		_ = c.closeLocked(victim)
 		if full := c.full(added.address); full != noLimit { // the other limit
 			return nil, full
 		}
