@@ -98,8 +98,8 @@ type Tuning struct {
 	// UploadTimeout limits the time from the creation of an upload in parts to its completion;
 	// afterwards its parts are removed.
 	UploadTimeout time.Duration `yaml:"-"`
-	// IdempotencyRetention is how long a request that repeats an Idempotency-Key gets the first
-	// answer again.
+	// IdempotencyRetention is the time for which a request that repeats an Idempotency-Key gets the
+	// first answer again.
 	IdempotencyRetention time.Duration `yaml:"-"`
 	// SweepEvery is the interval at which expired files, uploads and batches are removed.
 	SweepEvery time.Duration `yaml:"-"`
@@ -114,7 +114,7 @@ const (
 	maxPart, uploadTimeout = 64 << 20, time.Hour
 	// idempotencyRetention outlasts the repetitions of any client, also after a day's outage.
 	idempotencyRetention = 24 * time.Hour
-	// sweepEvery is how late files may be removed. Expired ones are not shown meanwhile.
+	// sweepEvery is the interval at which files are removed. Expired ones are not shown meanwhile.
 	sweepEvery = time.Minute
 )
 

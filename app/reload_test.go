@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -95,12 +96,18 @@ func (d *reloading) page(path string) string {
 // await waits until a page contains a text.
 func (d *reloading) await(path, text string) {
 	d.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !strings.Contains(d.page(path), text) {
+	d.until(func() bool { return strings.Contains(d.page(path), text) }, func() string {
+		return fmt.Sprintf("%s never has %q:\n%s", path, text, d.page(path))
+	})
+}
+
+// until waits for a condition, and fails with what fault says if it does not come.
+func (d *reloading) until(is func() bool, fault func() string) {
+	d.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			d.t.Fatalf("%s never has %q:\n%s", path, text, d.page(path))
+			d.t.Fatal(fault())
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

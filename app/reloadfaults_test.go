@@ -188,25 +188,18 @@ func TestPoolsAreAddedAndRemovedByAReload(t *testing.T) {
 	d.await("/metrics", wanted)
 	d.await("/metrics", "tidefill_config_changes_pending_restart 0")
 	c, batch := apptest.Submit(t, d.App, 5)
-	deadline := time.Now().Add(30 * time.Second)
-	for batch.Status != "completed" || batch.Counts.Completed != 5 {
-		if time.Now().After(deadline) {
-			t.Fatalf("the batch of the pool's model is %+v", batch)
-		}
-		time.Sleep(20 * time.Millisecond)
+	d.until(func() bool {
 		var err error
 		if batch, err = c.Batch(t.Context(), batch.ID); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return batch.Status == "completed" && batch.Counts.Completed == 5
+	}, func() string { return fmt.Sprintf("the batch of the pool's model is %+v", batch) })
 	d.write(fmt.Sprintf(own, d.runner))
 	d.hup()
-	for strings.Contains(d.page("/metrics"), wanted) {
-		if time.Now().After(deadline.Add(30 * time.Second)) {
-			t.Fatalf("the pool is still there:\n%s", d.page("/metrics"))
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	d.until(func() bool { return !strings.Contains(d.page("/metrics"), wanted) }, func() string {
+		return "the pool is still there:\n" + d.page("/metrics")
+	})
 	d.await("/metrics", successful+"1")
 }
 

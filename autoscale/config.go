@@ -116,8 +116,8 @@ type DeadlineConfig struct {
 	// Lines is the time kept free for a job's last lines to finish, in mean times of a line. The
 	// time of the job's longest line so far is kept free if that is more. Default: 3.
 	Lines float64
-	// MinUse is for how many cold starts a replica must be useful before the guard to be worth
-	// its own start, unless a deadline is at risk. Default: 1.
+	// MinUse is the shortest useful time of a replica before the guard, in cold starts. With less
+	// it is not worth its own start, unless a deadline is at risk. Default: 1.
 	MinUse float64
 	// Uncertainty is the share by which the work may exceed its estimate, and the harvest fall
 	// below its own. Replicas are bought for the estimates, so that free harvest is not replaced by

@@ -23,7 +23,7 @@ func template(edits ...string) string {
   version: v1
   status: active
   spec:
-    engine: {type: vllm, version: "0.11.0", image: "vllm/vllm-openai:v0.11.0", serve_args: ["--port=8000"]}
+    engine: {type: vllm, version: "0.11.0", image: "vllm-openai:v0.11.0", serve_args: [--port=8000]}
     model_source: {type: huggingface, uri: org/model, revision: main, auth_secret_ref: hf-token}
     accelerator: {type: H100-SXM, count: 4, interconnect: nvlink, vram_gb: 80}
     parallelism: {tp: 4}

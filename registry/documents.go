@@ -125,10 +125,6 @@ func partOf(kind Kind, n *yaml.Node) *part {
 				"default and items"}
 			return p
 		}
-		var root struct {
-			Default string      `yaml:"default"`
-			Items   []yaml.Node `yaml:"items"`
-		}
 		eachPair(n, func(key, value *yaml.Node) {
 			switch {
 			case key.Value == "items":
@@ -138,13 +134,12 @@ func partOf(kind Kind, n *yaml.Node) *part {
 					strictyaml.Known(key.Value, []string{"default", "items"})}
 			case key.Value == "default":
 				p.standardRow = value.Line
-				if err := value.Decode(&root.Default); err != nil && p.fault == nil {
+				if err := value.Decode(&p.standard); err != nil && p.fault == nil {
 					p.fault = &strictyaml.Fault{Row: value.Line, Path: "default",
 						Text: "must be the name of a profile"}
 				}
 			}
 		})
-		p.standard = root.Default
 		if items == n { // there is none
 			items = &yaml.Node{Kind: yaml.SequenceNode}
 		}

@@ -43,8 +43,21 @@ type Cluster struct {
 	mu        sync.RWMutex
 	clients   *clients // nil: no pool has been in Kubernetes yet
 	readers   readers
-	followers map[string]*follower // by pool
-	work      context.Context      // of Run; nil: it has not been called
+	followers map[string]*follower  // by pool
+	runs      map[*follower]running // of those that have been started
+	work      context.Context       // of Run; nil: it has not been called
+}
+
+// running is a follower that runs.
+type running struct {
+	cancel context.CancelFunc
+	ended  <-chan struct{}
+}
+
+// end ends it, and waits until it has ended.
+func (r running) end() {
+	r.cancel()
+	<-r.ended
 }
 
 // New builds a Cluster; Run starts it. Pools without the section kubernetes are ignored. If there
@@ -55,7 +68,7 @@ func New(cfg Config, pools []Watched, deps Deps) (*Cluster, error) {
 		deps.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cluster{cfg: cfg, deps: deps, log: deps.Logger.With("component", "kubernetes"),
-		followers: map[string]*follower{}}
+		followers: map[string]*follower{}, runs: map[*follower]running{}}
 	c.gauges = newGauges(deps.Registerer, c.ages)
 	c.reports = c.newReports("")
 	follow, err := c.Prepare(pools)
@@ -108,8 +121,9 @@ func (c *Cluster) follow(connected *clients, readers readers, pools []Watched) {
 		c.followers[p.Name] = f
 	}
 	for name, f := range before {
-		if c.followers[name] != f && f.end != nil {
-			f.end()
+		if r, runs := c.runs[f]; runs && c.followers[name] != f {
+			r.end()
+			delete(c.runs, f)
 		}
 		if c.followers[name] == nil {
 			c.gauges.forget(name)
@@ -124,15 +138,12 @@ func (c *Cluster) start() {
 		return
 	}
 	for _, f := range c.followers {
-		if f.end != nil {
+		if _, runs := c.runs[f]; runs {
 			continue
 		}
 		ctx, cancel := context.WithCancel(c.work)
 		ended := make(chan struct{})
-		f.end = func() {
-			cancel()
-			<-ended
-		}
+		c.runs[f] = running{cancel, ended}
 		c.running.Go(func() {
 			defer close(ended)
 			f.run(ctx)

@@ -24,16 +24,17 @@ type Config struct {
 
 	// The following are no keys: tests set them.
 
-	// LeaseDuration is how long a Lease is respected after its holder was last heard of, in whole
-	// seconds.
+	// LeaseDuration is the time for which a Lease is respected after its holder was last heard of,
+	// in whole seconds.
 	LeaseDuration time.Duration `yaml:"-"`
-	// LeaseRenew is how long the holder tries to renew the Lease before it stops deciding. It must
-	// be shorter than LeaseDuration.
+	// LeaseRenew is the time for which the holder tries to renew the Lease before it stops
+	// deciding. It must be shorter than LeaseDuration.
 	LeaseRenew time.Duration `yaml:"-"`
 	// LeaseRetry is the interval of attempts to get or renew the Lease, less than 5/6 of
 	// LeaseRenew.
 	LeaseRetry time.Duration `yaml:"-"`
-	// Settle is how long changes are collected before the runners of a pool are published.
+	// Settle is the time for which changes are collected before the runners of a pool are
+	// published.
 	Settle time.Duration `yaml:"-"`
 	// MetricsEvery is the interval at which pools[].kubernetes.metrics are read.
 	MetricsEvery time.Duration `yaml:"-"`

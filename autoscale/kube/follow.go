@@ -25,8 +25,6 @@ type follower struct {
 	target        *target                // nil: the pool has none
 	composer      *composer
 	reports       *reports
-	// end ends run, and waits for it. Nil: it was not called. The Cluster's lock guards it.
-	end func()
 
 	mu     sync.Mutex
 	pods   *podMirror // nil: the selector is not known yet

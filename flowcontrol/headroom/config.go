@@ -10,8 +10,8 @@ import (
 // Config is the configuration of the policy headroom. docs/headroom-details.md says what each part
 // does.
 type Config struct {
-	// Start is how many lines a runner carries before anything is known of it, at least 1: with 2,
-	// the second shows what a line costs. It is no key: tests set it.
+	// Start is the number of lines on a runner of which nothing is known yet, at least 1: with 2,
+	// the second shows the cost of a line. It is no key: tests set it.
 	Start int `yaml:"-"`
 	// PerRunner limits how many lines a runner carries, at least 1. Default: 512, more than
 	// engines run at once; if it is known what the engine can run, that is the limit.

@@ -171,13 +171,13 @@ func (v *Values) decode(n *yaml.Node, path *step, to reflect.Value, depth int) {
 			v.fault(n, path, "is %s, must be a list", shown(n))
 			return
 		}
-		length := min(len(n.Content), v.left)
-		list := reflect.MakeSlice(to.Type(), length, length)
+		if len(n.Content) > v.left {
+			v.fault(n, path, "has %d values, too many: at most %d are read", len(n.Content),
+				maxValues)
+			return
+		}
+		list := reflect.MakeSlice(to.Type(), len(n.Content), len(n.Content))
 		for i, element := range n.Content {
-			if i >= length {
-				v.decode(element, path, reflect.Value{}, maxDepth+1)
-				break
-			}
 			v.decode(element, &step{up: path, index: i}, list.Index(i), depth+1)
 		}
 		to.Set(list)

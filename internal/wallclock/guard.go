@@ -16,11 +16,12 @@ import (
 
 // Config limits the trust in the wall clock. The daemon uses DefaultConfig.
 type Config struct {
-	// MaxJump is by how much the wall clock may move ahead, against the monotonic clock or since
-	// the newest time in the store at a start, before expiry waits for confirmation.
+	// MaxJump is the longest time that the wall clock may move ahead, against the monotonic clock
+	// or since the newest time in the store at a start. After a longer jump, expiry waits for
+	// confirmation.
 	MaxJump time.Duration
-	// ConfirmAfter is how long a clock that jumped must keep its new time before things expire by
-	// it. 0: at once.
+	// ConfirmAfter is the time for which a clock that jumped must keep its new time before things
+	// expire by it. 0: at once.
 	ConfirmAfter time.Duration
 }
 
