@@ -14,7 +14,7 @@ RACE   ?= -race -gcflags=modernc.org/...=-race=false
 # SHORT= runs also the tests that take long, or judge times; `make test-all` does.
 SHORT  ?= -short
 # The time that `make test` may take. The goal is 15 minutes where all is compiled, and 25 elsewhere.
-BUDGET ?= 45m
+BUDGET ?= 25m
 
 # Recordings of a real engine and of real users, which some tests use. They are not part of the
 # repository.
