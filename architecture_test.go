@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 		"flowcontrol", "runner"},
 	"app/console": {"api", "store", "dispatch", "dispatch/decision", "dispatch/plan", "flowcontrol",
 		"telemetry", "autoscale"},
-	"api":              {"api", "store", "internal/batchfile", "scheduler"},
+	"api":              {"api", "store", "internal/batchfile", "scheduler", "registry"},
 	"client":           {"internal/batchfile"},
 	"runner":           {"runner", "simulator/engine", "internal/httpserver"},
 	"simulator/engine": {"costmodel"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store/live"
 )
 
@@ -31,6 +32,9 @@ type Deps struct {
 	// UnservedModels returns a sentence for each of the models that no upstream serves, as far as
 	// is known. Nil: nothing is known.
 	UnservedModels func(ctx context.Context, models []string) (map[string]string, error)
+	// Catalogs returns the templates and profiles that are in force. The error says why they are
+	// not known yet. Nil: there are none.
+	Catalogs func() (*registry.Catalogs, error)
 	// Silent reports whether a dispatcher has not been heard of for so long that what it posted of
 	// the present is no longer so, although its lease lasts. Nil: none is.
 	Silent func(node string) bool

@@ -41,6 +41,7 @@ type App struct {
 	ownPages   ownPages
 	recording  *recording // nil: nothing is recorded
 	scaling    *scaling
+	feed       *registryFeed
 	kubernetes *kubernetes // nil: no pool is in Kubernetes
 	api        *api.Server
 	webhooks   *webhook.Notifier
@@ -168,11 +169,14 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	if err := a.newScaling(); err != nil {
 		return err
 	}
+	a.feed = newRegistryFeed(a.cfg.Registry, a.log)
+	a.feed.look(context.Background(), time.Now())
 	a.api, err = api.New(a.cfg.API, api.Deps{
 		Store: a.apiStore(), Outlook: &outlook{a.dispatcher, a.scaling.driver,
 			a.plansReplicas},
 		Nudge: a.changed, Models: a.models, Keys: keys,
-		UnservedModels: a.unservedModels, Windows: a.sharing, Older: a.store.Older,
+		Catalogs: a.feed.now, UnservedModels: a.unservedModels, Windows: a.sharing,
+		Older:  a.store.Older,
 		Silent: a.silent, NotLed: a.notLed,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
 	})
@@ -221,6 +225,10 @@ func (a *App) Run(ctx context.Context) error {
 		})
 	}
 	parts.Go(func() error { return named("telemetry", a.read(work)) })
+	parts.Go(func() error {
+		a.feed.run(work)
+		return nil
+	})
 	a.scaling.run(work, func(part string, run func() error) {
 		parts.Go(func() error { return named(part, run()) })
 	})

@@ -17,7 +17,7 @@ func (a *App) logProtection(ctx context.Context, cfg config.Config) {
 	if err != nil { // New and prepare have refused it
 		a.log.ErrorContext(ctx, "can't list what is read of the runners", "error", err)
 	}
-	flow := cfg.Registry().FlowControl()
+	flow := cfg.Snapshot().FlowControl()
 	a.logPromise(ctx, flow, "all", read)
 	for _, model := range slices.Sorted(maps.Keys(flow.Pools)) {
 		a.logPromise(ctx, flow.Pools[model], model, read)

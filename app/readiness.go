@@ -104,7 +104,7 @@ func (a *App) problems() (all []string) {
 	if _, older := a.check.files(); older != "" {
 		all = append(all, older)
 	}
-	all = append(all, a.failing()...)
+	all = append(append(all, a.failing()...), a.feed.problems()...)
 	if full := cmp.Or(a.diskFull(), a.answersStopped()); full != "" {
 		all = append(all, full)
 	}

@@ -199,5 +199,5 @@ func dispatchSettings(cfg config.Config) dispatch.Settings {
 	cfg.Dispatch.Drain = cfg.Shutdown.Drain
 	cfg.Dispatch.WaitForModels = cfg.API.UnknownModels == api.WaitUnknownModels
 	return dispatch.Settings{Config: cfg.Dispatch, Upstreams: cfg.Upstreams,
-		Scheduler: cfg.Scheduler, Registry: cfg.Registry()}
+		Scheduler: cfg.Scheduler, Registry: cfg.Snapshot()}
 }

@@ -28,14 +28,14 @@ type scaling struct {
 
 // newScaling builds the scaling of the configured pools.
 func (a *App) newScaling() (err error) {
-	pools := a.cfg.Registry()
+	pools := a.cfg.Snapshot()
 	s := &scaling{since: time.Now(), kubernetes: a.kubernetes}
 	s.pools.Store(pools)
 	deps := driver.Deps{
 		Pools: pools.Pools(), Dispatcher: scalingDispatcher{a.dispatcher, a},
 		Snapshots: decisions{a},
 		Flow: func(pool registry.Pool) flowcontrol.Config {
-			return a.running.Load().Registry().Flow(pool.Name, pool.Models)
+			return a.running.Load().Snapshot().Flow(pool.Name, pool.Models)
 		},
 		Logger: a.log, Registerer: a.options.Registry,
 	}
@@ -70,7 +70,7 @@ func (a *App) newScaling() (err error) {
 
 // configure replaces what applies at run time.
 func (s *scaling) configure(cfg config.Config) {
-	pools := cfg.Registry()
+	pools := cfg.Snapshot()
 	s.pools.Store(pools)
 	s.driver.Configure(cfg.Autoscale, pools.Pools())
 }

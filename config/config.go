@@ -86,7 +86,16 @@ type Config struct {
 	// Webhooks lists the URLs that are notified when batches end, and when it becomes known whether
 	// they will meet their deadlines. Empty: nobody is.
 	Webhooks []webhook.Endpoint `yaml:"webhooks"`
-	Shutdown Shutdown           `yaml:"shutdown"`
+	// Registry sets where the templates and profiles are that batches name.
+	Registry RegistryConfig `yaml:"registry"`
+	Shutdown Shutdown       `yaml:"shutdown"`
+}
+
+// RegistryConfig sets where templates and profiles are read from.
+type RegistryConfig struct {
+	// Dir is a directory of *.yaml files with templates and profiles. A change is in force within
+	// two seconds. Empty: none is read.
+	Dir string `yaml:"dir"`
 }
 
 // Log sets what the daemon logs on standard error.

@@ -41,8 +41,8 @@ func (p PoolConfig) Upstream(name, url string) dispatch.Upstream {
 		Dialect: p.Runners.Dialect}
 }
 
-// Registry returns the pools and the settings of flow control as one snapshot.
-func (c Config) Registry() *registry.Snapshot {
+// Snapshot returns the pools and the settings of flow control as one snapshot.
+func (c Config) Snapshot() *registry.Snapshot {
 	pools := make([]registry.Pool, len(c.Pools))
 	for i, p := range c.Pools {
 		pools[i] = p.Pool

@@ -9,7 +9,7 @@
 // alone, and a faulty one as it was last. They resolve the names that users write.
 //
 // A [Snapshot] is immutable: whoever has one sees the same pools until it takes the next. The
-// package is pure. Package config makes a snapshot of a valid configuration (Config.Registry).
+// package is pure. Package config makes a snapshot of a valid configuration (Config.Snapshot).
 // Package app gives it to the dispatcher and to scaling, at start and after a reload. Runners that
 // are found in Kubernetes are no part of it: package app adds them to the upstreams.
 package registry

@@ -33,6 +33,8 @@ type Batch struct {
 	// Apart names the members of the `tidefill` object that only Parameters holds, since they may
 	// be large.
 	Apart []string `json:",omitempty"`
+	// Resolved is what the request's template and profile stood for; nil: it named none.
+	Resolved *Resolved `json:",omitempty"`
 	// Parameters is read by CreateBatch. Methods that return a batch leave it nil; see
 	// Batches.Parameters.
 	Parameters *Parameters `json:"-"`

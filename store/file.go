@@ -18,6 +18,8 @@ type File struct {
 	ExpiresAt time.Time // zero: until deleted
 	BlobKey   string
 	IndexKey  string // line index of a batch input; empty: none
+	// Storage is where the bytes are; nil: in the Blobs of the backend.
+	Storage *Storage `json:",omitempty"`
 	// Summary is the result of the upload's validation; nil in listings, and if the file is no
 	// batch input.
 	Summary *batchfile.Summary

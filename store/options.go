@@ -28,6 +28,57 @@ type Options struct {
 	RetryOf        string        // the batch whose failed lines these are
 	// Strict refused the batch unless it could meet its deadline; also where the operator does not.
 	Strict bool `json:",omitempty"`
+
+	RequestTimeout time.Duration `json:",omitempty"` // of one request; 0: the daemon's default
+	// Backoff holds the delays before the second attempt, the third, and so on; the last one is
+	// repeated. Nil: the daemon's default.
+	Backoff []time.Duration `json:",omitempty"`
+	// Preemptible lets lines in flight be evicted for those of other batches.
+	Preemptible bool `json:",omitempty"`
+	// NoSpot keeps lines from pools whose replicas the provider reclaims.
+	NoSpot bool `json:",omitempty"`
+	// Providers lists the providers of pools that lines may use, the first choice first. Nil: any.
+	Providers []string `json:",omitempty"`
+	// MaxResultBytes stops the batch when its results are larger; 0: no limit.
+	MaxResultBytes int64 `json:",omitempty"`
+	// Storage is where result files go; nil: with all other files.
+	Storage *Storage `json:",omitempty"`
+}
+
+// Storage is a place for files beside that of the backend. Credentials are read at use.
+type Storage struct {
+	Backend string // s3, minio, gcs, tos or local
+	Bucket  string // a directory, if the backend is local
+	Region, EndpointURL,
+	// Credentials names a Secret, or a directory of files with its keys.
+	Credentials string `json:",omitempty"`
+}
+
+// Resolved is what the names in a create request stood for. It never changes.
+type Resolved struct {
+	// Template and Version are of the deployment template; empty: there is none.
+	Template, Version string `json:",omitempty"`
+	// Mode is that of the template: dedicated, shared or external.
+	Mode string `json:",omitempty"`
+	// Target is the server of an external template.
+	Target  *Target `json:",omitempty"`
+	Profile string  `json:",omitempty"` // empty: there is none
+	// Tier is the service_tier of the request; empty: there was none.
+	Tier string `json:",omitempty"`
+	// Overrides are those that were applied, in the shape of the request.
+	Overrides json.RawMessage `json:",omitempty"`
+	Warnings  []string        `json:",omitempty"`
+}
+
+// Target is a server elsewhere, with the budget that it grants.
+type Target struct {
+	URL string
+	// Models are those that it serves.
+	Models []string
+	// KeyEnv names the environment variable, KeyFile the file that holds the bearer token.
+	KeyEnv, KeyFile string `json:",omitempty"`
+	// RequestsPerMinute and TokensPerMinute are the budget; 0: unknown.
+	RequestsPerMinute, TokensPerMinute int `json:",omitempty"`
 }
 
 // Parameters holds the parts of a create request that may be large. It is stored beside the batch,
@@ -36,6 +87,9 @@ type Parameters struct {
 	OptionsJSON json.RawMessage // the complete `tidefill` object
 	Defaults    []ParameterRule
 	Overrides   []ParameterRule
+	// Template is the specification of the deployment template with its overrides; nil: there is
+	// none.
+	Template json.RawMessage `json:",omitempty"`
 }
 
 // ParameterRule sets top-level body parameters of the lines with its URL and Model.

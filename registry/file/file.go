@@ -24,25 +24,34 @@ type Directory struct {
 	path  string
 	names []string
 	files *filewatch.Files
+	// settling says that files have changed and may still be written.
+	settling bool
 }
 
 // New returns a directory. It reads nothing.
 func New(path string) *Directory { return &Directory{path: path} }
 
 // Read returns the documents by name if a file was added, changed or removed since the last call,
-// and reports that as changed; the first call does. If the directory can't be read, nothing is
+// and reports that as changed; the first call does. A change is read when the files were the same
+// in two calls, since somebody may be writing them. If the directory can't be read, nothing is
 // known of its documents. A document that can't be read has an error of its own.
 func (d *Directory) Read() (documents []registry.Document, changed bool, err error) {
 	names, err := d.list()
 	if err != nil {
 		return nil, false, err
 	}
-	if d.files == nil || !slices.Equal(names, d.names) {
+	first := d.files == nil
+	if first || !slices.Equal(names, d.names) {
 		d.names, d.files = names, filewatch.New(names...)
 	}
-	if !d.files.Changed() {
+	if d.files.Changed() && !first {
+		d.settling = true
 		return nil, false, nil
 	}
+	if !first && !d.settling {
+		return nil, false, nil
+	}
+	d.settling = false
 	for _, name := range names {
 		text, err := readFile(name)
 		documents = append(documents, registry.Document{Name: name, Text: text, Err: err})
