@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"store/redis":          {"store"},
 	"store/tables":         {"store", "internal/batchfile"},
 	"dispatch/plan":        {"scheduler", "flowcontrol", "costmodel"},
-	"dispatch/work":        {"dispatch/plan", "store", "internal/batchfile"},
+	"dispatch/work":        {"dispatch/plan", "registry", "store", "internal/batchfile"},
 	"dispatch/lead": {"dispatch/work", "dispatch/upstream", "dispatch/plan", "flowcontrol",
 		"store"},
 	"dispatch/claim": {"dispatch/work", "dispatch/plan", "internal/batchfile", "scheduler",

@@ -38,6 +38,8 @@ type batchObject struct {
 	Usage            *batchUsage       `json:"usage"`
 	Metadata         map[string]string `json:"metadata"`
 	Tidefill         batchDetails      `json:"tidefill"`
+	// as in AIBrix; absent: the batch has neither a template nor a profile
+	Resolved *resolvedObject `json:"_aibrix,omitempty"`
 }
 
 type requestCounts struct {
@@ -144,6 +146,7 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 		Usage:            showUsage(b.Usage),
 		Metadata:         b.Metadata,
 		Tidefill:         showDetails(b),
+		Resolved:         showResolved(b),
 	}
 	if len(b.Models) > 0 {
 		o.Model = orNull(b.Models[0].Model)
@@ -333,6 +336,9 @@ func (s *Server) writeBatch(ctx context.Context, w http.ResponseWriter, b store.
 	}
 	b.OptionsJSON, b.Apart = options, nil
 	shown, err := s.show(ctx, b)
+	if err == nil {
+		err = s.addForAdmins(ctx, shown[0].Resolved, b)
+	}
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ func readDraft(body []byte, now time.Time) (draft, error) {
 	d.Window, d.WindowLength = readWindow(o, "completion_window")
 	d.Metadata = readMetadata(o, "metadata")
 	d.Options.OutputLife = readExpiry(o, "output_expires_after")
+	d.readReferences(o)
 	return d, o.finish()
 }
 
@@ -146,6 +147,9 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if dry {
+		if err := s.resolve(r.Context(), &d); err != nil {
+			return err
+		}
 		return s.dryRun(w, r, d, now)
 	}
 	tenant, id := tenantOf(r.Context()), newID(batchPrefix)
@@ -154,6 +158,9 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 		Fingerprint: fingerprint("batch", string(body)),
 		ID:          id,
 		Create: func(ctx context.Context, id string) (store.Batch, error) {
+			if err := s.resolve(ctx, &d); err != nil {
+				return store.Batch{}, err
+			}
 			files, err := s.inputFiles(ctx, tenant, d)
 			if err != nil {
 				return store.Batch{}, err
@@ -254,8 +261,9 @@ func newBatch(tenant, id string, d draft, files []store.File, now time.Time) sto
 		CreatedAt:   now,
 		StartBy:     d.StartBy,
 		Deadline:    d.Deadline,
+		Resolved:    d.Resolved,
 	}
-	if d.Apart != nil {
+	if d.Apart != nil || d.Parameters.Template != nil {
 		b.Parameters = &d.Parameters
 	}
 	if end := now.Add(d.WindowLength); d.WindowLength > 0 && (b.Deadline.IsZero() ||

@@ -20,6 +20,8 @@ const (
 	maxModels = 64
 	// codeMoreFaults is the code of the entry that counts the errors not listed.
 	codeMoreFaults = "more_errors"
+	// codeInputTooLarge is the code of an input above the quota of a profile.
+	codeInputTooLarge = "input_too_large"
 )
 
 // faultList holds the first faults and counts all.
@@ -78,6 +80,7 @@ func (s *Server) findFaults(
 		}}, 1)
 		return faults.list(), nil
 	}
+	faults.add(quotaFaults(b, files))
 	if len(b.Models) > maxModels {
 		faults.add([]batchfile.Fault{{
 			Code: batchfile.CodeTooManyModels,
@@ -103,6 +106,27 @@ func (s *Server) findFaults(
 		faults.add(repeated, total)
 	}
 	return faults.list(), nil
+}
+
+// quotaFaults returns what of the input is over the quota of the batch's profile.
+func quotaFaults(b store.Batch, files []store.File) (over []batchfile.Fault, total int) {
+	if most := b.Options.MaxLines; most > 0 && b.Counts.Total > most {
+		over = append(over, batchfile.Fault{Code: batchfile.CodeTooManyTasks,
+			Message: fmt.Sprintf("The batch has %d requests; quota.max_requests_per_batch of "+
+				"profile %s is %d. Split it into several batches.", b.Counts.Total,
+				b.Resolved.Profile, most)})
+	}
+	bytes := int64(0)
+	for _, file := range files {
+		bytes += file.Bytes
+	}
+	if most := b.Options.MaxInputBytes; most > 0 && bytes > most {
+		over = append(over, batchfile.Fault{Code: codeInputTooLarge,
+			Message: fmt.Sprintf("The input has %d bytes; quota.max_input_size_mb of profile %s "+
+				"is %d, which is %d bytes. Split it into several batches.", bytes,
+				b.Resolved.Profile, most/1e6, most)})
+	}
+	return over, len(over)
 }
 
 // fileFaults returns the faults of a file found at upload, the lines whose url is not the batch's

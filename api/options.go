@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
@@ -28,6 +29,10 @@ type extensions struct {
 	Shown        json.RawMessage  // the part that listings show
 	Apart        []string         // the members that are not in Shown
 	Parameters   store.Parameters // the members that may be large
+	HasPriority  bool             // Options.Priority was given
+	Reference    *reference       // nil: no template and no profile is named
+	Tier         string           // service_tier; empty: there is none
+	Resolved     *store.Resolved  // what Reference stands for
 }
 
 // readExtensions reads the `tidefill` object of the request. If there is none, it returns the
@@ -60,6 +65,7 @@ func readMembers(o *jsonObject, now time.Time) extensions {
 		o.wrongValue("start_by", "it is after '%sdeadline'.", o.path)
 	}
 	x.InputFileIDs = readFileIDs(o, "input_file_ids")
+	x.Reference, x.HasPriority = readReference(o, registryKey), o.has("priority")
 	x.Options = store.Options{
 		Priority: int(o.integer("priority", -100, 100, 0)),
 		// one more than the number that may fail
@@ -108,8 +114,17 @@ func shownOptions(
 	return shown, omitted
 }
 
-// checkOptions returns an error for a `tidefill` object that is too large.
+// maxReference limits the bytes of the object that names a template and a profile: dispatchers hold
+// it for each batch.
+const maxReference = 16 << 10
+
+// checkOptions returns an error for a `tidefill` or an `aibrix` object that is too large.
 func (s *Server) checkOptions(x extensions) error {
+	if x.Reference != nil && len(x.Reference.given) > maxReference {
+		path := strings.TrimSuffix(x.Reference.path, ".")
+		return invalid(path, "invalid_value", "Invalid '%s': it has %d bytes; the limit is %d.",
+			path, len(x.Reference.given), maxReference)
+	}
 	if len(x.Given) <= s.config().MaxOptionsBytes {
 		return nil
 	}

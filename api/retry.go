@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,6 +58,9 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 		Fingerprint: fingerprint("retry", b.ID, string(body)),
 		ID:          id,
 		Create: func(ctx context.Context, id string) (store.Batch, error) {
+			if err := s.resolve(ctx, &d); err != nil {
+				return store.Batch{}, err
+			}
 			return s.submitRetry(ctx, b, id, d, now)
 		},
 		Load: func(ctx context.Context, id string) (store.Batch, error) {
@@ -101,6 +105,14 @@ func readRetryDraft(
 	d.Options.OutputLife = b.Options.OutputLife
 	if o.has("output_expires_after") {
 		d.Options.OutputLife = readExpiry(o, "output_expires_after")
+	}
+	d.readReferences(o)
+	if from := b.Resolved; from != nil {
+		d.Tier = cmp.Or(d.Tier, from.Tier)
+		if d.Reference == nil && from.Request != nil {
+			o.members[referenceKey] = from.Request
+			d.readReferences(o)
+		}
 	}
 	// If b has results for each input, lines of different inputs may have the same custom_id. Then
 	// the retry has results for each input too.

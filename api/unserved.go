@@ -13,6 +13,9 @@ import (
 func (s *Server) unservedModels(
 	ctx context.Context, b store.Batch,
 ) (sentences map[string]string, err error) {
+	if b.Resolved != nil && b.Resolved.Template != "" {
+		return notOfTemplate(b), nil // its lines go where the template says
+	}
 	if s.config().UnknownModels == WaitUnknownModels || s.deps.UnservedModels == nil ||
 		len(b.Models) > maxModels {
 		return nil, nil

@@ -42,6 +42,7 @@ type App struct {
 	recording  *recording // nil: nothing is recorded
 	scaling    *scaling
 	feed       *registryFeed
+	targets    *targets
 	kubernetes *kubernetes // nil: no pool is in Kubernetes
 	api        *api.Server
 	webhooks   *webhook.Notifier
@@ -72,7 +73,7 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	a := &App{cfg: cfg, options: options, log: options.Logger,
 		listener: options.Listener, adminListener: options.AdminListener,
 		keysFile: filewatch.New(cfg.Auth.KeysFile), signalsFile: watched(cfg),
-		readers: make(chan *telemetry.Reader)}
+		readers: make(chan *telemetry.Reader), targets: newTargets()}
 	a.running.Store(&cfg)
 	a.effective = cfg
 	defer func() {
@@ -154,6 +155,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		OnChanged:  func(batch string) { a.progressed(batch) },
 		OnPosted:   func(batches []string) { a.progressed(batches...) },
 		OnResigned: func() { a.sharing.Emit(live.Leading) },
+		OnTargets:  a.targets.come,
 	})
 	if err != nil {
 		return err

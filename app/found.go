@@ -17,13 +17,13 @@ func (a *App) applyFound(ctx context.Context) {
 	if !a.found.pending {
 		return
 	}
-	effective := a.kubernetes.withFound(*a.running.Load())
+	effective := a.withFound(*a.running.Load())
 	apply, err := a.prepare(a.effective, effective)
 	if err != nil {
 		if a.found.refused != err.Error() {
 			a.found.refused = err.Error()
-			a.log.ErrorContext(ctx, "the runners that were found in Kubernetes can't be used; "+
-				"those that were known stay in use", "error", err)
+			a.log.ErrorContext(ctx, "the runners that were found in Kubernetes, or that external "+
+				"templates name, can't be used; those that were known stay in use", "error", err)
 		}
 		return
 	}

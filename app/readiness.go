@@ -105,6 +105,7 @@ func (a *App) problems() (all []string) {
 		all = append(all, older)
 	}
 	all = append(append(all, a.failing()...), a.feed.problems()...)
+	all = append(all, a.targets.away()...)
 	if full := cmp.Or(a.diskFull(), a.answersStopped()); full != "" {
 		all = append(all, full)
 	}

@@ -26,6 +26,10 @@ func (a *App) reload(ctx context.Context) error {
 			return nil
 		case <-a.options.Reload:
 			forced = true
+		case <-a.targets.changed:
+			a.found.come()
+			a.applyFound(ctx)
+			continue
 		case <-a.kubernetes.changes():
 			a.found.come()
 			a.applyFound(ctx)
@@ -36,6 +40,9 @@ func (a *App) reload(ctx context.Context) error {
 		a.reloadKeys(ctx, forced)
 		a.reloadCertificates(ctx, forced)
 		a.reloadSignals(ctx, forced)
+		if len(a.targets.away()) > 0 { // a key may be there now
+			a.found.come()
+		}
 		a.applyFound(ctx)
 	}
 }

@@ -106,7 +106,7 @@ func (a *App) apply(ctx context.Context, next config.Config) (config.Changes, er
 	if err != nil {
 		return changes, err
 	}
-	before, effective := a.effective, a.kubernetes.withFound(now)
+	before, effective := a.effective, a.withFound(now)
 	apply, err := blockable(ctx, a, a.options.ConfigFile,
 		func() (func(context.Context), error) { return a.prepare(before, effective) })
 	if err != nil {

@@ -20,7 +20,7 @@ func (c *catalog) complete() bool { return len(c.unasked()) == 0 }
 
 // unasked lists the runners that have not said yet which models they serve.
 func (c *catalog) unasked() (names []string) {
-	for name, u := range c.settings().runners {
+	for name, u := range c.settings().open {
 		if !u.HasAnswered() {
 			names = append(names, name)
 		}
@@ -32,7 +32,7 @@ func (c *catalog) unasked() (names []string) {
 // served lists the models that the runners list now.
 func (c *catalog) served() []string {
 	names := map[string]bool{}
-	for _, u := range c.settings().runners {
+	for _, u := range c.settings().open {
 		for _, m := range u.Lists() {
 			names[m] = true
 		}
@@ -54,7 +54,7 @@ func (c *catalog) unserved(
 	ctx context.Context, models []string,
 ) (sentences map[string]string, err error) {
 	now := c.settings()
-	if now.WaitForModels || len(now.runners)+len(now.Registry.Pools()) == 0 || !c.complete() {
+	if now.WaitForModels || len(now.open)+len(now.Registry.Pools()) == 0 || !c.complete() {
 		return nil, nil
 	}
 	var names []string
@@ -86,7 +86,7 @@ func (c *catalog) known(model string) bool {
 	if c.settings().removedModels[model] {
 		return true
 	}
-	for _, u := range c.settings().runners {
+	for _, u := range c.settings().open {
 		if u.Knows(model) {
 			return true
 		}
@@ -96,7 +96,7 @@ func (c *catalog) known(model string) bool {
 
 // takesAny reports whether a runner has no list, and is sent what no other lists.
 func (c *catalog) takesAny() bool {
-	for _, u := range c.settings().runners {
+	for _, u := range c.settings().open {
 		if u.TakesAny() {
 			return true
 		}
@@ -125,7 +125,7 @@ func (c *catalog) waiting() func(model string) string {
 
 // notLoaded reports whether a runner knows the model and says that it has not loaded it.
 func (c *catalog) notLoaded(model string) bool {
-	for _, u := range c.settings().runners {
+	for _, u := range c.settings().open {
 		if u.HasNotLoaded(model) {
 			return true
 		}

@@ -27,7 +27,7 @@ func (d *Dispatcher) Catalog() Catalog {
 	for m := range now.removedModels {
 		known[m] = true
 	}
-	for _, u := range now.runners {
+	for _, u := range now.open {
 		for _, m := range u.Served() {
 			known[m] = true
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/send"
 	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/dispatch/work"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -34,7 +35,8 @@ func (d *Dispatcher) newSession(
 		Inbox: work.NewInbox(), Tasks: work.NewTasks(ctx, openai.ErrEvicted),
 		Memory: work.NewMemory(cfg.Memory), Batches: work.NewQueue[string](), Lose: lose}
 	stopper := &stopper{Session: with, metadata: metadata}
-	with.Runs = work.NewRuns(with.Tasks, with.Inbox, stopper)
+	with.Runs = work.NewRuns(with.Tasks, with.Inbox, stopper,
+		func() *registry.Snapshot { return d.settings.Load().Registry })
 	leading, fleet := lead.NewLeadership(), lead.NewFleet(time.Now())
 	counter := &counter{metadata: metadata, journals: d.deps.Journals, runs: with.Runs,
 		remaining: &work.Remaining{Store: metadata}}
@@ -66,7 +68,7 @@ func (d *Dispatcher) newSession(
 			stopper: stopper, claimer: claimer, finisher: finisher, fleet: fleet,
 			expiry: d.deps.Expiry, pollWait: d.pollWait, retryWait: cfg.PollEvery,
 			wake: make(chan struct{}, 1), remaining: counter.remaining, catalog: d.catalog,
-			shown: d.shown, metrics: d.metrics,
+			shown: d.shown, metrics: d.metrics, targets: d.targets,
 			cancelGrace: func() time.Duration { return d.settings.Load().CancelGrace },
 			admitter: &claim.Admitter{Session: with, Metadata: metadata, Blobs: d.deps.Blobs,
 				ChunkLines: cfg.ChunkLines, ChunkBytes: chunkBytes},

@@ -46,6 +46,8 @@ type Deps struct {
 	// OnPosted receives the batches of which progress was posted. It must not block. Nil: nobody
 	// does.
 	OnPosted func(batches []string)
+	// OnTargets is called when Targets has changed. It must not block. Nil: nobody is notified.
+	OnTargets func()
 	// OnResigned is called when this process has given up all that it led. It must not block. Nil:
 	// nobody is notified.
 	OnResigned func()
@@ -71,6 +73,7 @@ type Dispatcher struct {
 	decisions *decision.History
 	shown     *shownBatches
 	totals    *plan.Totals
+	targets   *targets
 	draining  closings // runners
 	closed    closings // pools
 	forecasts forecasts
@@ -101,7 +104,9 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 		deps: deps, log: deps.Logger.With("component", "dispatch"),
 		metrics:   newMetrics(deps.Registerer),
 		decisions: decision.NewHistory(), shown: newShownBatches(),
-		totals:   plan.NewTotals(),
+		totals: plan.NewTotals(),
+		targets: &targets{changed: deps.OnTargets, byBatch: map[string]string{},
+			all: map[string]Target{}},
 		draining: closings{event: runnerDrain}, closed: closings{event: poolClosed},
 		watchNow: make(chan struct{}, 1),
 	}

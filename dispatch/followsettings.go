@@ -38,12 +38,22 @@ func (s *session) followSettings(ctx context.Context) {
 			}
 		}
 		s.reconcileUnserved()
+		s.reconcilePlaced()
 		select {
 		case <-ctx.Done():
 			return
 		case <-now.replaced:
 		}
 	}
+}
+
+// reconcilePlaced has the batches looked at again that may not use all pools: others may be there.
+func (s *session) reconcilePlaced() {
+	s.Runs.Each(func(r *work.Run) {
+		if b := r.Batch(); b.Resolved != nil {
+			s.Batches.Add(r.ID)
+		}
+	})
 }
 
 // modelsFound takes what a runner answered when it was asked for its models.

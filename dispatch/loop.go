@@ -259,7 +259,7 @@ func (l *loop) counted(m work.ChunksCounted) {
 			left[c.Model] += c.Count
 		}
 	}
-	put := work.PlanBatch(&m.Batch)
+	put := l.Runs.Plan(&m.Batch)
 	put.Models = work.PlanModels(&m.Batch, func(model string) int { return left[model] })
 	l.step(plan.BatchPut{Batch: put})
 }

@@ -16,7 +16,7 @@ type ModelInfo struct {
 }
 
 // Models lists the models that the upstreams serve, by name.
-func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.settings.Load().runners) }
+func (d *Dispatcher) Models() []ModelInfo { return modelsOf(d.settings.Load().open) }
 
 // modelsOf lists the models of runners, by name.
 func modelsOf(runners map[string]*upstream.Runner) []ModelInfo {

@@ -23,6 +23,7 @@ type reconciler struct {
 	wake        chan struct{}        // capacity 1: poll now
 	cancelGrace func() time.Duration // for lines in flight of a batch; see Config.CancelGrace
 	metrics     *metrics
+	targets     *targets
 
 	fleet     *lead.Fleet
 	claimer   *claim.Claimer
@@ -88,12 +89,14 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	b, err := rc.metadata.Batch(ctx, "", id)
 	if errors.Is(err, store.ErrNotFound) {
 		rc.shown.forget(id)
+		rc.targets.forget(id)
 		rc.dismiss(id)
 		rc.loading.done(id)
 		return
 	}
 	if err == nil {
 		rc.shown.see(&b)
+		rc.targets.see(&b)
 		if b.State != store.Validating && b.State != store.InProgress {
 			rc.loading.done(id) // it starts no more lines
 		}
@@ -149,7 +152,7 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	if stopped, err := rc.stopUnserved(ctx, &b); err != nil || stopped {
 		return err
 	}
-	put := work.PlanBatch(&b)
+	put := rc.Runs.Plan(&b)
 	isNew := !r.Planned && !r.Stopped()
 	if isNew && r.Again { // the last count may be from before the chunks were reopened
 		if err := rc.remaining.Count(ctx); err != nil {

@@ -24,6 +24,7 @@ type Settings struct {
 type settings struct {
 	Settings
 	runners map[string]*upstream.Runner // by name
+	open    map[string]*upstream.Runner // those that are not reserved for batches that name them
 	// removedModels are those that runners served which were removed, at most maxEarlier.
 	removedModels map[string]bool
 	replaced      chan struct{} // closed when others replace them
@@ -39,6 +40,7 @@ func newSettings(of Settings, before *settings, with Store) (*settings, error) {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
 	s := &settings{Settings: of, runners: map[string]*upstream.Runner{},
+		open:          map[string]*upstream.Runner{},
 		removedModels: maps.Clone(before.removedModels), replaced: make(chan struct{})}
 	for _, u := range of.Upstreams {
 		name, err := u.Runner()
@@ -62,7 +64,12 @@ func newSettings(of Settings, before *settings, with Store) (*settings, error) {
 		}
 		s.runners[name] = made
 	}
-	for name, known := range before.runners {
+	for name, u := range s.runners {
+		if !u.Reserved {
+			s.open[name] = u
+		}
+	}
+	for name, known := range before.open {
 		if now := s.runners[name]; now == nil || now != known && !now.Continues(known) {
 			s.remove(known)
 		}

@@ -38,7 +38,7 @@ func (d *Dispatcher) Estimate(ctx context.Context, b *store.Batch) ([]plan.Deman
 	if s == nil {
 		return nil, ErrNotLoaded
 	}
-	put := work.PlanBatch(b)
+	put := s.Runs.Plan(b)
 	put.Models = work.PlanModels(b, work.LinesOf(b))
 	demand, err := ask(ctx, s.loop, func(planner *plan.Planner, _ time.Time) []plan.Demand {
 		return planner.Estimate(put)

@@ -16,6 +16,9 @@ import (
 func (rc *reconciler) unservedFaults(
 	ctx context.Context, b *store.Batch,
 ) (reason string, faults []batchfile.Fault, err error) {
+	if b.Resolved != nil && b.Resolved.Template != "" {
+		return "", nil, nil // it waits where its template sends it
+	}
 	var models []string
 	left := rc.remaining.Of(b)
 	for _, m := range b.Models {

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -14,6 +15,9 @@ func whyWaiting(s plan.BatchStatus, noRunner func(model string) string) string {
 	case plan.Flowing:
 		return ""
 	case plan.NoRunner:
+		if s.Pools != nil {
+			return plan.NoRunner.Because(noRunnerOf(s.Pools, s.Model))
+		}
 		return string(plan.NoRunner) + ": " + noRunner(s.Model)
 	case plan.Queued:
 		return plan.Queued.Because(behind(s))
@@ -22,6 +26,16 @@ func whyWaiting(s plan.BatchStatus, noRunner func(model string) string) string {
 	default:
 		return s.Waiting.Text()
 	}
+}
+
+// noRunnerOf says that none of the pools that a batch may use has a runner for its model.
+func noRunnerOf(pools []string, model string) string {
+	names := make([]string, len(pools))
+	for i, name := range pools {
+		names[i] = cmp.Or(name, "that of runners without a pool")
+	}
+	return fmt.Sprintf("The batch's template or profile permits the pools %s, and none of their "+
+		"runners serves the model %s now.", nameList(names), shown(model))
 }
 
 // behind says behind what a batch is queued, and for how long if that is known. It names no batches

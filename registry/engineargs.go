@@ -115,7 +115,7 @@ func (s TemplateSpec) Override(
 		for _, fault := range values.Faults() {
 			f = append(f, fault)
 		}
-		s.Overrides.bound(&f, path, name, n.Content[0])
+		s.Overrides.EngineArgs[name].check(&f, path, n.Content[0], "template")
 	}
 	for _, err := range changed.EngineArgs.Validate() {
 		f = append(f, fmt.Errorf("engine_args.%w", err))
@@ -123,19 +123,31 @@ func (s TemplateSpec) Override(
 	return changed, f
 }
 
-// bound reports a number outside of an admin's bounds.
-func (o OverrideRules) bound(f *faults.List, path, name string, value *yaml.Node) {
-	bounds := o.EngineArgs[name]
+// check reports a number outside of an admin's bounds. item is what has them.
+func (b Bounds) check(f *faults.List, path string, value *yaml.Node, item string) {
 	var number float64
-	if bounds.Min == nil && bounds.Max == nil {
+	if b.Min == nil && b.Max == nil {
 		return
 	}
 	switch err := value.Decode(&number); {
 	case err != nil:
-		f.Add(path, "is not a number, and this template bounds it")
-	case bounds.Min != nil && number < *bounds.Min:
-		f.Add(path, "is %v, must be at least %v with this template", number, *bounds.Min)
-	case bounds.Max != nil && number > *bounds.Max:
-		f.Add(path, "is %v, must be at most %v with this template", number, *bounds.Max)
+		f.Add(path, "is not a number, and this %s bounds it", item)
+	case b.Min != nil && number < *b.Min:
+		f.Add(path, "is %v, must be at least %v with this %s", number, *b.Min, item)
+	case b.Max != nil && number > *b.Max:
+		f.Add(path, "is %v, must be at most %v with this %s", number, *b.Max, item)
 	}
+}
+
+// All returns the arguments that are set, by name.
+func (a EngineArgs) All() map[string]any {
+	all := map[string]any{}
+	maps.Copy(all, a.Extra)
+	v := reflect.ValueOf(a)
+	for i, name := range typedArgs() {
+		if field := v.Field(i); !field.IsNil() {
+			all[name] = field.Elem().Interface()
+		}
+	}
+	return all
 }

@@ -16,6 +16,12 @@ type Pool struct {
 	// Models lists the models that the pool serves. A pool without replicas can't be asked for
 	// them, and jobs must know that they can wait for it.
 	Models []string `yaml:"models"`
+	// Templates lists the deployment templates whose lines the pool serves: names, or
+	// NAME@VERSION. A template that a pool lists is served by such pools alone. Default: none.
+	Templates []string `yaml:"templates"`
+	// Provider says who runs the replicas, in any word, for the provider_preference of profiles.
+	// Empty: every profile may use the pool, after those that it prefers. Default: empty.
+	Provider string `yaml:"provider"`
 	// Role is shared if interactive requests come to the pool too, batch if it serves batch lines
 	// alone. Flow control lets lines fill the engines of a batch pool. Default: shared.
 	Role Role `yaml:"role"`

@@ -3,9 +3,11 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/faults"
+	"github.com/tidefill/tidefill/internal/strictyaml"
 )
 
 // Profile says how batches are stored, scheduled and limited. Users of batches name one.
@@ -26,6 +28,14 @@ type ProfileSpec struct {
 	Quota      Quota      `yaml:"quota"`
 	// ServiceTierAlias is the service_tier of a create call that selects the profile. Empty: none.
 	ServiceTierAlias string `yaml:"openai_service_tier_alias"`
+	// Overrides say what users may set.
+	Overrides ProfileOverrides `yaml:"overrides_allowed"`
+}
+
+// ProfileOverrides say which settings of a profile users may set, and within which bounds.
+type ProfileOverrides struct {
+	// Scheduling has the bounds of each key. Nil: every key, without bounds. Empty: none.
+	Scheduling map[string]Bounds `yaml:"scheduling"`
 }
 
 // Storage is where result files go. An empty backend is that of the daemon.
@@ -151,6 +161,12 @@ func (p Profile) Validate() faults.List {
 		required(&f, "spec.storage.bucket", st.Bucket)
 	}
 	f.AddAll("spec.scheduling", joined(p.Spec.Scheduling.Validate()))
+	for name := range p.Spec.Overrides.Scheduling {
+		if path := "spec.overrides_allowed.scheduling." + name; !slices.Contains(schedulingKeys,
+			name) {
+			f.Add(path, "unknown key; %s", strictyaml.Known(name, schedulingKeys))
+		}
+	}
 	q := p.Spec.Quota
 	f.AtLeast("spec.quota.max_requests_per_batch", q.MaxRequestsPerBatch, 1)
 	f.AtLeast("spec.quota.max_input_size_mb", q.MaxInputSizeMB, 1)

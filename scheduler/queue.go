@@ -135,6 +135,12 @@ func (q *Queue) Next(now time.Time) (id string, ok bool) {
 	return q.pick().top().job.ID, true
 }
 
+// Urgent reports whether a job was urgent at the last Next.
+func (q *Queue) Urgent(id string) bool {
+	e := q.jobs[id]
+	return e != nil && e.class == Urgent
+}
+
 // Charge counts the work of a started line for the job's tenant and for its named queue. Work that
 // is not above 0 is ignored.
 func (q *Queue) Charge(id string, work float64) {

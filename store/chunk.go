@@ -27,6 +27,7 @@ type Chunk struct {
 type Tally struct {
 	Completed, Failed int
 	Usage             batchfile.Usage
+	Bytes             int64 // of the results
 }
 
 // DoneChunks sums up the done chunks of a batch.

@@ -21,6 +21,9 @@ type Record struct {
 	// Result is the line of the output or error file, newline included. Readers get it if it is at
 	// most MaxReadResult bytes long; larger ones are copied with Results.
 	Result []byte
+	// Size is the length of the result, that of one that readers don't get included. It is for
+	// readers; journals find it themselves.
+	Size int64
 	// More continues Result when a record is appended, so that callers need not copy the parts into
 	// one. Readers leave it nil.
 	More [][]byte
@@ -36,6 +39,7 @@ type Commit struct {
 	Completed int
 	Failed    int
 	Bytes     int64 // of their Results, as passed to Append
+	Written   int64 // bytes of all their results, those of AppendFrom included
 	Usage     batchfile.Usage
 	// Err is the reason why the medium refuses records now, such as ErrNoSpace; nil: it does not.
 	// The journal keeps the records, tries again by itself, and reports the success as a later

@@ -43,6 +43,9 @@ type Options struct {
 	MaxResultBytes int64 `json:",omitempty"`
 	// Storage is where result files go; nil: with all other files.
 	Storage *Storage `json:",omitempty"`
+	// MaxLines and MaxInputBytes limit the input; 0: the daemon's limits alone.
+	MaxLines      int   `json:",omitempty"`
+	MaxInputBytes int64 `json:",omitempty"`
 }
 
 // Storage is a place for files beside that of the backend. Credentials are read at use.
@@ -60,21 +63,25 @@ type Resolved struct {
 	Template, Version string `json:",omitempty"`
 	// Mode is that of the template: dedicated, shared or external.
 	Mode string `json:",omitempty"`
+	// Models are the names of the template's model that lines may have.
+	Models []string `json:",omitempty"`
 	// Target is the server of an external template.
 	Target  *Target `json:",omitempty"`
 	Profile string  `json:",omitempty"` // empty: there is none
+	// Priority is that of the profile: high, normal or low.
+	Priority string `json:",omitempty"`
 	// Tier is the service_tier of the request; empty: there was none.
 	Tier string `json:",omitempty"`
-	// Overrides are those that were applied, in the shape of the request.
-	Overrides json.RawMessage `json:",omitempty"`
-	Warnings  []string        `json:",omitempty"`
+	// Window is the completion window in force, if it differs from that of the request.
+	Window string `json:",omitempty"`
+	// Request is the object aibrix of the request; nil: there was none.
+	Request  json.RawMessage `json:",omitempty"`
+	Warnings []string        `json:",omitempty"`
 }
 
 // Target is a server elsewhere, with the budget that it grants.
 type Target struct {
 	URL string
-	// Models are those that it serves.
-	Models []string
 	// KeyEnv names the environment variable, KeyFile the file that holds the bearer token.
 	KeyEnv, KeyFile string `json:",omitempty"`
 	// RequestsPerMinute and TokensPerMinute are the budget; 0: unknown.

@@ -108,6 +108,7 @@ func (rec *Recorder) append(c *work.Chunk, r store.Record, size int64) error {
 		}
 		return err
 	}
+	r.Size = size
 	c.Run.Appended(r)
 	return nil
 }
@@ -133,6 +134,7 @@ func (rec *Recorder) appendLarge(c *work.Chunk, r store.Record, large *openai.La
 		err := c.Journal.AppendFrom(c.Run.Context, r, size, result)
 		switch {
 		case err == nil:
+			r.Size = size
 			c.Run.Appended(r)
 			return nil
 		case errors.Is(err, store.ErrFenced):

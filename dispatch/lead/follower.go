@@ -135,7 +135,7 @@ func (f *Follower) left(
 // send sends the counts that differ from those sent before to the loop.
 func (f *Follower) send(r *work.Run, left, before map[string]int) {
 	r.UnlessStopped(func(b *store.Batch) {
-		put := work.PlanBatch(b)
+		put := f.Runs.Plan(b)
 		for _, m := range work.PlanModels(b, func(model string) int { return left[model] }) {
 			n, follows := left[m.Model]
 			if was, known := before[m.Model]; follows && (!known || was != n) {

@@ -80,6 +80,9 @@ const (
 	// the process is stopping, or the runner takes no more lines
 	Draining Reason = "draining"
 	Closed   Reason = "closed" // the pool, by PoolClosed
+	// No pool may be used; see Batch.Pools.
+	NoDeployment Reason = "no_deployment" // of the batch's template
+	NoOpenPool   Reason = "no_open_pool"  // by the batch's profile
 	// What runners say of themselves; see RunnerStop.
 	Unhealthy      Reason = "unhealthy"
 	Starting       Reason = "starting"

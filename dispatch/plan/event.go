@@ -19,6 +19,8 @@ type RunnerUp struct {
 	// its models.
 	Pool   string
 	Models []string
+	// Reserved says that only batches that name the pool may use it.
+	Reserved bool
 	// Unlisted says that the runner has no list of models: they come from batches. More models do
 	// not make it another runner, so what was measured of its pool still holds.
 	Unlisted bool

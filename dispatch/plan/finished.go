@@ -95,7 +95,7 @@ func (p *Planner) decide(
 	case cause == none || cause == ofLine || cause == likely:
 		d := decided()
 		if cause == likely { // time for others to fail, if the runner is at fault
-			d.pause = cfg.backoff(int(l.tries) + 2)
+			d.pause = max(d.pause, cfg.backoff(int(l.tries)+2))
 		}
 		if d.again {
 			t := p.failedOn(now, &f.Start, l)

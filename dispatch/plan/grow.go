@@ -24,9 +24,11 @@ func (p *Planner) grow(grown *pool, models []string) bool {
 	grown.key, grown.models = key, models
 	at, _ = p.findPool(key)
 	p.pools = slices.Insert(p.pools, at, grown)
+	p.order.stale = true
 	for _, id := range p.jobIDs() {
 		j := p.jobs[id]
-		if slices.Contains(models, j.key.Model) && !slices.Contains(earlier, j.key.Model) {
+		if slices.Contains(models, j.key.Model) && !slices.Contains(earlier, j.key.Model) &&
+			j.batch.may(grown) {
 			p.join(j, grown)
 		}
 	}

@@ -206,14 +206,30 @@ func (u *inFlightLines) remove(number uint64) {
 // lose the least work, and may free the time that their prompts would still take.
 func (u *inFlightLines) evict(runner string, keep int, evicted []Start) []Start {
 	for i := len(u.lines) - 1; i >= 0 && len(u.lines)-u.evicted > keep; i-- {
-		if l := &u.lines[i]; !l.evicted {
-			l.evicted = true
-			u.evicted++
-			evicted = append(evicted, Start{Key: l.job.key, Chunk: int(l.chunk), Slot: int(
-				l.slot), Runner: runner, number: l.number})
+		if !u.lines[i].evicted {
+			evicted = append(evicted, u.evictAt(i, runner))
 		}
 	}
 	return evicted
+}
+
+// evictAt marks a line as evicted, and returns it.
+func (u *inFlightLines) evictAt(i int, runner string) Start {
+	l := &u.lines[i]
+	l.evicted = true
+	u.evicted++
+	return Start{Key: l.job.key, Chunk: int(l.chunk), Slot: int(l.slot), Runner: runner,
+		number: l.number}
+}
+
+// lastOf returns the youngest line, not evicted yet, of a job that is asked for; -1: there is none.
+func (u *inFlightLines) lastOf(wanted func(*job) bool) int {
+	for i := len(u.lines) - 1; i >= 0; i-- {
+		if l := &u.lines[i]; !l.evicted && !l.job.gone && wanted(l.job) {
+			return i
+		}
+	}
+	return -1
 }
 
 // free returns the number of further lines that an allowance lets start: none while too many prompt

@@ -36,8 +36,29 @@ type Batch struct {
 	MaxConcurrency             int   // limit of lines in flight; 0: none
 	RetryAttempts              int   // 0: the configured number
 	RetryOn                    []int // nil: the configured statuses
-	Models                     []ModelLines
+	// Backoff holds the pauses before the second attempt, the third, and so on; the last one is
+	// repeated. Nil: the configured ones.
+	Backoff []time.Duration
+	// Preemptible says that lines in flight may be evicted for those of batches that go before.
+	Preemptible bool
+	// Pools lists the names of the pools that the batch may use, the first choice first; empty
+	// names are those of pools without a name. Nil: all that are not reserved.
+	Pools []string
+	// Nowhere is why Pools is empty, if it is.
+	Nowhere Reason
+	Models  []ModelLines
 }
+
+// may reports whether the batch may use a pool.
+func (b *Batch) may(use *pool) bool {
+	if b.Pools == nil {
+		return !use.reserved
+	}
+	return slices.Contains(b.Pools, use.name)
+}
+
+// choosy reports whether the batch prefers some pools to others.
+func (b *Batch) choosy() bool { return len(b.Pools) > 1 }
 
 // ModelLines is the work left of a batch's model. A later BatchPut may leave it out. If it does
 // not, it corrects the work left: other processes may do some of it.

@@ -85,6 +85,7 @@ func (p *Planner) dropEmptyPools() {
 func (p *Planner) dropPool(i int) {
 	dropped := p.pools[i]
 	p.pools = slices.Delete(p.pools, i, i+1)
+	p.order.stale = true
 	for _, j := range p.jobs { // in any order, which changes nothing
 		if at := slices.Index(j.pools, dropped); at >= 0 {
 			j.pools = slices.Delete(j.pools, at, at+1)
@@ -122,15 +123,17 @@ func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
 		return p.pools[i]
 	}
 	made := &pool{key: key, name: ev.Pool, models: models, closed: p.closed[ev.Pool],
-		starts: p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool)}
+		reserved: ev.Reserved,
+		starts:   p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool)}
 	if len(ev.Models) > 0 {
 		made.first = ev.Models[0]
 	}
 	made.recalled = p.recalledOf(models, ev)
 	made.control(p.flow.For(made.name, models))
 	p.pools = slices.Insert(p.pools, i, made)
+	p.order.stale = true
 	for _, id := range p.jobIDs() {
-		if j := p.jobs[id]; slices.Contains(models, j.key.Model) {
+		if j := p.jobs[id]; slices.Contains(models, j.key.Model) && j.batch.may(made) {
 			p.join(j, made)
 		}
 	}
@@ -147,10 +150,30 @@ func (p *Planner) jobIDs() []string {
 	return ids
 }
 
-// assign adds a new job to every pool that serves its model.
+// assign adds a new job to every pool that serves its model and that its batch may use.
 func (p *Planner) assign(now time.Time, j *job) {
 	for _, pool := range p.pools {
-		if slices.Contains(pool.models, j.key.Model) {
+		if slices.Contains(pool.models, j.key.Model) && j.batch.may(pool) {
+			p.join(j, pool)
+		}
+	}
+	p.offer(now, j)
+}
+
+// reassign moves a job to the pools that its batch may use now. Its lines in flight go on.
+func (p *Planner) reassign(now time.Time, j *job) {
+	j.pools = slices.DeleteFunc(j.pools, func(of *pool) bool {
+		if j.batch.may(of) {
+			return false
+		}
+		of.starts.Remove(j.id)
+		of.loads.Remove(j.id)
+		of.promptTokens -= j.readyTokens()
+		return true
+	})
+	for _, pool := range p.pools {
+		if slices.Contains(pool.models, j.key.Model) && j.batch.may(pool) &&
+			!slices.Contains(j.pools, pool) {
 			p.join(j, pool)
 		}
 	}

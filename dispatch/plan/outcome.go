@@ -60,6 +60,7 @@ func decideRetry(
 		attempts = b.RetryAttempts
 	}
 	tryAgain := int(l.tries)+1 < attempts
+	pauseAfter := func(charged int) time.Duration { return b.pause(cfg, charged) }
 	switch outcome {
 	case Succeeded:
 		return retryDecision{}
@@ -82,17 +83,25 @@ func decideRetry(
 		return retryDecision{again: true, pause: cfg.backoff(int(l.waits))}
 	case Died:
 		return retryDecision{again: int(l.deaths)+1 < cfg.Deaths, chargedDeath: true,
-			pause: cfg.backoff(int(l.deaths))}
+			pause: pauseAfter(int(l.deaths))}
 	case Failed, Refused:
 		on := cfg.On
 		if b.RetryOn != nil {
 			on = b.RetryOn
 		}
 		return retryDecision{again: tryAgain && slices.Contains(on, status), chargedTry: true,
-			pause: cfg.backoff(int(l.tries))}
+			pause: pauseAfter(int(l.tries))}
 	default: // TimedOut, TooLong and, from a runner that is gone, Garbled and Denied
-		return retryDecision{again: tryAgain, chargedTry: true, pause: cfg.backoff(int(l.tries))}
+		return retryDecision{again: tryAgain, chargedTry: true, pause: pauseAfter(int(l.tries))}
 	}
+}
+
+// pause returns the pause before the retry that follows n earlier ones.
+func (b *Batch) pause(cfg RetryConfig, n int) time.Duration {
+	if len(b.Backoff) > 0 {
+		return b.Backoff[min(n, len(b.Backoff)-1)]
+	}
+	return cfg.backoff(n)
 }
 
 // decideElsewhere is the retry policy for an answer whose cause is probably or certainly the

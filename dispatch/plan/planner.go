@@ -14,11 +14,12 @@ import (
 // Planner decides which line starts where. One goroutine owns it.
 type Planner struct {
 	cfg    Config
-	order  scheduler.Config
+	rule   scheduler.Config
 	flow   flowcontrol.Config
 	random *rand.Rand // for the jitter of retry pauses
 
 	pools   []*pool                // ordered by key
+	order   fillOrder              // of pools
 	runners map[string]*runner     // by ID, also removed ones that still have lines in flight
 	batches map[string]*batchState // by ID
 	jobs    map[string]*job        // by ID
@@ -56,7 +57,7 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 	}
 	p := &Planner{
 		cfg:     cfg,
-		order:   cfg.order(deps.Scheduler),
+		rule:    cfg.order(deps.Scheduler),
 		flow:    deps.Flow,
 		random:  deps.Random,
 		runners: map[string]*runner{},
@@ -131,7 +132,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 			pool.refresh(now, &p.out)
 		}
 	}
-	for _, pool := range p.pools {
+	for _, pool := range p.inFillOrder() {
 		p.fill(now, pool)
 	}
 	p.out.Wake = p.wake()
@@ -195,6 +196,9 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		r = pool.mostFree(now)
 	}
 	slots += p.try(now, pool)
+	if r == nil {
+		p.preempt(now, pool)
+	}
 	p.claimAhead(now, pool, slots)
 	failed := p.loadFailure(pool)
 	switch {
@@ -334,6 +338,7 @@ func (p *Planner) batchPut(now time.Time, b Batch) {
 func (p *Planner) addBatch(now time.Time, b Batch) {
 	state := &batchState{Batch: b}
 	p.batches[b.ID] = state
+	p.noteTraits(&state.Batch, 1)
 	for _, m := range b.Models {
 		j := p.newJob(state, m)
 		p.openTally(j)
@@ -359,7 +364,10 @@ func (p *Planner) newJob(state *batchState, m ModelLines) *job {
 func (p *Planner) updateBatch(now time.Time, state *batchState, b Batch) {
 	changed := b.Models
 	b.Models = state.Models
+	moved := !slices.Equal(b.Pools, state.Pools) || b.Pools == nil != (state.Pools == nil)
+	p.noteTraits(&state.Batch, -1)
 	state.Batch = b
+	p.noteTraits(&state.Batch, 1)
 	for _, j := range state.jobs {
 		if i := slices.IndexFunc(changed, func(m ModelLines) bool {
 			return m.Model == j.key.Model
@@ -367,6 +375,9 @@ func (p *Planner) updateBatch(now time.Time, state *batchState, b Batch) {
 			j.lines = changed[i].Lines + j.loaded()
 			j.setMeans(changed[i])
 			j.work = p.workLeft(j)
+		}
+		if moved {
+			p.reassign(now, j)
 		}
 		p.rank(j)
 		p.offer(now, j)
@@ -402,6 +413,7 @@ func (p *Planner) batchGone(id string) {
 		return
 	}
 	delete(p.batches, id)
+	p.noteTraits(&state.Batch, -1)
 	for _, j := range state.jobs {
 		p.countReady(j, -j.readyTokens())
 		j.ready, j.aside = lineQueue{}, nil

@@ -33,6 +33,7 @@ type pool struct {
 	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
 	takenOver  *TakenOver // what it took over; nil: nothing was known of it
 
+	reserved bool // for batches that name it
 	closed   bool // by PoolClosed
 	inFlight int  // of its runners
 	limit    int  // sum of the lines granted to its runners that do not drain

@@ -47,6 +47,8 @@ func Explanations() []Explanation {
 		{"learning", "The policy watches the pool before lines start, or has not seen yet that " +
 			"more is safe.", wait},
 		{"shed", "The runner refused lines for load (429 or 503).", wait},
+		{"budget", "The requests or tokens that the provider grants per minute are used up.",
+			wait},
 		{"retry_after", "The runner asked for a pause (Retry-After).", wait},
 		{"token_time", "Interactive users would get tokens too slowly: iterations take as long " +
 			"as they may, or prompts have used their share of the time.", users},
@@ -80,6 +82,11 @@ func Explanations() []Explanation {
 			"Wait: another process takes over when the lease ends. If none does, start one with " +
 				"the role `dispatch`."},
 		{Closed, "The scaling policy keeps batch lines from the pool.", wait},
+		{NoDeployment, "The batch's template has no deployment.",
+			"Bind the template to a pool, by the pool's key `templates`."},
+		{NoOpenPool, "The batch's profile permits none of the pools: by their providers, or " +
+			"because their replicas may be reclaimed.",
+			"Use another profile, or change `provider` or `reclaim` of a pool."},
 		{Draining, "The process is stopping, or the runner is about to be removed.",
 			"Wait for the restart, or for another runner."},
 	}

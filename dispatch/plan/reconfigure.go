@@ -30,7 +30,7 @@ func (c Config) order(order scheduler.Config) scheduler.Config {
 	return order
 }
 
-func (p *Planner) newQueue() *scheduler.Queue { return must(scheduler.NewQueue(p.order)) }
+func (p *Planner) newQueue() *scheduler.Queue { return must(scheduler.NewQueue(p.rule)) }
 
 // must returns what was built from a configuration that Validate has found valid.
 func must[T any](built T, err error) T {
@@ -43,8 +43,8 @@ func must[T any](built T, err error) T {
 func (p *Planner) reconfigure(now time.Time, ev Reconfigure) {
 	ev.Config.Cost = p.cfg.Cost
 	p.cfg = ev.Config
-	if order := p.cfg.order(ev.Scheduler); !reflect.DeepEqual(order, p.order) {
-		p.order = order
+	if order := p.cfg.order(ev.Scheduler); !reflect.DeepEqual(order, p.rule) {
+		p.rule = order
 		p.reorder()
 	}
 	p.flow = ev.Flow

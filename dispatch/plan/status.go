@@ -13,6 +13,8 @@ type BatchStatus struct {
 	InFlight, Retrying, Ready int
 	// Waiting is why no more lines of the batch start. Flowing: lines start as slots become free.
 	Waiting Reason
+	// Pools are those that the batch may use, if Waiting is NoRunner; nil: any.
+	Pools []string
 	// Model is the model that has no runner, if Waiting is NoRunner.
 	Model string
 	// Behind is the batch of the same tenant with most lines in flight, if Waiting is Queued.
@@ -45,7 +47,7 @@ func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 	s.Waiting = why
 	switch why {
 	case NoRunner:
-		s.Model = of.key.Model
+		s.Model, s.Pools = of.key.Model, b.Pools
 	case Queued:
 		s.Behind, s.StartsIn = p.place(now, of)
 	case RunnersFailing:
@@ -86,6 +88,9 @@ func (p *Planner) waiting(now time.Time, b *batchState, s BatchStatus) (why Reas
 }
 
 func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
+	if b := &j.batch.Batch; b.Pools != nil && len(b.Pools) == 0 {
+		return b.Nowhere
+	}
 	served := slices.ContainsFunc(j.pools, func(x *pool) bool { return len(x.runners) > 0 })
 	if !served {
 		return NoRunner

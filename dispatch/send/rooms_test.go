@@ -11,6 +11,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/work"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/disk"
 )
@@ -39,7 +40,8 @@ func TestLinesWaitForTheSpaceOfTheirAnswers(t *testing.T) {
 	defer files.Close()
 	medium, sent := &spool{Store: files}, map[string]plan.Room{}
 	inbox := work.NewInbox()
-	runs := work.NewRuns(work.NewTasks(t.Context(), openai.ErrEvicted), inbox, nil)
+	runs := work.NewRuns(work.NewTasks(t.Context(), openai.ErrEvicted), inbox, nil,
+		func() *registry.Snapshot { return &registry.Snapshot{} })
 	for _, id := range []string{"a", "b"} {
 		runs.Update(store.Batch{ID: id})
 	}

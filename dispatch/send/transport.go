@@ -1,6 +1,7 @@
 package send
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -54,6 +55,7 @@ func (t *transport) send(w *sender, f *work.Flight) {
 	begun := time.Now()
 	id := work.ResultID(f.Chunk.Batch, line.Number())
 	u, limit := t.Runner(f.Start.Runner)
+	limit = cmp.Or(f.Chunk.Run.RequestTimeout, limit)
 	got, err := t.request(w, f, u, line, id, limit)
 	f.Latency = time.Since(begun)
 	f.Status, f.RetryAfter = got.Status, got.RetryAfter

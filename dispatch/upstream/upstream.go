@@ -47,6 +47,12 @@ type Upstream struct {
 	// see engines. Default: /metrics of the server.
 	Metrics string `yaml:"metrics"`
 
+	// APIKeyFile names a file that holds the bearer token, which is read when the upstream is made.
+	// It is no key: external templates have it.
+	APIKeyFile string `yaml:"-"`
+	// Reserved says that only batches that name the pool are sent there. It is no key.
+	Reserved bool `yaml:"-"`
+
 	// Dialect holds what some servers understand and others do not.
 	Dialect Dialect `yaml:"tuning"`
 }
@@ -214,6 +220,13 @@ func isToken(name string) bool {
 }
 
 func (u Upstream) key() (string, error) {
+	if u.APIKeyFile != "" {
+		text, err := os.ReadFile(u.APIKeyFile)
+		if err != nil {
+			return "", fmt.Errorf("read the key of upstream %s: %w", u.Name, err)
+		}
+		return strings.TrimSpace(string(text)), nil
+	}
 	if u.APIKeyEnv == "" {
 		return "", nil
 	}

@@ -28,6 +28,9 @@ func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 		return "max_total_tokens_exceeded",
 			fmt.Sprintf("the answers used %d tokens, the limit is %d (tidefill.max_total_tokens)",
 				t.Usage.TotalTokens, o.MaxTotalTokens)
+	case o.MaxResultBytes > 0 && t.Bytes > o.MaxResultBytes:
+		return "output_limit_exceeded", fmt.Sprintf("the results have %d bytes, the limit of the "+
+			"batch's profile is %d (quota.max_output_size_gb)", t.Bytes, o.MaxResultBytes)
 	default:
 		return "", ""
 	}
@@ -35,5 +38,6 @@ func exceeded(o *store.Options, total int, t store.Tally) (code, why string) {
 
 // hasLimits reports whether a batch may be stopped by its own results.
 func hasLimits(o *store.Options) bool {
-	return o.StopAtFailed > 0 || o.MaxFailedRatio > 0 || o.MaxTotalTokens > 0
+	return o.StopAtFailed > 0 || o.MaxFailedRatio > 0 || o.MaxTotalTokens > 0 ||
+		o.MaxResultBytes > 0
 }

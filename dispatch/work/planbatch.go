@@ -1,14 +1,20 @@
 package work
 
 import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
-// PlanBatch returns the planner's view of a batch, without the lines of its models.
-func PlanBatch(b *store.Batch) plan.Batch {
+// PlanBatch returns the planner's view of a batch, without the lines of its models. pools are those
+// that there are.
+func PlanBatch(b *store.Batch, pools *registry.Snapshot) plan.Batch {
 	window := time.Duration(0)
 	if !b.Deadline.IsZero() {
 		window = b.Deadline.Sub(b.CreatedAt)
@@ -17,12 +23,46 @@ func PlanBatch(b *store.Batch) plan.Batch {
 	if !b.FirstSentAt.IsZero() {
 		startBy = time.Time{}
 	}
-	return plan.Batch{
+	put := plan.Batch{
 		ID: b.ID, Tenant: b.Tenant, Priority: b.Options.Priority, Window: window,
 		Created: b.CreatedAt, StartBy: startBy, Deadline: b.Deadline, Paused: b.Paused,
 		MaxConcurrency: b.Options.MaxConcurrency, RetryAttempts: b.Options.RetryAttempts,
-		RetryOn: b.Options.RetryOn,
+		RetryOn: b.Options.RetryOn, Backoff: b.Options.Backoff, Preemptible: b.Options.Preemptible,
 	}
+	place(&put, b, pools)
+	return put
+}
+
+// place sets which pools the batch may use.
+func place(put *plan.Batch, b *store.Batch, pools *registry.Snapshot) {
+	claim := registry.Claim{NoSpot: b.Options.NoSpot, Providers: b.Options.Providers}
+	if r := b.Resolved; r != nil && r.Template != "" {
+		claim.Template = registry.Key{Name: r.Template, Version: r.Version}
+		claim.Mode = registry.Mode(r.Mode)
+		if r.Target != nil {
+			put.Pools = []string{TargetPool(r)}
+			return
+		}
+	}
+	var why registry.Unplaced
+	put.Pools, why = pools.Place(claim)
+	put.Nowhere = map[registry.Unplaced]plan.Reason{registry.NoDeployment: plan.NoDeployment,
+		registry.NoOpenPool: plan.NoOpenPool}[why]
+}
+
+// TargetPool returns the name of the pool of an external template. Templates that were changed
+// since have others: a batch stays with the target that it was created with.
+func TargetPool(r *store.Resolved) string {
+	target, err := json.Marshal(r.Target)
+	if err != nil {
+		panic(err) // it has texts and numbers only
+	}
+	digest := fnv.New32a()
+	digest.Write(target)
+	for _, m := range r.Models {
+		io.WriteString(digest, "\x00"+m)
+	}
+	return fmt.Sprintf("%s@%s (%08x)", r.Template, r.Version, digest.Sum32())
 }
 
 // bytesPerToken estimates tokens from prompt bytes, since there is no tokenizer.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -17,12 +18,15 @@ import (
 type Run struct {
 	ID      string
 	Tenant  string
-	Limited bool            // its own results may stop it
-	Context context.Context // of its requests in flight
-	cancel  context.CancelCauseFunc
-	evicted error // the cause with which its requests are canceled
-	inbox   *Inbox
-	limits  Stopper
+	Limited bool // its own results may stop it
+	// RequestTimeout limits one of its requests; 0: the configured limit does.
+	RequestTimeout time.Duration
+	Context        context.Context // of its requests in flight
+	cancel         context.CancelCauseFunc
+	evicted        error // the cause with which its requests are canceled
+	inbox          *Inbox
+	limits         Stopper
+	pools          func() *registry.Snapshot
 
 	// Planned says that the planner was given the batch, Again that the batch was finalizing before
 	// and some of its chunks run again. Only the reconciler uses them.
@@ -388,7 +392,8 @@ func (r *Run) Appended(result store.Record) {
 // Committed adds durable results to the counts of their chunk and batch. It returns true once, when
 // every line of the chunk has a durable result.
 func (r *Run) Committed(c *Chunk, commit store.Commit) (complete bool) {
-	now := store.Tally{Completed: commit.Completed, Failed: commit.Failed, Usage: commit.Usage}
+	now := store.Tally{Completed: commit.Completed, Failed: commit.Failed, Usage: commit.Usage,
+		Bytes: commit.Written}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.tally, r.results.live = Plus(c.tally, now), Plus(r.results.live, now)
@@ -415,7 +420,7 @@ func (r *Run) stopIfOver() {
 		return
 	}
 	r.stopping = true
-	paused := PlanBatch(&r.batch)
+	paused := PlanBatch(&r.batch, r.pools())
 	paused.Paused = true // at once, before the store knows
 	r.inbox.Event(plan.BatchPut{Batch: paused})
 	r.limits.StopLater(r.ID, code, why)
@@ -461,7 +466,7 @@ func (r *Run) Outdate(remaining *Remaining) (holds bool) {
 	case r.held.len() > 0:
 		return true
 	default:
-		put := PlanBatch(&r.batch)
+		put := PlanBatch(&r.batch, r.pools())
 		put.Models = PlanModels(&r.batch, remaining.Of(&r.batch))
 		r.inbox.Event(plan.BatchPut{Batch: put})
 	}

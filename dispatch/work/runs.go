@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -12,14 +14,23 @@ type Runs struct {
 	tasks  *Tasks // with which the requests of all runs end
 	inbox  *Inbox
 	limits Stopper
+	pools  func() *registry.Snapshot
 
 	mu   sync.Mutex
 	byID map[string]*Run
 }
 
-// NewRuns returns an empty set of runs, whose requests end with the context of the tasks.
-func NewRuns(tasks *Tasks, inbox *Inbox, limits Stopper) *Runs {
-	return &Runs{tasks: tasks, inbox: inbox, limits: limits, byID: map[string]*Run{}}
+// NewRuns returns an empty set of runs, whose requests end with the context of the tasks. pools
+// returns those that there are now.
+func NewRuns(
+	tasks *Tasks, inbox *Inbox, limits Stopper, pools func() *registry.Snapshot,
+) *Runs {
+	return &Runs{tasks: tasks, inbox: inbox, limits: limits, pools: pools, byID: map[string]*Run{}}
+}
+
+// Plan returns the planner's view of a batch, without the lines of its models.
+func (rs *Runs) Plan(b *store.Batch) plan.Batch {
+	return PlanBatch(b, rs.pools())
 }
 
 // Get returns the run of a batch; nil if there is none.
@@ -75,8 +86,10 @@ func (rs *Runs) newRun(b store.Batch) *Run {
 	ctx, cancel := context.WithCancelCause(rs.tasks.Context)
 	return &Run{ID: b.ID, Tenant: b.Tenant, Limited: hasLimits(&b.Options), batch: b,
 		Context: ctx, cancel: cancel, evicted: rs.tasks.evicted, inbox: rs.inbox, limits: rs.limits,
-		wantsStart: !b.StartBy.IsZero() && b.FirstSentAt.IsZero(),
-		held:       newHeldChunks(), results: resultCounts{givenBack: map[int]store.Chunk{}}}
+		pools:          rs.pools,
+		RequestTimeout: b.Options.RequestTimeout,
+		wantsStart:     !b.StartBy.IsZero() && b.FirstSentAt.IsZero(),
+		held:           newHeldChunks(), results: resultCounts{givenBack: map[int]store.Chunk{}}}
 }
 
 // HeldModels returns the models of which chunks are held.

@@ -28,6 +28,7 @@ func init() {
 // runner is what the controller has learned about a runner.
 type runner struct {
 	limit   int       // lines
+	carried int       // lines in flight
 	answers int       // since the limit last changed, while the limit was in use
 	lastCut time.Time // when the limit was last cut; zero: never
 }
@@ -35,10 +36,12 @@ type runner struct {
 type controller struct {
 	cfg    Config
 	roster flowcontrol.Roster[runner]
+	budget *budget // nil: there is none
 }
 
 func newController(cfg Config) *controller {
-	return &controller{cfg: cfg, roster: flowcontrol.Roster[runner]{PerPool: cfg.PerPool}}
+	return &controller{cfg: cfg, roster: flowcontrol.Roster[runner]{PerPool: cfg.PerPool},
+		budget: newBudget(cfg)}
 }
 
 func (*controller) Name() string { return Name }
@@ -48,17 +51,69 @@ func (c *controller) Observe(now time.Time, o flowcontrol.Observation) (changed 
 	if m == nil {
 		return changed
 	}
+	if c.budget != nil && c.spend(now, m, o) {
+		changed = true
+	}
 	// A broken line is no sign of load; the breaker of dispatch counts those.
 	switch o := o.(type) {
 	case *flowcontrol.Answered:
-		return m.State.grow(o.InFlight+1, c.cfg)
+		return m.State.grow(o.InFlight+1, c.cfg) || changed
 	case *flowcontrol.Shed:
 		return m.State.cut(now, c.cfg) || changed
 	}
 	return changed
 }
 
+// spend charges the budget for an observation, and reports whether it did.
+func (c *controller) spend(
+	now time.Time, m *flowcontrol.Member[runner], o flowcontrol.Observation,
+) bool {
+	if load, is := o.(interface{ Carried() flowcontrol.Load }); is {
+		m.State.carried = load.Carried().InFlight
+	}
+	switch o := o.(type) {
+	case *flowcontrol.Started:
+		c.budget.started(now, o)
+	case *flowcontrol.Answered:
+		c.budget.answered(o)
+	case *flowcontrol.Shed, *flowcontrol.Broken, *flowcontrol.Evicted:
+		c.budget.ended(0)
+	default:
+		return false
+	}
+	return true
+}
+
+// Allowance implements flowcontrol.Controller.
 func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
+	if c.budget == nil {
+		return c.allowance(now)
+	}
+	most, until := c.budget.left(now)
+	for _, m := range c.roster.Members {
+		most += m.State.carried
+	}
+	c.roster.PerPool = most
+	if c.cfg.PerPool > 0 {
+		c.roster.PerPool = min(most, c.cfg.PerPool)
+	}
+	a := c.allowance(now)
+	if most == 0 { // a limit of 0 is none
+		a.Pool = 0
+		for i := range a.Runners {
+			a.Runners[i].Lines = 0
+		}
+	}
+	if !until.IsZero() {
+		a.Reason = ReasonBudget
+		if a.Until.IsZero() || until.Before(a.Until) {
+			a.Until = until
+		}
+	}
+	return a
+}
+
+func (c *controller) allowance(now time.Time) flowcontrol.Allowance {
 	return c.roster.Allowance(now, func(m *flowcontrol.Member[runner]) (int, flowcontrol.Reason) {
 		switch r := m.State; {
 		case r.limit >= c.cfg.PerRunner:

@@ -153,3 +153,44 @@ func TestConfigFaultsNameTheirField(t *testing.T) {
 		"decrease: ":   func(c *aimd.Config) { c.Decrease = 1 },
 	})
 }
+
+// A budget permits as many requests in a minute as it has, but for those of its first second.
+func TestBudgetOfRequests(t *testing.T) {
+	p := pool(t, func(c *aimd.Config) { c.RequestsPerMinute, c.Start = 120, 100 })
+	p.Join("a")
+	started, inFlight := 0, 0
+	for end := p.Now.Add(time.Minute); p.Now.Before(end); p.Now = p.Now.Add(50 * time.Millisecond) {
+		for p.Of("a").Lines > inFlight {
+			started, inFlight = started+1, inFlight+1
+			p.Observe(p.Now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "a",
+				InFlight: inFlight}, PromptTokens: 10})
+		}
+		if inFlight > 10 {
+			inFlight--
+			p.Observe(p.Now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "a",
+				InFlight: inFlight}, PromptTokens: 10, OutputTokens: 10})
+		}
+	}
+	if started < 115 || started > 122 {
+		t.Errorf("%d requests were started in a minute, want 120", started)
+	}
+}
+
+// Tokens that answers have used count, not those that were expected.
+func TestBudgetOfTokens(t *testing.T) {
+	p := pool(t, func(c *aimd.Config) { c.TokensPerMinute, c.Start = 60_000, 100 })
+	p.Join("a")
+	used := 0
+	for end := p.Now.Add(10 * time.Minute); p.Now.Before(end); p.Now = p.Now.Add(time.Second / 10) {
+		for p.Of("a").Lines > 0 {
+			p.Observe(p.Now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "a", InFlight: 1},
+				PromptTokens: 100})
+			used += 100 + 400
+			p.Observe(p.Now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "a"},
+				PromptTokens: 100, OutputTokens: 400})
+		}
+	}
+	if used < 590_000 || used > 610_000 {
+		t.Errorf("%d tokens were used in ten minutes, want 600,000", used)
+	}
+}

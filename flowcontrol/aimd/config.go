@@ -22,6 +22,12 @@ type Config struct {
 	// PerPool limits how many lines the pool carries, shared out between its runners. 0: no limit.
 	// Default: 0.
 	PerPool int `yaml:"per_pool"`
+	// RequestsPerMinute is the number of requests that the provider of the pool's runners grants; 0:
+	// it is unknown. Default: 0.
+	RequestsPerMinute int `yaml:"requests_per_minute"`
+	// TokensPerMinute is the number of tokens, of prompts and answers, that the provider grants; 0:
+	// it is unknown. Default: 0.
+	TokensPerMinute int `yaml:"tokens_per_minute"`
 	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of
 	// them shed. It is 1 but in tests: more is found as soon, and overshoots.
 	Increase int `yaml:"-"`
@@ -53,6 +59,8 @@ func (c Config) Validate() error {
 	all.AtLeast("per_pool", c.PerPool, 0)
 	all.AtLeast("start", c.Start, 1)
 	all.AtLeast("min", c.Min, 1)
+	all.AtLeast("requests_per_minute", c.RequestsPerMinute, 0)
+	all.AtLeast("tokens_per_minute", c.TokensPerMinute, 0)
 	if !(c.Decrease > 0 && c.Decrease < 1) {
 		all.Add("decrease", "is %v, must be above 0 and below 1", c.Decrease)
 	}

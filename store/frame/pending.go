@@ -12,6 +12,7 @@ type Pending struct {
 func (p *Pending) Add(epoch int64, r *store.Record) {
 	p.Frames = Append(p.Frames, Record, epoch, r)
 	p.Sum.Bytes += ResultSize(r)
+	p.Sum.Written += ResultSize(r)
 	p.Count(r)
 }
 

@@ -39,6 +39,7 @@ func (s *Scanner) Next() bool {
 		if size, ok := s.intact(); ok {
 			s.Frame, s.Err = decode(s.bytes(s.loadSize(size)))
 			s.Result = size - EmptySize
+			s.Frame.Record.Size = s.Result
 			s.From, s.To = s.at, s.at+size
 			s.at += size
 			return s.Err == nil

@@ -46,6 +46,7 @@ func (l *Log) AppendFrom(
 	}
 	var one frame.Pending
 	one.Count(r) // the result was not passed to Append, so it is not in Bytes
+	one.Sum.Written += size
 	l.Succeed(0, one.Sum)
 	return nil
 }

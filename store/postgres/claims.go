@@ -106,7 +106,7 @@ func (db *DB) ClaimChunks(
 func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
 	ends := make([]args, len(chunks))
 	for i, c := range byPlace(chunks) {
-		usage, err := tables.Encode(c.Tally.Usage)
+		usage, err := tables.EncodeTally(c.Tally)
 		if err != nil {
 			return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
 		}

@@ -222,7 +222,7 @@ func addBatch(db *DB, s *steps, row store.Row) error {
 
 func addChunk(_ *DB, s *steps, row store.Row) error {
 	c := row.Value.(store.Chunk)
-	usage, err := tables.Encode(c.Tally.Usage)
+	usage, err := tables.EncodeTally(c.Tally)
 	if err == nil {
 		s.do(`INSERT INTO chunks
 			(`+tables.ChunkColumns+`)

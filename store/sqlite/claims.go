@@ -102,7 +102,7 @@ func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.C
 }
 
 func (s *session) finish(ctx context.Context, o store.Owner, c store.Chunk) error {
-	usage, err := tables.Encode(c.Tally.Usage)
+	usage, err := tables.EncodeTally(c.Tally)
 	if err != nil {
 		return err
 	}

@@ -180,7 +180,7 @@ func addBatch(ctx context.Context, _ *DB, s *session, row store.Row) error {
 
 func addChunk(ctx context.Context, _ *DB, s *session, row store.Row) error {
 	c := row.Value.(store.Chunk)
-	usage, err := tables.Encode(c.Tally.Usage)
+	usage, err := tables.EncodeTally(c.Tally)
 	if err != nil {
 		return err
 	}

@@ -54,10 +54,11 @@ func TestJournals(t *testing.T, open func(t *testing.T) (here, there store.Journ
 var theChunk = store.ChunkID{Batch: "batch_1", Index: 7}
 
 func newRecord(line int) store.Record {
+	result := fmt.Appendf(nil, "{\"custom_id\":\"line %d\"}\n", line)
 	return store.Record{Line: uint32(line), Failed: line%3 == 0, Attempts: uint16(line%5 + 1),
 		Usage: batchfile.Usage{InputTokens: int64(line), OutputTokens: 2,
 			TotalTokens: int64(line) + 2, CachedTokens: 1, ReasoningTokens: 1 << 33},
-		Result: fmt.Appendf(nil, "{\"custom_id\":\"line %d\"}\n", line)}
+		Result: result, Size: int64(len(result))}
 }
 
 // commits collects the commits that a journal reports.
@@ -276,8 +277,8 @@ func journalsDuplicates(t *testing.T, here, there store.Journals) {
 	j, replayed := openJournal(t, there, 2, newCommits())
 	must(t, j.Append(t.Context(), store.Record{Line: 1, Result: []byte("third\n")}))
 	must(t, j.Close(t.Context()))
-	want := []store.Record{{Line: 1, Result: []byte("first\n")},
-		{Line: 2, Result: []byte("other\n")}}
+	want := []store.Record{{Line: 1, Result: []byte("first\n"), Size: 6},
+		{Line: 2, Result: []byte("other\n"), Size: 6}}
 	wantEqual(t, "replayed", replayed, want)
 	wantEqual(t, "read", readJournal(t, here), want)
 }

@@ -14,10 +14,21 @@ func ScanChunk(row Row) (c store.Chunk, err error) {
 	err = row.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
 		&c.Tally.Completed, &c.Tally.Failed, &usage)
 	if err == nil && c.Done {
-		c.Tally.Usage, err = Decode[batchfile.Usage](usage)
+		var of tally
+		of, err = Decode[tally](usage)
+		c.Tally.Usage, c.Tally.Bytes = of.Usage, of.Bytes
 	}
 	return c, err
 }
+
+// tally is what the column usage holds.
+type tally struct {
+	batchfile.Usage
+	Bytes int64 `json:",omitempty"`
+}
+
+// EncodeTally returns the column usage of a chunk.
+func EncodeTally(t store.Tally) ([]byte, error) { return Encode(tally{t.Usage, t.Bytes}) }
 
 // LinesLeft counts the lines that chunks have left, by batch and model.
 type LinesLeft map[string]map[string]int

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// fillOrder is the order in which pools get lines. A pool that batches prefer to others comes
+// before these, so that they get only what has no room in it.
+type fillOrder struct {
+	choosy      int // batches that prefer some pools to others
+	preemptible int // batches whose lines may be evicted for others
+	stale       bool
+	pools       []*pool
+}
+
+// noteTraits counts a batch that has come (1) or gone (-1) by what few batches have.
+func (p *Planner) noteTraits(b *Batch, by int) {
+	if b.choosy() {
+		p.order.choosy += by
+		p.order.stale = true
+	}
+	if b.Preemptible {
+		p.order.preemptible += by
+	}
+}
+
+// inFillOrder returns the pools in the order in which they get lines.
+func (p *Planner) inFillOrder() []*pool {
+	if p.order.choosy == 0 {
+		return p.pools
+	}
+	if !p.order.stale {
+		return p.order.pools
+	}
+	place := map[string]int{} // by name: the last that a batch has it at
+	for _, b := range p.batches {
+		for i, name := range b.Pools {
+			if b.choosy() {
+				place[name] = max(place[name], i)
+			}
+		}
+	}
+	p.order.stale, p.order.pools = false, slices.Clone(p.pools)
+	slices.SortStableFunc(p.order.pools, func(a, b *pool) int {
+		return cmp.Compare(place[a.name], place[b.name])
+	})
+	return p.order.pools
+}
+
+// preempt evicts lines of preemptible batches from a pool without a free slot, one for each line
+// that may start instead of them: of the job that is next, if it goes before theirs. An evicted
+// line is charged no attempt.
+func (p *Planner) preempt(now time.Time, pool *pool) {
+	if p.order.preemptible == 0 || pool.closed || pool.inFlight > pool.ceiling {
+		return
+	}
+	id, offered := pool.starts.Next(now)
+	if !offered {
+		return
+	}
+	j := p.jobs[id]
+	urgent := pool.starts.Urgent(id)
+	room := j.readyLines() // lines of it that can start
+	if limit := j.batch.MaxConcurrency; limit > 0 {
+		room = min(room, limit-j.batch.inFlight)
+	}
+	for _, r := range pool.runners {
+		room -= r.lines.evicted
+	}
+	for _, r := range pool.runners {
+		if r.breaker.open || r.draining || r.granted.Lines <= 0 {
+			continue
+		}
+		// Beyond its limit, more than one line would have to go for one to come.
+		for room > 0 && r.inFlight-r.lines.evicted == r.granted.Lines {
+			victim := r.lines.lastOf(func(of *job) bool {
+				return of.batch != j.batch && of.batch.Preemptible &&
+					(j.batch.Priority > of.batch.Priority ||
+						urgent && !pool.starts.Urgent(of.id))
+			})
+			if victim < 0 {
+				break
+			}
+			p.out.Evict = append(p.out.Evict, r.lines.evictAt(victim, r.id))
+			room--
+		}
+	}
+}
