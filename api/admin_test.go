@@ -11,6 +11,13 @@ import (
 
 // newTenants serves tenants a and b, and an administrator of the tenant ops.
 func newTenants(t *testing.T) *service {
+	keys := tenantKeys(t)
+	return newService(t, func(_ *Config, d *Deps) { d.Keys = keys })
+}
+
+// tenantKeys returns the keys of newTenants.
+func tenantKeys(t *testing.T) *Keyring {
+	t.Helper()
 	var file strings.Builder
 	file.WriteString("keys:\n")
 	for _, key := range []string{"a user", "a viewer", "b user", "ops admin"} {
@@ -22,7 +29,7 @@ func newTenants(t *testing.T) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newService(t, func(_ *Config, d *Deps) { d.Keys = keys })
+	return keys
 }
 
 // as returns the headers of a request with a key that acts for a tenant; empty: its own.
