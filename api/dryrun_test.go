@@ -196,10 +196,13 @@ func TestDryRunShowsAPrediction(t *testing.T) {
 	if len(asked.Models) != 2 || asked.Models[0].PromptBytes == 0 {
 		t.Fatalf("asked for %+v", asked)
 	}
+	if o := asked.Options; o.Priority != 3 || o.MaxConcurrency != 5 {
+		t.Errorf("asked for priority %d, concurrency %d", o.Priority, o.MaxConcurrency)
+	}
 	asked.Models[0].PromptBytes, asked.Models[1].PromptBytes = 0, 0
 	if diff := cmp.Diff(Hypothetical{Tenant: DefaultTenant, Created: at,
-		Deadline: at.Add(24 * time.Hour), StartBy: at.Add(time.Hour), Priority: 3,
-		MaxConcurrency: 5, Models: []HypotheticalLines{{Model: "m", Lines: 2},
+		Deadline: at.Add(24 * time.Hour), StartBy: at.Add(time.Hour), Options: asked.Options,
+		Models: []HypotheticalLines{{Model: "m", Lines: 2},
 			{Model: "n", Lines: 1, MaxTokens: 9, CappedLines: 1}},
 		Windows: []time.Duration{time.Hour, 6 * time.Hour, day, 3 * day, 7 * day}},
 		asked); diff != "" {

@@ -22,11 +22,12 @@ type Hypothetical struct {
 	Tenant  string
 	Created time.Time
 	// Deadline is zero if there is none.
-	Deadline       time.Time
-	StartBy        time.Time // zero: none
-	Priority       int
-	MaxConcurrency int // 0: no limit
-	Models         []HypotheticalLines
+	Deadline time.Time
+	StartBy  time.Time // zero: none
+	Options  store.Options
+	// Resolved is what its template and profile stand for; nil: it names none.
+	Resolved *store.Resolved
+	Models   []HypotheticalLines
 	// Windows are completion windows that are to be judged as well.
 	Windows []time.Duration
 }
@@ -88,8 +89,7 @@ var standardWindows = []string{"1h", "6h", "24h", "3d", "7d"}
 // hypothetical returns b as the outlook needs it.
 func hypothetical(b store.Batch, files []store.File) Hypothetical {
 	h := Hypothetical{Tenant: b.Tenant, Created: b.CreatedAt, Deadline: b.Deadline,
-		StartBy: b.StartBy, Priority: b.Options.Priority,
-		MaxConcurrency: b.Options.MaxConcurrency}
+		StartBy: b.StartBy, Options: b.Options, Resolved: b.Resolved}
 	for _, window := range standardWindows {
 		length, _ := parseDuration(window)
 		h.Windows = append(h.Windows, length)

@@ -77,8 +77,7 @@ func unknownYet(err error) (api.Preview, error) {
 // batchOf returns a batch with what dispatch estimates its work by.
 func batchOf(h api.Hypothetical) *store.Batch {
 	b := &store.Batch{Tenant: h.Tenant, CreatedAt: h.Created, Deadline: h.Deadline,
-		StartBy: h.StartBy, Options: store.Options{Priority: h.Priority,
-			MaxConcurrency: h.MaxConcurrency}}
+		StartBy: h.StartBy, Options: h.Options, Resolved: h.Resolved}
 	for _, m := range h.Models {
 		b.Models = append(b.Models, store.ModelLines{Model: m.Model, Lines: m.Lines})
 		b.PromptBytes += m.PromptBytes

@@ -6,9 +6,10 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
-// Serves reports whether the pool can do lines of a model.
-func (p *PoolState) Serves(model string) bool {
-	return p.Models == nil || model == "" || slices.Contains(p.Models, model)
+// Serves reports whether the pool can do the lines of a job, and the job may use it.
+func (p *PoolState) Serves(j *plan.Demand) bool {
+	return (p.Models == nil || j.Key.Model == "" || slices.Contains(p.Models, j.Key.Model)) &&
+		(j.Pools == nil || slices.Contains(j.Pools, p.Name))
 }
 
 // shares reports whether there is a model that both pools serve.
@@ -23,7 +24,7 @@ func meanLine(jobs []plan.Demand, p *PoolState) (mean Lines) {
 	left := 0.0
 	for i := range jobs {
 		j := &jobs[i]
-		if !p.Serves(j.Key.Model) {
+		if !p.Serves(j) {
 			continue
 		}
 		n := float64(j.Lines)

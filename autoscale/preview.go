@@ -141,7 +141,7 @@ func (f *Fleet) plan(now time.Time, s State) *outlook {
 
 func (g *group) serves(j *plan.Demand) bool {
 	return slices.ContainsFunc(g.state.Pools, func(p PoolState) bool {
-		return p.Serves(j.Key.Model)
+		return p.Serves(j)
 	})
 }
 

@@ -163,8 +163,9 @@ func (g *gathered) snapshot(decision autoscale.Decision) *autoscale.Snapshot {
 				shown.InFlight += in.InFlight
 			}
 		}
-		for _, j := range g.state.Jobs {
-			if p.Serves(j.Key.Model) {
+		for i := range g.state.Jobs {
+			j := &g.state.Jobs[i]
+			if p.Serves(j) {
 				shown.Lines += j.Lines
 			}
 		}

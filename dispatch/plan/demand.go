@@ -13,6 +13,8 @@ type Demand struct {
 	Created, StartBy time.Time // StartBy zero: started, or not required
 	Deadline         time.Time
 	Paused           bool
+	// Pools are those that the job may use, as those of its batch.
+	Pools []string
 	// Lines counts the lines left, those in flight included. Work is the expected engine time that
 	// they take, in milliseconds by Config.Cost.
 	Lines int
@@ -58,7 +60,7 @@ func (p *Planner) demandOf(j *job) Demand {
 	most := p.maxOutput(j)
 	d := Demand{
 		Key: j.key, Tenant: b.Tenant, Created: b.Created, StartBy: b.StartBy,
-		Deadline: b.Deadline, Paused: b.Paused,
+		Deadline: b.Deadline, Paused: b.Paused, Pools: b.Pools,
 		Lines: j.lines, Work: p.workLeft(j), Least: p.minWork(j), Prompt: j.promptMean,
 		Output: p.expectOutput(j, j.limitMean), Longest: j.longest, Answered: j.output.seen,
 		InFlight: j.inFlight, MaxOutput: most,

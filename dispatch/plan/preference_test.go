@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/flowcontrol/fixed"
+	"github.com/tidefill/tidefill/scheduler"
+)
+
+// placing is a planner whose runners, each named as its pool, carry two lines of m.
+type placing struct {
+	*Planner
+	t      *testing.T
+	number int
+	on     map[string]int   // lines in flight, by batch and runner
+	starts map[string]Start // last one, by batch
+	evicts []Start
+}
+
+func newPlacing(t *testing.T, pools ...string) *placing {
+	flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 2})
+	p := &placing{t: t, on: map[string]int{}, starts: map[string]Start{},
+		Planner: newPlanner(t, DefaultConfig(), Deps{Scheduler: scheduler.DefaultConfig(),
+			Flow: flow, Random: rand.New(rand.NewPCG(1, 2))})}
+	for _, pool := range pools {
+		p.up(pool, false)
+	}
+	return p
+}
+
+func (p *placing) step(now time.Time, ev Event) Actions {
+	did := p.Step(now, ev)
+	for _, s := range did.Start {
+		p.on[s.Key.Batch+" on "+s.Runner]++
+		p.starts[s.Key.Batch] = s
+	}
+	p.evicts = append(p.evicts, did.Evict...)
+	return did
+}
+
+func (p *placing) up(pool string, reserved bool) {
+	p.step(noon, RunnerUp{Runner: "r" + pool, Pool: pool, Models: []string{"m"},
+		Reserved: reserved})
+}
+
+// add adds a batch of so many lines, which are loaded.
+func (p *placing) add(b Batch, lines int) {
+	b.Tenant, b.Created = "t", noon.Add(time.Duration(p.number)*time.Second)
+	p.number++
+	b.Models = []ModelLines{{Model: "m", Lines: lines, PromptTokens: int64(10 * lines)}}
+	p.step(noon, BatchPut{b})
+	var loaded []Line
+	for i := range lines {
+		loaded = append(loaded, Line{Slot: i, PromptTokens: 10})
+	}
+	p.step(noon, Loaded{Key: JobKey{b.ID, "m"}, Lines: loaded})
+}
+
+func (p *placing) want(what string, want map[string]int) {
+	p.t.Helper()
+	for at, n := range want {
+		if p.on[at] != n {
+			p.t.Errorf("%s: %d lines started of %s, want %d: %v", what, p.on[at], at, n, p.on)
+		}
+	}
+}
+
+func TestBatchesUseTheirPools(t *testing.T) {
+	p := newPlacing(t, "", "a", "b")
+	p.up("own", true)
+	p.add(Batch{ID: "own", Pools: []string{"own"}}, 3)
+	p.add(Batch{ID: "ab", Pools: []string{"b", "a"}}, 3)
+	p.add(Batch{ID: "any"}, 9)
+	p.add(Batch{ID: "none", Pools: []string{}, Nowhere: NoDeployment}, 1)
+	p.want("at first", map[string]int{"own on rown": 2, "ab on rb": 2, "ab on ra": 1,
+		"any on ra": 1, "any on r": 2, "any on rown": 0, "none on r": 0})
+	if s, _ := p.Status(noon, "none"); s.Waiting != NoDeployment {
+		t.Errorf("the batch without a pool waits for %q", s.Waiting)
+	}
+	p.step(noon, RunnerGone{Runner: "rown"})
+	if s, _ := p.Status(noon, "own"); s.Waiting != NoRunner || !slices.Equal(s.Pools,
+		[]string{"own"}) {
+		t.Errorf("the batch whose pool has no runner waits for %q, pools %v", s.Waiting, s.Pools)
+	}
+	// A pool is bound to the template of the batch meanwhile, and one comes that it may use.
+	p.step(noon, BatchPut{Batch{ID: "none", Tenant: "t", Created: noon, Pools: []string{"c"}}})
+	p.up("c", true)
+	p.want("with another pool", map[string]int{"none on rc": 1, "any on rc": 0})
+	// It may use none any more: what is in flight goes on.
+	p.step(noon, BatchPut{Batch{ID: "ab", Tenant: "t", Created: noon, Pools: []string{}}})
+	p.step(noon, &Finished{Start: p.starts["ab"], Outcome: Succeeded})
+	p.want("in the end", map[string]int{"ab on rb": 2, "ab on ra": 1})
+}
+
+// A line of a preemptible batch gives way to one that goes before, and is charged no attempt.
+func TestPreemption(t *testing.T) {
+	for _, c := range []struct {
+		what          string
+		first, second Batch
+		evicted       int
+	}{
+		{"a higher priority", Batch{Preemptible: true}, Batch{Priority: 1}, 1},
+		{"the same priority", Batch{Preemptible: true}, Batch{}, 0},
+		{"not preemptible", Batch{}, Batch{Priority: 1}, 0},
+		{"an urgent batch", Batch{Preemptible: true},
+			Batch{Window: time.Hour, Deadline: noon.Add(time.Second)}, 1},
+	} {
+		p := newPlacing(t, "a")
+		c.first.ID, c.second.ID = "first", "second"
+		p.add(c.first, 9)
+		p.add(c.second, 1)
+		if len(p.evicts) != c.evicted {
+			t.Errorf("%s: %d lines are evicted, want %d", c.what, len(p.evicts), c.evicted)
+		}
+		for _, e := range p.evicts {
+			if e.Key.Batch != "first" {
+				t.Errorf("%s: a line of %s is evicted", c.what, e.Key.Batch)
+			}
+			start := p.starts["first"]
+			if got := p.step(noon, &Finished{Start: start, Outcome: Evicted}).Verdict; got != Retry {
+				t.Errorf("%s: the verdict on an evicted line is %v", c.what, got)
+			}
+			p.want(c.what, map[string]int{"second on ra": 1})
+			p.step(noon.Add(time.Minute), &Finished{Start: p.starts["second"], Outcome: Succeeded})
+			if again := p.starts["first"]; again.Slot != start.Slot || again.Attempt != 1 {
+				t.Errorf("%s: then slot %d starts, attempt %d, want %d, 1", c.what, again.Slot,
+					again.Attempt, start.Slot)
+			}
+		}
+	}
+}
+
+// The pauses of a batch's own list come in order, and the last one is repeated.
+func TestOwnBackoff(t *testing.T) {
+	b := Batch{RetryAttempts: 9, RetryOn: []int{500},
+		Backoff: []time.Duration{5 * time.Second, 30 * time.Second}}
+	for tries, want := range []time.Duration{5 * time.Second, 30 * time.Second, 30 * time.Second} {
+		got := decideRetry(DefaultConfig().Retry, &b, line{tries: uint16(tries)}, shedRecord{},
+			Failed, 500, 0)
+		if got.pause != want || !got.again {
+			t.Errorf("after %d retries: pause %v, again %v, want %v", tries, got.pause, got.again,
+				want)
+		}
+	}
+}
