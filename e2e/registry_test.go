@@ -118,8 +118,9 @@ func TestTemplatesDecideWhereLinesGo(t *testing.T) {
 	c := sdk(d, ownKey, option.WithMaxRetries(0))
 	lines := NewLines("registry", "m", 60)
 	file := uploadSDK(t, c, lines.Content)
-	create := func(template string) (*openai.Batch, error) {
-		return c.Batches.New(t.Context(), newBatch(file.ID), naming(template))
+	create := func(template string, options ...option.RequestOption) (*openai.Batch, error) {
+		return c.Batches.New(t.Context(), newBatch(file.ID),
+			append(options, naming(template))...)
 	}
 	must := func(template string) *openai.Batch {
 		t.Helper()
@@ -136,7 +137,7 @@ func TestTemplatesDecideWhereLinesGo(t *testing.T) {
 	small, rented := must("small"), must("rented")
 	templates("deprecated")
 	await(t, 10*time.Second, "deprecated templates are refused by name", func() bool {
-		_, err := create("small")
+		_, err := create("small", option.WithQuery("dry_run", "true"))
 		refused := (*openai.Error)(nil)
 		return errors.As(err, &refused) && refused.StatusCode == 400 &&
 			refused.Param == "aibrix.model_template.name" &&
