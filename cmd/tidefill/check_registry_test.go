@@ -108,3 +108,14 @@ func TestCheckOfSeveralFilesOfTheRegistry(t *testing.T) {
 		t.Errorf("got %s, %v", text, err)
 	}
 }
+
+// The examples are what documents of users begin with.
+func TestExamplesOfTheRegistryAreValid(t *testing.T) {
+	const dir = "../../deploy/examples/registry/"
+	got := must(t, exitOK, "check", dir+"templates.yaml", dir+"profiles.yaml")
+	want := dir + "templates.yaml is valid: 4 templates, 0 profiles.\n" + dir +
+		"profiles.yaml is valid: 0 templates, 3 profiles.\n"
+	if got.out != want {
+		t.Errorf("got\n%s\nwant\n%s", got.out, want)
+	}
+}
