@@ -28,7 +28,12 @@ func encode(v reflect.Value, set bool) *yaml.Node {
 		if v.IsNil() {
 			return null()
 		}
-		return encode(v.Elem(), set)
+		n := encode(v.Elem(), set)
+		if of := v.Elem(); v.Kind() == reflect.Interface && of.Kind() == reflect.Float64 &&
+			n.Tag == "!!int" { // nothing else says that it is no integer
+			n.Tag, n.Value = "!!float", n.Value+".0"
+		}
+		return n
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			return scalar(v)
@@ -94,9 +99,6 @@ func scalar(v reflect.Value) *yaml.Node {
 	if err := n.Encode(v.Interface()); err != nil {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle,
 			Value: fmt.Sprint(v.Interface())}
-	}
-	if v.Kind() == reflect.Float64 && n.Tag == "!!int" { // it would be read as an integer
-		n.Tag, n.Value = "!!float", n.Value+".0"
 	}
 	return n
 }
