@@ -76,8 +76,8 @@ func (c registryCollector) Collect(ch chan<- prometheus.Metric) {
 	send(registryAway, float64(away))
 }
 
-// state returns what is in force, the time of the last look at which all sources could be read
-// (zero: never, or there is none), and the number of those that can't be read now.
+// state returns what is in force, and the number of sources that can't be read now. seen is the
+// time of the last look at which all could be read; zero: never, or there is no source.
 func (f *registryFeed) state() (all *registry.Catalogs, seen time.Time, away int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

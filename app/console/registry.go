@@ -112,7 +112,8 @@ func (c *Console) registry(w http.ResponseWriter, _ *http.Request) error {
 			kind = "document"
 		}
 		list.Refused = append(list.Refused, refused{Kind: kind, Name: r.Key.Name,
-			Version: r.Key.Version, Document: r.Document, Row: r.Row, Path: r.Path, Text: r.Text,
+			Version: r.Key.Version, Document: r.Document, Row: r.Row, Path: r.Path,
+			Text: hideWithin(r.Text),
 			Kept: r.Kept, Since: decision.Time{Time: r.Since},
 			Age: seconds(max(0, list.Time.Sub(r.Since)))})
 	}

@@ -37,6 +37,8 @@ const templates = `- name: llama
     service_id: x
 - name: other
   spec: {engine: {type: tgi}}
+- name: third
+  spec: {engine: {serve_args: --api-key=TOPSECRET10}}
 `
 
 const nights = `default: night
@@ -79,7 +81,7 @@ func TestRegistryIsShownWithoutSecrets(t *testing.T) {
 		`"description":"for nights"`, `"warnings":["spec.service_id has no effect"]`,
 		`"sources":[{"name":"/etc/registry","error":null},{"name":"cluster","error":"is away"}]`,
 		`"kind":"template","name":"other","version":"v1.0.0","document":"t.yaml","row":22,` +
-			`"path":"spec.engine.type"`, `"kept":false,"since":`, `"age_seconds":60`,
+			`"path":"spec.engine.type"`, `is \"--api-key=*** must be a list"`, `"kept":false,"since":`, `"age_seconds":60`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the answer lacks %s: %s", want, text)

@@ -17,15 +17,16 @@ var (
 	password = regexp.MustCompile(`://[^/@\s]+@`)
 	// knownToken matches what is a key by its look: those of Hugging Face and of OpenAI.
 	knownToken = regexp.MustCompile(`\b(hf_|sk-)[A-Za-z0-9_-]{12,}`)
-	bearer     = regexp.MustCompile(`(?i)\b(bearer)\s+[^\s"']+`)
+	// bearer matches a token in a header.
+	bearer = regexp.MustCompile(`(?i)\b(bearer)\s+[^\s"']+`)
 	// jsonSecret matches a member of JSON within a text, by its name.
 	jsonSecret = regexp.MustCompile(
 		`(?i)("[\w-]*(?:key|token|secret|password|credentials?)"\s*:\s*)"[^"]*"`)
 )
 
-// hideSecrets replaces what looks like a secret in a node with this name: values of options and
-// keys that are named as secrets are, and texts that look like keys. Names of Secrets, of files and
-// of environment variables stay.
+// hideSecrets replaces what looks like a secret in a node with this name. These are the values of
+// options and keys with names of secrets, and texts that look like keys. Names of Secrets, of files
+// and of environment variables stay.
 func hideSecrets(n *yaml.Node, name string) {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -63,8 +63,8 @@ func hasKey(n *yaml.Node, key string) bool {
 	return false
 }
 
-// unclear says of a file that may be meant as a configuration or as a document of the registry how
-// it is read; empty: it is clear.
+// unclear describes a file that is neither a configuration nor a document of the registry, though
+// it may be meant as either; empty: it is one of them.
 func unclear(text []byte) string {
 	documents, fault := strictyaml.Documents(text)
 	if fault != nil || len(documents) == 0 || isConfiguration(text) {

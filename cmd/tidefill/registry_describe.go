@@ -19,8 +19,8 @@ func describeItemsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe KIND NAME[@VERSION]...",
 		Short: "Say all of a template or a profile",
-		Long: `Say all of templates or profiles in force: where they are read from, who sees them, what has no effect, what users may override, what
-is refused, and each field with its default. KIND is template or profile; KIND/NAME does the same.
+		Long: `Say all of templates or profiles in force: the document that each is read from, who sees it, and each field with its default. Also
+say what users may override, what has no effect, and what is refused. KIND is template or profile; KIND/NAME does the same.
 
 --admin or TIDEFILL_ADMIN is the URL of the daemon's admin address (admin_listen).`,
 		Example: `  tidefill describe template large-prod
@@ -125,9 +125,9 @@ func allowedOverrides(s *registry.TemplateSpec) string {
 		case b.Min != nil && b.Max != nil:
 			name += fmt.Sprintf(" (%v to %v)", *b.Min, *b.Max)
 		case b.Min != nil:
-			name += fmt.Sprintf(" (at least %v)", *b.Min)
+			name += fmt.Sprintf(" (min %v)", *b.Min)
 		case b.Max != nil:
-			name += fmt.Sprintf(" (at most %v)", *b.Max)
+			name += fmt.Sprintf(" (max %v)", *b.Max)
 		}
 		all = append(all, name)
 	}

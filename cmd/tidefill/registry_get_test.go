@@ -226,8 +226,8 @@ func TestGetWithoutItems(t *testing.T) {
 	}
 }
 
-// An item whose document has a fault now, a source that is away, and a registry that is not known
-// yet, as a daemon shows them.
+// A daemon may show an item whose document has a fault now, a source that is away, and nothing at
+// all yet.
 func TestGetWhatIsNotInForce(t *testing.T) {
 	answer := `{"object": "registry", "unknown": null, "templates": [{"name": "big", "version": "v1",
 		"status": "active", "kept": true, "document": "t.yaml", "row": 3, "spec": {"model_source":
