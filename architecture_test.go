@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 	"dispatch": {"registry", "dispatch", "store", "internal/batchfile", "scheduler",
 		"flowcontrol", "runner"},
 	"app/console": {"api", "store", "dispatch", "dispatch/decision", "dispatch/plan", "flowcontrol",
-		"telemetry", "autoscale"},
+		"telemetry", "autoscale", "registry", "internal/strictyaml"},
 	"api":              {"api", "store", "internal/batchfile", "scheduler", "registry"},
 	"client":           {"internal/batchfile"},
 	"runner":           {"runner", "simulator/engine", "internal/httpserver"},

@@ -28,9 +28,9 @@ func (a *App) adminHandler() http.Handler {
 		_ = json.NewEncoder(w).Encode(state) // a client that has gone reads no error
 	})
 	mux.HandleFunc("GET /admin/config", a.serveConfig)
-	registry := a.options.Registry
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry,
-		promhttp.HandlerOpts{Registry: registry}))
+	metrics := a.options.Registry
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics,
+		promhttp.HandlerOpts{Registry: metrics}))
 	a.console = console.New(console.Deps{
 		Version: a.options.Version, Node: a.cfg.Node, Decisions: a.dispatcher.Decisions(),
 		Flow: a.flow, Degraded: a.degraded, Failures: a.dispatcher.Failures,
@@ -38,6 +38,7 @@ func (a *App) adminHandler() http.Handler {
 		Problems: a.problems,
 		StandsBy: a.dispatcher.StandsBy, Peers: a.consolePeers, Batches: a.dispatcher.Batches,
 		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scaling.driver.Snapshot,
+		Registry: a.feed.now, RegistrySources: a.feed.sourcesNow,
 		Now:    time.Now,
 		Logger: a.log.With("component", "console"),
 	})

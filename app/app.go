@@ -104,7 +104,8 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.follow()
-	if err := errors.Join(a.registerReady(), a.registerSharing()); err != nil {
+	if err := errors.Join(a.registerReady(), a.registerSharing(),
+		options.Registry.Register(registryCollector{a.feed})); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	if err := a.newServers(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidefill/tidefill/app/console"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/registry"
@@ -40,8 +41,10 @@ type registryFeed struct {
 
 	mu      sync.Mutex
 	current *registry.Catalogs
-	unread  error    // why the sources are not known yet; nil: they are
-	away    []string // sources that can't be read now
+	unread  error // why the sources are not known yet; nil: they are
+	states  []console.RegistrySource
+	// seen is the time of the last look at which all sources could be read; zero: never.
+	seen time.Time
 }
 
 // newRegistryFeed returns the feed of a configuration.
@@ -58,6 +61,13 @@ func (f *registryFeed) now() (*registry.Catalogs, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.current, f.unread
+}
+
+// sourcesNow returns the sources, with what keeps them from being read.
+func (f *registryFeed) sourcesNow() []console.RegistrySource {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.states
 }
 
 // run follows the sources until ctx ends.
@@ -81,8 +91,8 @@ func (f *registryFeed) run(ctx context.Context) {
 func (f *registryFeed) look(ctx context.Context, now time.Time) {
 	var all []registry.Document
 	var unread error
-	var away []string
-	changed := false
+	var states []console.RegistrySource
+	seen, changed := now, false
 	for _, s := range f.sources {
 		fresh, other, err := s.Read()
 		if err != nil && (s.err == nil || s.err.Error() != err.Error()) {
@@ -90,13 +100,14 @@ func (f *registryFeed) look(ctx context.Context, now time.Time) {
 				"stays in force", "source", s.name, "error", err)
 		}
 		if s.err = err; err != nil {
-			away = append(away, fmt.Sprintf("registry: %s: %v", s.name, err))
+			seen = f.seen // only look changes it
 			if !s.read {
 				unread = errors.Join(unread, err)
 			}
 		} else if other {
 			s.last, s.read, changed = fresh, true, true
 		}
+		states = append(states, console.RegistrySource{Name: s.name, Err: err})
 		all = append(all, s.last...)
 	}
 	before, _ := f.now()
@@ -107,7 +118,7 @@ func (f *registryFeed) look(ctx context.Context, now time.Time) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.current, f.unread, f.away = next, unread, away
+	f.current, f.unread, f.states, f.seen = next, unread, states, seen
 }
 
 // report logs what is refused now and was not before, and the other way round.
@@ -130,10 +141,14 @@ func (f *registryFeed) report(ctx context.Context, before, next *registry.Catalo
 const maxRefused = 20
 
 // problems lists what is refused, and the sources that can't be read.
-func (f *registryFeed) problems() []string {
+func (f *registryFeed) problems() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := slices.Clone(f.away)
+	for _, s := range f.states {
+		if s.Err != nil {
+			all = append(all, fmt.Sprintf("registry: %s: %v", s.Name, s.Err))
+		}
+	}
 	refused := f.current.Refused()
 	for _, r := range refused[:min(len(refused), maxRefused)] {
 		all = append(all, "registry: "+r.String())

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tidefill/tidefill/internal/faults"
+	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/internal/strictyaml"
 )
 
@@ -81,6 +82,7 @@ type catalog[T Item[T]] struct {
 	kind    Kind
 	entries []Entry[T]
 	refused []Refused
+	faults  []Refused // refused, but with each fault of an item
 }
 
 // find returns an item by its key.
@@ -142,8 +144,8 @@ func (c *catalog[T]) next(now time.Time, read []readPart) *catalog[T] {
 			continue
 		}
 		for _, n := range d.part.items {
-			e, key, fault := decodeItem[T](n, d)
-			if fault == nil {
+			e, key, wrong := decodeItem[T](n, d)
+			if len(wrong) == 0 {
 				put(e)
 				continue
 			}
@@ -153,8 +155,7 @@ func (c *catalog[T]) next(now time.Time, read []readPart) *catalog[T] {
 				last.Kept, last.Row = true, e.Row
 				put(last)
 			}
-			fault.Key, fault.Kept = key, kept
-			next.refuse(*fault)
+			next.refuseItem(key, kept, wrong)
 		}
 	}
 	slices.SortFunc(next.entries, func(a, b Entry[T]) int {
@@ -175,6 +176,20 @@ func (c *catalog[T]) next(now time.Time, read []readPart) *catalog[T] {
 func (c *catalog[T]) refuse(r Refused) {
 	r.Kind = c.kind
 	c.refused = append(c.refused, r)
+	c.faults = append(c.faults, r)
+}
+
+// refuseItem refuses an item by its first fault, and notes all of them.
+func (c *catalog[T]) refuseItem(key Key, kept bool, wrong []Refused) {
+	for i := range wrong {
+		wrong[i].Kind, wrong[i].Key, wrong[i].Kept = c.kind, key, kept
+	}
+	c.faults = append(c.faults, wrong...)
+	first := wrong[0]
+	if more := len(wrong) - 1; more > 0 {
+		first.Text += fmt.Sprintf(" (and %s)", humanize.Count(more, "more fault"))
+	}
+	c.refused = append(c.refused, first)
 }
 
 // readPart is a part of a document.
@@ -183,8 +198,12 @@ type readPart struct {
 	part     *part
 }
 
-// decodeItem decodes and judges an item. The key is the one that a faulty item seems to have.
-func decodeItem[T Item[T]](n *yaml.Node, d readPart) (e Entry[T], key Key, fault *Refused) {
+// maxFaults limits the faults that are reported of an item.
+const maxFaults = 100
+
+// decodeItem decodes and judges an item. The key is the one that a faulty item seems to have, and
+// wrong has its faults.
+func decodeItem[T Item[T]](n *yaml.Node, d readPart) (e Entry[T], key Key, wrong []Refused) {
 	var item T
 	values := strictyaml.Decode(n, "", &item)
 	row := func(r int) int {
@@ -203,15 +222,12 @@ func decodeItem[T Item[T]](n *yaml.Node, d readPart) (e Entry[T], key Key, fault
 			all = append(all, &strictyaml.Fault{Row: values.Row(path), Path: path, Text: text})
 		}
 	}
-	if len(all) > 0 {
-		first := all[0]
-		text := first.Text
-		if len(all) > 1 {
-			text += fmt.Sprintf(" (and %d more faults)", len(all)-1)
-		}
-		return e, key, &Refused{Document: d.document, Row: row(first.Row), Path: first.Path,
-			Text: text}
+	for _, f := range all[:min(len(all), maxFaults)] {
+		wrong = append(wrong, Refused{Document: d.document, Row: row(f.Row), Path: f.Path,
+			Text: f.Text})
 	}
-	e.Warnings = item.warnings()
-	return e, key, nil
+	if len(wrong) == 0 {
+		e.Warnings = item.warnings()
+	}
+	return e, key, wrong
 }

@@ -181,6 +181,43 @@ func TestFaultyItemsStayAsTheyWere(t *testing.T) {
 	}
 }
 
+// The feed shows the first fault of an item, a check all of them.
+func TestEveryFaultOfAnItemIsKept(t *testing.T) {
+	good := read(nil, template())
+	c := read(good, template("status: active=>status: on", "count: 4=>count: 0", "fp8,=>fp9,"))
+	want := []string{
+		"d0:3: template llama@v1: status: is \"on\", must be one of active, deprecated, draft",
+		"d0:7: template llama@v1: spec.accelerator.count: is 0, must be at least 1",
+		"d0:10: template llama@v1: spec.quantization.weight: is \"fp9\", must be one of fp8, " +
+			"awq, gptq, int8, bf16, fp16",
+	}
+	var got []string
+	for _, f := range c.Faults() {
+		got = append(got, f.String())
+		if !f.Kept {
+			t.Errorf("the last good version does not stay: %+v", f)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{want[0] + " (and 2 more faults)"}, refused(c)); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+func TestRecognizes(t *testing.T) {
+	for text, want := range map[string]bool{template(): true, profiles(): true, "default: x": true,
+		"[]": true, "---\na: 1\n---\n- x": true, "": false, "a: 1": false, "text": false,
+		"- [": false,
+		"kind: ConfigMap\ndata: {templates.yaml: '- x'}": true,
+		"kind: ConfigMap\ndata: {other.yaml: '- x'}":     false} {
+		if got := registry.Recognizes([]byte(text)); got != want {
+			t.Errorf("%q: got %v", text, got)
+		}
+	}
+}
+
 func TestVersions(t *testing.T) {
 	v2 := template("version: v1=>version: v2")
 	c := read(nil, template()+v2+template("version: v1=>version: v3", "active=>deprecated")+

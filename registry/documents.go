@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -74,6 +75,16 @@ func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
 		}
 	}
 	return parts, faults
+}
+
+// Recognizes reports whether a text has a document of templates or profiles, which may be faulty.
+func Recognizes(text []byte) bool {
+	documents, fault := strictyaml.Documents(text)
+	return fault == nil && slices.ContainsFunc(documents, func(n *yaml.Node) bool {
+		isMap := valueOf(n, "kind") == "ConfigMap"
+		parts, fault := partsOf(n, isMap)
+		return fault == nil && len(parts) > 0
+	})
 }
 
 // partsOf returns what one document has of each kind.

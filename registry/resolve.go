@@ -154,6 +154,11 @@ func (c *Catalogs) Refused() []Refused {
 	return slices.Concat(c.documents, c.templates.refused, c.profiles.refused)
 }
 
+// Faults is Refused, but lists each fault of an item. Their times are unknown.
+func (c *Catalogs) Faults() []Refused {
+	return slices.Concat(c.documents, c.templates.faults, c.profiles.faults)
+}
+
 // Templates lists the templates by name and version.
 func (c *Catalogs) Templates() []Entry[Template] { return c.templates.entries }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -41,8 +42,13 @@ type Deps struct {
 	Forget func(ctx context.Context, pool string) error
 	// Scaling returns what was decided last about replicas. The error says why nothing is.
 	Scaling func() (*autoscale.Snapshot, error)
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// Registry returns the templates and profiles in force. The error says why they are not known
+	// yet.
+	Registry func() (*registry.Catalogs, error)
+	// RegistrySources returns where they are read from.
+	RegistrySources func() []RegistrySource
+	Now             func() time.Time
+	Logger          *slog.Logger
 }
 
 // Console serves the JSON and the page.
@@ -58,6 +64,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.Handle("DELETE /admin/pools/{pool}/learned", c.serve(c.forget))
 	mux.Handle("GET /admin/batches", c.serve(c.batches))
 	mux.Handle("GET /admin/scaling", c.serve(c.scaling))
+	mux.Handle("GET /admin/registry", c.serve(c.registry))
 	mux.Handle("/admin/", c.serve(func(_ http.ResponseWriter, r *http.Request) error {
 		return unknownURL(r)
 	}))

@@ -20,6 +20,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/telemetry"
 )
@@ -67,8 +68,10 @@ func newDeps(names ...string) console.Deps {
 		Summaries: func(context.Context, []string) ([]api.BatchSummary, error) {
 			return nil, nil
 		},
-		Scaling: func() (*autoscale.Snapshot, error) { return &autoscale.Snapshot{}, nil },
-		Now:     func() time.Time { return began }, Logger: slog.New(slog.DiscardHandler),
+		Scaling:         func() (*autoscale.Snapshot, error) { return &autoscale.Snapshot{}, nil },
+		Registry:        func() (*registry.Catalogs, error) { return new(registry.Catalogs), nil },
+		RegistrySources: func() []console.RegistrySource { return nil },
+		Now:             func() time.Time { return began }, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"io/fs"
 	"math"
 	"regexp"
 	"strconv"
@@ -40,6 +41,25 @@ func TestColorsOfWordsHaveContrast(t *testing.T) {
 				t.Errorf("%s: --%s, %s, has a contrast of %.2f on a card, want %.1f", theme, word,
 					colors[word], got, minContrast)
 			}
+		}
+	}
+}
+
+// Names from outside become text nodes: no script makes markup of a text.
+func TestScriptsMakeNoMarkupOfTexts(t *testing.T) {
+	scripts, err := fs.Glob(files, "page/*.js")
+	if err != nil || len(scripts) < 5 {
+		t.Fatalf("scripts %q, %v", scripts, err)
+	}
+	markup := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|` +
+		`DOMParser|createContextualFragment|setHTMLUnsafe|eval\(|new Function`)
+	for _, name := range scripts {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := markup.Find(text); found != nil {
+			t.Errorf("%s uses %s; use h and name of dom.js", name, found)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,17 +24,22 @@ func checkCommand() *cobra.Command {
 	var c check
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Find the errors in batch files and configurations",
-		Long: `Find every error in batch input files (JSONL) and configuration files (.yaml, .yml), with line numbers, without a daemon. For a
-valid configuration, print all keys with their effective values, without secrets. The files that it names, such as certificates and the keys file, are
-read; nothing is sent, and no environment variable is needed.
+		Short: "Find the errors in batch files, configurations, templates and profiles",
+		Long: `Find every error in batch input files (JSONL) and in configurations, templates and profiles (.yaml, .yml), with line numbers, without
+a daemon. For a valid configuration, print all keys with their effective values, without secrets. The files that it names, such as certificates and the
+keys file, are read; nothing is sent, and no environment variable is needed.
+
+A list of templates, a table with the items of profiles, and a ConfigMap with templates.yaml or profiles.yaml are recognized by what they contain. Those of
+one call are judged together, as the files of registry.dir are. Warnings name what is set and has no effect.
 
 "-" is a batch file on standard input. Exit status 1 means that there are errors.`,
 		Example: `  tidefill check requests.jsonl
-  tidefill check tidefill.yaml --set scheduler.policy=edf`,
+  tidefill check tidefill.yaml --set scheduler.policy=edf
+  tidefill check templates.yaml profiles.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.in, c.out = cmd.InOrStdin(), cmd.OutOrStdout()
+			c.registry = readRegistry(slices.DeleteFunc(slices.Clone(args), isNoYAML))
 			invalid := 0
 			for _, name := range args {
 				valid, err := c.file(name)
@@ -52,7 +58,8 @@ read; nothing is sent, and no environment variable is needed.
 	}
 	cmd.Flags().StringVar(&c.endpoint, "endpoint", "",
 		"the `url` that every line must have (default: that of the first line)")
-	cmd.Flags().BoolVar(&c.json, "json", false, "print one JSON object per batch file")
+	cmd.Flags().BoolVar(&c.json, "json", false,
+		"print one JSON object per batch file, and per file of templates or profiles")
 	c.set.register(cmd)
 	return cmd
 }
@@ -61,15 +68,23 @@ type check struct {
 	endpoint string
 	json     bool
 	set      settings
+	registry registryCheck
 	in       io.Reader
 	out      io.Writer
 }
 
+func isNoYAML(name string) bool {
+	extension := strings.ToLower(filepath.Ext(name))
+	return extension != ".yaml" && extension != ".yml"
+}
+
 func (c *check) file(name string) (valid bool, err error) {
-	switch extension := strings.ToLower(filepath.Ext(name)); {
+	switch {
 	case name == "-":
 		return c.batch("standard input", c.in)
-	case extension == ".yaml" || extension == ".yml":
+	case slices.Contains(c.registry.names, name):
+		return c.registry.file(c, name)
+	case !isNoYAML(name):
 		return c.configuration(name)
 	}
 	f, err := os.Open(name)
@@ -87,6 +102,11 @@ func (c *check) configuration(name string) (valid bool, err error) {
 	}
 	cfg, err := config.Check(name, app.CheckFiles, settings...)
 	if err != nil {
+		if text, readErr := os.ReadFile(name); readErr == nil {
+			if note := unclear(text); note != "" {
+				printf(c.out, "%s: %s\n", name, note)
+			}
+		}
 		for _, err := range config.Faults(err) {
 			printError(c.out, "", err)
 		}

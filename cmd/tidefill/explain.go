@@ -45,13 +45,10 @@ With --watch, wait while the daemon is unreachable, such as during a restart.
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := cmd.Flags()
-	r.server = cmp.Or(os.Getenv("TIDEFILL_ADMIN"), client.DefaultAdmin)
-	flags.StringVar(&r.server, "admin", r.server,
-		"the `URL` of the daemon's admin address (TIDEFILL_ADMIN)")
 	flags.BoolVar(&watch, "watch", false, "explain again every 2 s, until Ctrl-C")
 	flags.DurationVar(&since, "since", 0,
 		"a table of the decisions of this `time` until now, at most 1h")
-	r.registerConnection(cmd)
+	r.registerAdmin(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case since < 0 || cmd.Flags().Changed("since") && since == 0:
@@ -75,6 +72,14 @@ With --watch, wait while the daemon is unreachable, such as during a restart.
 		return withAdminRemedy(e.run(cmd.Context(), watch, since))
 	}
 	return cmd
+}
+
+// registerAdmin registers the flags of a command that calls the admin address of a daemon.
+func (r *remote) registerAdmin(cmd *cobra.Command) {
+	r.server = cmp.Or(os.Getenv("TIDEFILL_ADMIN"), client.DefaultAdmin)
+	cmd.Flags().StringVar(&r.server, "admin", r.server,
+		"the `URL` of the daemon's admin address (TIDEFILL_ADMIN)")
+	r.registerConnection(cmd)
 }
 
 // withAdminRemedy adds to an error of a connection what may remedy it.

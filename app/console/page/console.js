@@ -5,6 +5,7 @@ import { BatchView } from './batch.js';
 import { clock, duration } from './format.js';
 import { Notice, PoolView } from './pool.js';
 import { learn } from './reasons.js';
+import { ProfileView, RefusedView, TemplateView, refusedKey, summary } from './registry.js';
 import { ScalingView } from './scaling.js';
 
 const interval = 2000, patience = 8000; // milliseconds
@@ -12,6 +13,9 @@ const byId = (id) => document.getElementById(id);
 
 const pools = new Keyed(byId('pools'), () => new PoolView());
 const scaling = new Keyed(byId('scaling-rows'), (item) => new ScalingView(item));
+const templates = new Keyed(byId('template-rows'), () => new TemplateView());
+const profiles = new Keyed(byId('profile-rows'), () => new ProfileView());
+const refused = new Keyed(byId('refused'), () => new RefusedView());
 const batches = new Keyed(byId('batch-rows'), ({ batch }) => new BatchView(batch));
 const notices = new Keyed(byId('notices'), (notice) => new Notice(notice.kind));
 let reached = null; // when the daemon answered last, in seconds by the clock of this machine
@@ -30,13 +34,14 @@ async function readHistory(pool) {
 }
 
 async function refresh() {
-  const [state, work, scaled] = await Promise.all([get('admin/pools'), get('admin/batches'), get('admin/scaling')]);
+  const [state, work, scaled, registry] = await Promise.all(['pools', 'batches', 'scaling', 'registry'].map((part) => get('admin/' + part)));
   reached = Date.now() / 1000;
   learn(state.reasons);
   pools.update(state.data, (pool) => pool.name);
   await Promise.all(state.data.map(readHistory));
   pools.update(state.data, (pool) => pool.name);
   showScaling(scaled);
+  showRegistry(registry);
   batches.update(work.data.map((batch) => ({ batch, now: state.time })), ({ batch }) => batch.id);
   byId('batches').hidden = false;
   byId('no-batches').hidden = work.data.length > 0;
@@ -53,6 +58,16 @@ function showScaling(scaled) {
   scaling.update(scaled.data.map((pool) => ({ pool, now: scaled.time })), ({ pool }) => pool.name);
   byId('scaling').hidden = scaled.data.length === 0 && scaled.unknown === null;
   setText(byId('scaling-decided'), scaled.unknown ?? (scaled.decided === null ? '' : `decided ${duration(scaled.time - scaled.decided)} ago`));
+}
+
+function showRegistry(registry) {
+  templates.update(registry.templates, (item) => JSON.stringify([item.name, item.version]));
+  profiles.update(registry.profiles.map((item) => ({ item, isDefault: item.name === registry.default_profile })), ({ item }) => item.name);
+  refused.update(registry.refused, refusedKey);
+  byId('templates').hidden = registry.templates.length === 0;
+  byId('profiles').hidden = registry.profiles.length === 0;
+  byId('registry').hidden = registry.templates.length + registry.profiles.length + registry.refused.length === 0;
+  setParts(byId('registry-summary'), ...summary(registry));
 }
 
 function noticesOf(state, scaled) {

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
+	"github.com/tidefill/tidefill/registry"
+)
+
+// itemOutputs are the values of --output.
+var itemOutputs = []string{"wide", "yaml", "json", "name"}
+
+func getItemsCommand() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "get KIND [NAME[@VERSION]...]",
+		Short: "List the templates or profiles in force",
+		Long: `List the templates or profiles that a daemon has in force, and below them on standard error what is refused. KIND is templates or
+profiles. NAME is that of an item; KIND/NAME does the same. A template is shown in all versions, or in the given one.
+
+With -o yaml, print a document that can be put back into templates.yaml or profiles.yaml. Values that look like secrets are ***.
+
+--admin or TIDEFILL_ADMIN is the URL of the daemon's admin address (admin_listen).`,
+		Example: `  tidefill get templates
+  tidefill get template large-prod@v2.0.0 -o yaml
+  tidefill get profile/night`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "",
+		"the `format`: "+strings.Join(itemOutputs, ", ")+" (default: a table)")
+	completeFlags(cmd, map[string][]string{"output": itemOutputs})
+	return itemsCommand(cmd, func(cmd *cobra.Command, r *remote, t itemTarget,
+		of *client.Registry) error {
+		switch {
+		case output != "" && !slices.Contains(itemOutputs, output):
+			return usageErrorf("--output is %q; give one of %s", output,
+				strings.Join(itemOutputs, ", "))
+		case output != "" && r.json:
+			return usageErrorf("--output and --json exclude each other")
+		}
+		chosen, err := t.choose(of)
+		if err != nil {
+			return err
+		}
+		out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+		standard := ""
+		if of.DefaultProfile != nil {
+			standard = *of.DefaultProfile
+		}
+		switch {
+		case r.json:
+			for i := range chosen {
+				if err := printJSON(out, chosen[i].Raw); err != nil {
+					return err
+				}
+			}
+			return nil
+		case output == "json":
+			return printItemsJSON(out, chosen, len(t.names) == 1 && len(chosen) == 1)
+		case output == "yaml":
+			if len(t.names) > 0 { // a part of the profiles need not have the default one
+				standard = ""
+			}
+			return printDocument(out, errs, t.kind, chosen, standard)
+		case output == "name":
+			for i := range chosen {
+				printf(out, "%s/%s\n", t.kind, keyOf(&chosen[i]))
+			}
+			return nil
+		}
+		if err := printItems(out, errs, t.kind, chosen, output == "wide", standard,
+			len(of.Sources)); err != nil {
+			return err
+		}
+		printRefused(errs, t.refused(of), of)
+		return nil
+	})
+}
+
+func keyOf(i *client.RegistryItem) registry.Key {
+	return registry.Key{Name: i.Name, Version: i.Version}
+}
+
+// printItemsJSON prints one item, or a list.
+func printItemsJSON(w io.Writer, items []client.RegistryItem, one bool) error {
+	list := []json.RawMessage{}
+	for i := range items {
+		list = append(list, items[i].Raw)
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetIndent("", "  ")
+	var err error
+	if one {
+		err = encoder.Encode(list[0])
+	} else {
+		err = encoder.Encode(map[string]any{"object": "list", "data": list})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// printItems prints a table, or says that it has no rows.
+func printItems(
+	out, errs io.Writer, kind registry.Kind, items []client.RegistryItem, wide bool,
+	standard string, sources int,
+) error {
+	if len(items) == 0 {
+		fmt.Fprintf(errs, "No %ss.\n", kind)
+		if sources == 0 {
+			fmt.Fprintln(errs, "The daemon reads no documents of them: set registry.dir, and see "+
+				"docs/templates.md.")
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(narrow []string, more ...string) {
+		if wide {
+			narrow = append(narrow, more...)
+		}
+		for i := range narrow {
+			if narrow[i] == "" {
+				narrow[i] = "-"
+			}
+			narrow[i] = humanize.Printable(narrow[i])
+		}
+		fmt.Fprintln(table, strings.Join(narrow, "\t"))
+	}
+	rows := templateRow
+	if kind == registry.Profiles {
+		row([]string{"NAME", "WINDOW", "PRIORITY", "MAX CONCURRENCY", "TIER ALIAS", "DEFAULT"},
+			"STORAGE", "MAX REQUESTS", "MAX INPUT", "MAX OUTPUT", "VISIBLE TO", "DOCUMENT")
+		rows = func(i *client.RegistryItem) (narrow, more []string, err error) {
+			return profileRow(i, i.Name == standard)
+		}
+	} else {
+		row([]string{"NAME", "VERSION", "STATUS", "MODEL", "ACCELERATOR", "MODE", "WARNINGS"},
+			"ENGINE", "ENDPOINTS", "VISIBLE TO", "DOCUMENT")
+	}
+	for i := range items {
+		narrow, more, err := rows(&items[i])
+		if err != nil {
+			return err
+		}
+		row(narrow, append(more, strings.Join(items[i].VisibleTo, ","),
+			fmt.Sprintf("%s:%d", items[i].Document, items[i].Row))...)
+	}
+	return table.Flush()
+}
+
+func templateRow(i *client.RegistryItem) (narrow, more []string, err error) {
+	var s registry.TemplateSpec
+	if _, err := readKnown(i, &s); err != nil {
+		return nil, nil, err
+	}
+	status := i.Status
+	if i.Kept {
+		status += " (last good)"
+	}
+	accelerator := fmt.Sprintf("%d x %s", s.Accelerator.Count, s.Accelerator.Type)
+	if strings.EqualFold(s.Accelerator.Type, "cpu") {
+		accelerator = "cpu"
+	}
+	warnings := ""
+	if n := len(i.Warnings); n > 0 {
+		warnings = fmt.Sprint(n)
+	}
+	return []string{i.Name, i.Version, status, s.ModelSource.URI, accelerator,
+			string(s.DeploymentMode), warnings},
+		[]string{s.Engine.Type + " " + s.Engine.Version, strings.Join(s.SupportedEndpoints, ",")},
+		nil
+}
+
+func profileRow(i *client.RegistryItem, standard bool) (narrow, more []string, err error) {
+	var s registry.ProfileSpec
+	if _, err := readKnown(i, &s); err != nil {
+		return nil, nil, err
+	}
+	name, isDefault, storage := i.Name, "", ""
+	if i.Kept {
+		name += " (last good)"
+	}
+	if standard {
+		isDefault = "yes"
+	}
+	if s.Storage.Backend != "" {
+		storage = s.Storage.Backend + ":" + s.Storage.Bucket
+	}
+	return []string{name, s.Scheduling.CompletionWindow, s.Scheduling.Priority,
+			fmt.Sprint(s.Scheduling.MaxConcurrency), s.ServiceTierAlias, isDefault},
+		[]string{storage, fmt.Sprint(s.Quota.MaxRequestsPerBatch),
+			fmt.Sprintf("%d MB", s.Quota.MaxInputSizeMB),
+			fmt.Sprintf("%d GB", s.Quota.MaxOutputSizeGB)}, nil
+}
