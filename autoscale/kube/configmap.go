@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -15,7 +16,11 @@ type ConfigMaps struct {
 	Names     []string
 }
 
-var errNoAnswer = errors.New("the API server has not answered yet")
+// answerWithin is the time in which a watch that has ended is open again, unless the API server is
+// away. Requests to one that drops packets fail only after minutes.
+const answerWithin = 3 * time.Second
+
+var errNoAnswer = errors.New("the API server does not answer")
 
 // ConfigMap is a copy of a ConfigMap, which Run keeps current. While the API server is away, it
 // holds the last state. Its methods may be called concurrently.
@@ -24,7 +29,7 @@ type ConfigMap struct {
 	listed  chan struct{} // closed when it has been listed
 
 	mu    sync.Mutex
-	fault error
+	fault error // the first one of its kind
 }
 
 // NewConfigMaps returns the ConfigMaps in the order of their names. It fails if there is no cluster
@@ -60,19 +65,23 @@ func (m *ConfigMap) Listed() <-chan struct{} { return m.listed }
 // may be old. Before listed is true there is no copy, and the error is not nil.
 func (m *ConfigMap) Read() (entries map[string]string, listed bool, err error) {
 	entries, _, listed = m.entries.one()
+	lost := m.entries.source.lostAt()
+	away := !lost.IsZero() && time.Since(lost) > answerWithin
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err = m.fault; err == nil && !listed {
+	if err = m.fault; err == nil && (away || !listed) {
 		err = errNoAnswer
 	}
 	return entries, listed, err
 }
 
-// report notes the present fault; nil: there is none.
+// report notes the present fault; nil: there is none. Texts of one kind differ in ports alone.
 func (m *ConfigMap) report(_ object, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fault = err
+	if err == nil || m.fault == nil || kindOf(err) != kindOf(m.fault) {
+		m.fault = err
+	}
 }
 
 // entriesOf returns the entries of a ConfigMap that are texts.

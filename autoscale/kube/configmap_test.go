@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -95,6 +96,29 @@ func TestConfigMapIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	await("map[] true")
+}
+
+// What client-go returns for closed connections is no open watch.
+func TestClosedConnectionsAreAFault(t *testing.T) {
+	m := newConfigMap(&clients{typed: fake.NewClientset()}, "aibrix-system", "profiles")
+	s := m.entries.source
+	s.query.watch = func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+		return watch.NewEmptyWatch(), nil
+	}
+	if _, err := s.WatchWithContext(t.Context(), metav1.ListOptions{}); !errors.Is(err, errClosed) {
+		t.Errorf("the watch returned %v", err)
+	}
+	if err := m.entries.Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, listed, err := m.Read(); !listed || !errors.Is(err, errClosed) || s.lostAt().IsZero() {
+		t.Errorf("listed %v, error %v", listed, err)
+	}
+	m.report(s.query.object, nil)
+	s.lost = time.Now().Add(-2 * answerWithin)
+	if _, _, err := m.Read(); !errors.Is(err, errNoAnswer) {
+		t.Errorf("long after the end of the watch: error %v", err)
+	}
 }
 
 func TestConfigMapOutsideOfACluster(t *testing.T) {
