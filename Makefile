@@ -135,7 +135,7 @@ test/keda/scalers:
 	@cd test/keda && $(GO) run extract.go
 
 .PHONY: kube
-kube: bin/tally ## Test autoscale/kube and the closed loop with a real API server. The first build takes minutes.
+kube: bin/tally ## Test autoscale/kube, registry/kube and the closed loop with a real API server. The first build takes minutes.
 	@$(STAGE) kube $(GO) test -C test/kube $(SHORT) -vet=off -timeout 30m ./...
 
 KILLS  ?= 1000

@@ -27,6 +27,7 @@ var corePackages = []string{
 var drivers = map[string]string{
 	"autoscale/driver":          "it decides in a running daemon",
 	"registry/file":             "it reads files",
+	"registry/kube":             "it reads what an API server said last",
 	"autoscale/keda":            "it serves KEDA",
 	"autoscale/kube":            "it watches an API server and acts on it",
 	"simulator/compare":         "it spreads runs over processors and reads files",
@@ -51,6 +52,7 @@ var mayImport = map[string][]string{
 	"internal/strictyaml":  {},
 	"registry":             {"flowcontrol", "internal/strictyaml"},
 	"registry/file":        {"registry", "internal/strictyaml", "internal/filewatch"},
+	"registry/kube":        {"registry"},
 	"autoscale":            {"scheduler", "flowcontrol", "costmodel", "dispatch/plan", "registry"},
 	"autoscale/keda":       {"registry", "autoscale", "internal/httpserver"},
 	"autoscale/kube":       {"autoscale"},

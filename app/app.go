@@ -172,8 +172,10 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	if err := a.newScaling(); err != nil {
 		return err
 	}
-	a.feed = newRegistryFeed(a.cfg.Registry, a.log)
-	a.feed.look(context.Background(), time.Now())
+	if a.feed, err = newRegistryFeed(a.cfg, a.log); err != nil {
+		return err
+	}
+	a.onClose("registry", a.feed.start(a.options.Stop))
 	a.api, err = api.New(a.cfg.API, api.Deps{
 		Store: a.apiStore(), Outlook: &outlook{a.dispatcher, a.scaling.driver,
 			a.plansReplicas},

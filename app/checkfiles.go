@@ -33,8 +33,8 @@ func CheckFiles(cfg config.Config) error {
 	if cfg.Has(config.RoleDispatch) {
 		add("telemetry.", telemetryOf(cfg).CheckFiles())
 	}
-	if cfg.Has(config.RoleDispatch) && (inKubernetes(cfg.Pools, false) ||
-		inKubernetes(cfg.Pools, true)) {
+	if cfg.Registry.Kubernetes.Enabled() || cfg.Has(config.RoleDispatch) &&
+		(inKubernetes(cfg.Pools, false) || inKubernetes(cfg.Pools, true)) {
 		add("", cfg.Kubernetes.CheckFiles())
 	}
 	if scaler := cfg.Scaler; scaler.Listen != "" && cfg.Has(config.RoleScale) {

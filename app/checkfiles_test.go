@@ -84,6 +84,9 @@ func TestFilesOfAConfigurationAreChecked(t *testing.T) {
 		{"Kubernetes", upstream + scaled + ", kubernetes: {selector: app=a, port: '80'}}]\n" +
 			"kubernetes: {kubeconfig: {dir}/none}\n",
 			[]string{"f.yaml:3: kubernetes.kubeconfig: read {dir}/none: "}},
+		{"Kubernetes, for templates and profiles", "roles: [api]\n" + upstream +
+			"registry: {kubernetes: {namespace: aibrix-system}}\nkubernetes: {kubeconfig: " +
+			"{dir}/none}\n", []string{"f.yaml:4: kubernetes.kubeconfig: read {dir}/none: "}},
 		{"which is not used", upstream + "kubernetes: {kubeconfig: {dir}/none}\n", nil},
 		{"PostgreSQL", upstream + cluster + ", password_file: {dir}/empty}}}\n",
 			[]string{"f.yaml:2: store.cluster.metadata.password_file: {dir}/empty is empty"}},

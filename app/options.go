@@ -31,7 +31,8 @@ type Options struct {
 	// ScalerListener serves KEDA instead of a new listener on Config.Scaler.Listen. The App closes
 	// it, also if New fails.
 	ScalerListener net.Listener
-	// Stop ends New while it waits for a store that is away. Nil: it waits on.
+	// Stop ends New while it waits for a store that is away, and the wait for templates and
+	// profiles in Kubernetes. Nil: it waits on.
 	Stop <-chan struct{}
 	// Ready is called once, from a goroutine of Run, when /readyz first reports ready. Nil: nobody
 	// is notified.

@@ -10,14 +10,21 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/app/console"
+	"github.com/tidefill/tidefill/autoscale/kube"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/registry/file"
+	registrykube "github.com/tidefill/tidefill/registry/kube"
 )
 
-// registryEvery is the time between two looks at the documents of templates and profiles.
-const registryEvery = time.Second
+const (
+	// registryEvery is the time between two looks at the documents of templates and profiles.
+	registryEvery = time.Second
+	// registryWait is the longest time for which a start waits for the API server's first answer,
+	// so that batches that are created right after it find their templates.
+	registryWait = 5 * time.Second
+)
 
 // documents is a source of templates and profiles.
 type documents interface {
@@ -36,8 +43,9 @@ type itemSource struct {
 
 // registryFeed follows the documents of templates and profiles.
 type registryFeed struct {
-	log     *slog.Logger
-	sources []*itemSource // only look uses them
+	log        *slog.Logger
+	sources    []*itemSource // only look uses them
+	configMaps []*kube.ConfigMap
 
 	mu      sync.Mutex
 	current *registry.Catalogs
@@ -47,13 +55,52 @@ type registryFeed struct {
 	seen time.Time
 }
 
-// newRegistryFeed returns the feed of a configuration.
-func newRegistryFeed(cfg config.RegistryConfig, log *slog.Logger) *registryFeed {
-	f := &registryFeed{log: log, current: &registry.Catalogs{}}
-	if cfg.Dir != "" {
-		f.sources = append(f.sources, &itemSource{documents: file.New(cfg.Dir), name: cfg.Dir})
+// newRegistryFeed returns the feed of a configuration. The directory comes first.
+func newRegistryFeed(cfg config.Config, log *slog.Logger) (f *registryFeed, err error) {
+	f = &registryFeed{log: log, current: &registry.Catalogs{}}
+	if dir := cfg.Registry.Dir; dir != "" {
+		f.sources = append(f.sources, &itemSource{documents: file.New(dir), name: dir})
 	}
-	return f
+	in := cfg.Registry.Kubernetes
+	if !in.Enabled() {
+		return f, nil
+	}
+	names := in.Names()
+	f.configMaps, err = kube.NewConfigMaps(cfg.Kubernetes,
+		kube.ConfigMaps{Namespace: in.Namespace, Names: names})
+	if err != nil {
+		return nil, fmt.Errorf("find templates and profiles: %w", err)
+	}
+	for i, m := range f.configMaps {
+		s := registrykube.New(in, names[i], m)
+		f.sources = append(f.sources, &itemSource{documents: s, name: s.String()})
+	}
+	return f, nil
+}
+
+// start follows the ConfigMaps until end is called, and reads all sources once. It waits for the
+// first answer of the API server, but not for long, and not after stop is closed.
+func (f *registryFeed) start(stop <-chan struct{}) (end func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	for _, m := range f.configMaps {
+		following.Go(func() { m.Run(ctx) })
+	}
+	waiting, enough := context.WithTimeout(ctx, registryWait)
+	defer enough()
+	for _, m := range f.configMaps {
+		select {
+		case <-m.Listed():
+		case <-waiting.Done():
+		case <-stop:
+		}
+	}
+	f.look(ctx, time.Now())
+	return func() error {
+		cancel()
+		following.Wait()
+		return nil
+	}
 }
 
 // now returns what is in force. The error says why that is not known yet.

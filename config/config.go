@@ -22,6 +22,7 @@ import (
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin" // the policies that can be configured
 	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/internal/wallclock"
+	registrykube "github.com/tidefill/tidefill/registry/kube"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/telemetry"
 )
@@ -81,7 +82,8 @@ type Config struct {
 	Autoscale autoscale.Config `yaml:"autoscale"`
 	// Scaler is the address at which KEDA asks for the replicas of the pools.
 	Scaler keda.Config `yaml:"scaler"`
-	// Kubernetes sets how the cluster is reached in which runners of pools are found.
+	// Kubernetes sets how the cluster is reached in which runners of pools are found, and templates
+	// and profiles are read.
 	Kubernetes kube.Config `yaml:"kubernetes"`
 	// Webhooks lists the URLs that are notified when batches end, and when it becomes known whether
 	// they will meet their deadlines. Empty: nobody is.
@@ -91,11 +93,15 @@ type Config struct {
 	Shutdown Shutdown       `yaml:"shutdown"`
 }
 
-// RegistryConfig sets where templates and profiles are read from.
+// RegistryConfig sets where templates and profiles are read from. Of several with one name, that of
+// the directory counts.
 type RegistryConfig struct {
 	// Dir is a directory of *.yaml files with templates and profiles. A change is in force within
 	// two seconds. Empty: none is read.
 	Dir string `yaml:"dir"`
+	// Kubernetes names ConfigMaps with templates and profiles. A change is in force within two
+	// seconds.
+	Kubernetes registrykube.Config `yaml:"kubernetes"`
 }
 
 // Log sets what the daemon logs on standard error.
@@ -146,6 +152,7 @@ func Default() Config {
 		Autoscale:   autoscale.DefaultConfig(),
 		Scaler:      keda.DefaultConfig(),
 		Kubernetes:  kube.DefaultConfig(),
+		Registry:    RegistryConfig{Kubernetes: registrykube.DefaultConfig()},
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
 	}
 }
@@ -201,6 +208,7 @@ func (c Config) Validate() error {
 		section("autoscale", c.Autoscale.Validate()),
 		section("scaler", c.Scaler.Validate()),
 		section("kubernetes", c.Kubernetes.Validate()),
+		section("registry.kubernetes", c.Registry.Kubernetes.Validate()),
 		c.validateUpstreams(),
 		c.validatePools(),
 		c.validateWebhooks(),

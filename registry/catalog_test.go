@@ -290,6 +290,52 @@ func TestConfigMaps(t *testing.T) {
 	}
 }
 
+// An entry of a ConfigMap has items of the kind that its key says. What has another shape is
+// reported, and what was in force stays.
+func TestEntriesHaveAKind(t *testing.T) {
+	entry := func(kind registry.Kind, text string) registry.Document {
+		return registry.Document{Name: kind.DataKey(), Kind: kind, Text: []byte(text)}
+	}
+	good := []registry.Document{entry(registry.Templates, template()),
+		entry(registry.Profiles, profiles())}
+	var none *registry.Catalogs
+	c := none.Next(noon, good)
+	if len(c.Templates()) != 1 || c.Standard() != "day" || len(c.Refused()) > 0 {
+		t.Fatalf("%d templates, default %q, refused %q", len(c.Templates()), c.Standard(),
+			refused(c))
+	}
+	for _, row := range []struct {
+		kind       registry.Kind
+		text, want string
+	}{
+		{registry.Profiles, template(),
+			"profiles.yaml:1: must be a table with the keys default and items"},
+		{registry.Templates, profiles(), "templates.yaml:1: must be a list of templates"},
+		{registry.Templates, template() + "---\n" + template("name: llama=>name: qwen"),
+			"templates.yaml:15: is a second document, which is not read; join it with the first"},
+		{registry.Profiles, "kind: ConfigMap\ndata: {}", "profiles.yaml:1: kind: unknown key; " +
+			"known are default, items"},
+	} {
+		documents := slices.Clone(good)
+		i := slices.IndexFunc(documents, func(d registry.Document) bool {
+			return d.Kind == row.kind
+		})
+		documents[i] = entry(row.kind, row.text)
+		next := c.Next(noon, documents)
+		if diff := cmp.Diff([]string{row.want}, refused(next)); diff != "" {
+			t.Errorf("refused (-want +got):\n%s", diff)
+		}
+		if len(next.Templates()) != 1 || next.Standard() != "day" || !next.Refused()[0].Kept {
+			t.Errorf("%s: %d templates, default %q, kept %v", row.want, len(next.Templates()),
+				next.Standard(), next.Refused()[0].Kept)
+		}
+	}
+	if c = c.Next(noon, []registry.Document{entry(registry.Templates, "")}); len(
+		c.Templates())+len(c.Refused()) > 0 {
+		t.Errorf("an empty entry has %v, %q", c.Templates(), refused(c))
+	}
+}
+
 func TestOverrides(t *testing.T) {
 	bounded := template("engine_args:=>overrides_allowed: {engine_args: {max_num_seqs: " +
 		"{min: 16, max: 512}, seed: {}}}\n    engine_args:")

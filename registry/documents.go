@@ -12,6 +12,8 @@ import (
 // Document is a text of a source: a file, or an entry of a ConfigMap.
 type Document struct {
 	Name string // as messages show it
+	// Kind is that of its items, which then are all of it. Empty: the text says which it has.
+	Kind Kind
 	Text []byte
 	Err  error // why it can't be read; nil: it was
 }
@@ -25,8 +27,8 @@ const (
 	Profiles  Kind = "profile"
 )
 
-// dataKeys are the names of the entries of ConfigMaps, and of files.
-var dataKeys = map[string]Kind{"templates.yaml": Templates, "profiles.yaml": Profiles}
+// DataKey returns the name of the entry of a ConfigMap that holds items of the kind.
+func (k Kind) DataKey() string { return string(k) + "s.yaml" }
 
 // maxItems limits the items of a document.
 const maxItems = 20_000
@@ -47,10 +49,14 @@ type part struct {
 // several ConfigMaps, and of several others, the first of a kind counts.
 func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
 	parts = map[Kind]*part{}
-	documents, fault := strictyaml.Documents(d.Text)
-	if d.Err != nil {
-		fault = &strictyaml.Fault{Text: d.Err.Error()}
+	switch {
+	case d.Err != nil:
+		return parts, []*strictyaml.Fault{{Text: d.Err.Error()}}
+	case d.Kind != "":
+		parts[d.Kind] = entryOf(d.Kind, d.Text)
+		return parts, nil
 	}
+	documents, fault := strictyaml.Documents(d.Text)
 	if fault != nil {
 		return parts, []*strictyaml.Fault{fault}
 	}
@@ -105,15 +111,11 @@ func partsOf(n *yaml.Node, isMap bool) (map[Kind]*part, *strictyaml.Fault) {
 func partsOfMap(n *yaml.Node) map[Kind]*part {
 	parts := map[Kind]*part{}
 	eachPair(child(n, "data"), func(key, value *yaml.Node) {
-		kind, known := dataKeys[key.Value]
-		if !known {
+		i := slices.IndexFunc(kinds, func(k Kind) bool { return k.DataKey() == key.Value })
+		if i < 0 {
 			return
 		}
-		documents, fault := strictyaml.Documents([]byte(value.Value))
-		p := &part{fault: fault}
-		if fault == nil && len(documents) > 0 {
-			p = partOf(kind, documents[0])
-		}
+		p := entryOf(kinds[i], []byte(value.Value))
 		p.first = value.Line
 		if value.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
 			p.first-- // the text begins in the row of its key
@@ -121,9 +123,24 @@ func partsOfMap(n *yaml.Node) map[Kind]*part {
 		if p.fault != nil && p.fault.Row > 0 {
 			p.fault.Row += p.first
 		}
-		parts[kind] = p
+		parts[kinds[i]] = p
 	})
 	return parts
+}
+
+// entryOf returns the items of a kind in the text of an entry.
+func entryOf(kind Kind, text []byte) *part {
+	documents, fault := strictyaml.Documents(text)
+	switch {
+	case fault != nil:
+		return &part{fault: fault}
+	case len(documents) == 0:
+		return &part{}
+	case len(documents) > 1:
+		return &part{fault: &strictyaml.Fault{Row: documents[1].Line, Text: "is a second " +
+			"document, which is not read; join it with the first"}}
+	}
+	return partOf(kind, documents[0])
 }
 
 // partOf returns the items of a kind in the root of a document.

@@ -264,16 +264,18 @@ func TestRoles(t *testing.T) {
 		"models": {
 			rule("inference.networking.k8s.io", "inferencepools", "list watch", "vllm"),
 			rule("", "pods", "list watch"),
+			rule("", "configmaps", "list watch", "templates", "profiles"),
 		},
 	}
+	maps := ConfigMaps{Namespace: "models", Names: []string{"templates", "profiles"}}
 	got := map[string][]rbacv1.PolicyRule{}
-	for _, role := range Roles("tidefill", "tidefill", cfg, pools) {
+	for _, role := range Roles("tidefill", "tidefill", cfg, pools, maps) {
 		got[role.Namespace] = role.Rules
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if roles := Roles("tidefill", "tidefill", cfg, pools[:1]); len(roles) != 0 {
-		t.Errorf("got %v without a pool in Kubernetes", roles)
+	if roles := Roles("tidefill", "tidefill", cfg, pools[:1], ConfigMaps{}); len(roles) != 0 {
+		t.Errorf("got %v though nothing is in Kubernetes", roles)
 	}
 }

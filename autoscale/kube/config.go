@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 )
 
-// Config sets how the cluster of pools with the section kubernetes is reached. Start from
-// DefaultConfig.
+// Config sets how the cluster of pools with the section kubernetes and of ConfigMaps is reached.
+// Start from DefaultConfig.
 type Config struct {
 	// Kubeconfig names a file with the address of the API server and with credentials, for a daemon
 	// outside the cluster. Empty: the service account of the daemon's pod. Default: empty.

@@ -66,7 +66,7 @@ func restConfig(cfg Config) (*rest.Config, string, error) {
 		if err != nil {
 			return nil, "", fmt.Errorf("this is no pod of a cluster (%w), and "+
 				"kubernetes.kubeconfig is empty; set it to a kubeconfig file, or remove "+
-				"pools[].kubernetes", err)
+				"pools[].kubernetes and registry.kubernetes", err)
 		}
 		namespace, err := os.ReadFile(namespaceFile)
 		if err != nil && cfg.Namespace == "" {

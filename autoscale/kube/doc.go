@@ -5,8 +5,10 @@
 // publishes a [State] whenever that changes. While the API server is away, the last state is held
 // and its age grows; nothing is dropped because Kubernetes can't be asked.
 //
-// It also sets which pods a shrinking pool loses first (SetDeletionCosts), elects the daemon that
-// acts (Lead), and reads the metrics APIs (Readings).
+// A [ConfigMap] is read without pools, by a watch of its own.
+//
+// A Cluster also sets which pods a shrinking pool loses first (SetDeletionCosts), elects the daemon
+// that acts (Lead), and reads the metrics APIs (Readings).
 //
 // # Ownership
 //

@@ -34,14 +34,19 @@ func (o object) String() string {
 type PermissionError struct {
 	Verb                       string
 	Group, Resource, Namespace string
-	Err                        error // the answer of the API server, which names the user
+	Name                       string // of the only object that is needed; empty: any
+	Err                        error  // the answer of the API server, which names the user
 }
 
 // Error says what to add to which Role.
 func (e *PermissionError) Error() string {
+	only := ""
+	if e.Name != "" {
+		only = fmt.Sprintf(", resourceNames [%q]", e.Name)
+	}
 	return fmt.Sprintf("%v; add to a Role in namespace %s that is bound to this user: "+
-		"apiGroups [%q], resources [%q], verbs [%q] (docs/kubernetes.md has all rules)",
-		e.Err, e.Namespace, e.Group, e.Resource, e.Verb)
+		"apiGroups [%q], resources [%q], verbs [%q]%s (docs/kubernetes.md has all rules)",
+		e.Err, e.Namespace, e.Group, e.Resource, e.Verb, only)
 }
 
 // Unwrap returns the answer of the API server.
@@ -53,7 +58,11 @@ func (o object) explain(verb string, err error) error {
 		return nil
 	}
 	if apierrors.IsForbidden(err) {
-		err = &PermissionError{verb, o.Group, o.Resource, o.Namespace, err}
+		name := o.Name
+		if verb == "create" || verb == "patch" { // of no object yet; of pods that come and go
+			name = ""
+		}
+		err = &PermissionError{verb, o.Group, o.Resource, o.Namespace, name, err}
 	}
 	return fmt.Errorf("%s %s: %w", verb, o, err)
 }

@@ -29,6 +29,11 @@ func (c *clients) pods(cfg PoolConfig, selector string) query {
 		object{Resource: "pods", Namespace: cfg.Namespace}, selector)
 }
 
+func (c *clients) configMap(namespace, name string) query {
+	return newQuery(c.typed.CoreV1().ConfigMaps(namespace),
+		object{Resource: "configmaps", Namespace: namespace, Name: name}, "")
+}
+
 func (c *clients) services(cfg PoolConfig) query {
 	return newQuery(c.typed.CoreV1().Services(cfg.Namespace),
 		object{Resource: "services", Namespace: cfg.Namespace, Name: cfg.Service}, "")

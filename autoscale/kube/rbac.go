@@ -11,10 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Roles returns the least permissions that the pools need: a Role named name for each namespace,
-// own being the namespace of the daemon. Besides, the daemon reads which resources a target's API
-// version has, which the ClusterRole system:discovery permits to everybody.
-func Roles(name, own string, cfg Config, pools []Watched) []rbacv1.Role {
+// Roles returns the least permissions that the pools and the ConfigMaps need: a Role named name for
+// each namespace, own being the namespace of the daemon. Besides, the daemon reads which resources
+// a target's API version has, which the ClusterRole system:discovery permits to everybody.
+func Roles(
+	name, own string, cfg Config, pools []Watched, configMaps ...ConfigMaps,
+) []rbacv1.Role {
 	rules := map[string]*ruleSet{}
 	in := func(namespace string) *ruleSet {
 		if rules[namespace] == nil {
@@ -33,6 +35,11 @@ func Roles(name, own string, cfg Config, pools []Watched) []rbacv1.Role {
 		in(c.Namespace).addPool(c)
 		if cfg.Lease != "" {
 			in(own).addLease(cfg.Lease)
+		}
+	}
+	for _, m := range configMaps {
+		if len(m.Names) > 0 {
+			in(m.Namespace).add("", "configmaps", []string{"list", "watch"}, m.Names...)
 		}
 	}
 	var roles []rbacv1.Role

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"context"
+	"errors"
+	"reflect"
 	"sync"
 	"time"
 
@@ -9,6 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
+
+// noWatch is the type of what client-go returns in place of an error if connections end before the
+// API server has answered.
+var noWatch = reflect.TypeOf(watch.NewEmptyWatch())
+
+var errClosed = errors.New("connections to the API server are closed before it answers")
 
 // source lists and watches the objects of one kind that a filter selects, and knows whether it is
 // connected. It is a cache.ListerWatcherWithContext.
@@ -67,6 +75,9 @@ func (s *source) WatchWithContext(
 	ctx context.Context, options metav1.ListOptions,
 ) (watch.Interface, error) {
 	w, err := s.query.watch(ctx, s.filter(options))
+	if err == nil && reflect.TypeOf(w) == noWatch {
+		err = errClosed
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			s.fail("watch", err)

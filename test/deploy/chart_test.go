@@ -175,9 +175,10 @@ func checkPod(t *testing.T, w workload, cfg config.Config) {
 	if float64(grace) <= end.Seconds() {
 		t.Errorf("%s is killed after %d s, and drains for %v", w.Name, grace, end)
 	}
-	if uses := *pod.AutomountServiceAccountToken; uses != (cfg.Has(config.RoleDispatch) &&
-		slices.ContainsFunc(cfg.Pools,
-			func(p config.PoolConfig) bool { return !p.Kubernetes.IsZero() })) {
+	if uses := *pod.AutomountServiceAccountToken; uses !=
+		(cfg.Registry.Kubernetes.Enabled() || cfg.Has(config.RoleDispatch) &&
+			slices.ContainsFunc(cfg.Pools,
+				func(p config.PoolConfig) bool { return !p.Kubernetes.IsZero() })) {
 		t.Errorf("%s: the token is mounted: %v", w.Name, uses)
 	}
 	if pod.ServiceAccountName == "" {

@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/tidefill/tidefill/autoscale/kube"
+	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/test/deploy/chart"
 )
 
@@ -17,6 +18,31 @@ func TestRolesAreTheLeast(t *testing.T) {
 			checkRoles(t, r, name, values)
 		}
 	})
+}
+
+// The Role beside the plain manifests is that of the default names, and bound to their account.
+func TestRoleOfTheRegistry(t *testing.T) {
+	objects := manifests(t, manifestsDir, "registry.yaml")
+	registry := config.Default().Registry.Kubernetes
+	registry.Namespace = "aibrix-system"
+	want := kube.Roles("tidefill", installed.Namespace, kube.DefaultConfig(), nil,
+		kube.ConfigMaps{Namespace: registry.Namespace, Names: registry.Names()})
+	var role rbacv1.Role
+	typed(t, of(objects, "Role")[0], &role)
+	if diff := cmp.Diff(want, []rbacv1.Role{role}); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	set, _ := podOf(t, manifests(t, manifestsDir, "tidefill.yaml"))
+	var b rbacv1.RoleBinding
+	typed(t, of(objects, "RoleBinding")[0], &b)
+	subject := rbacv1.Subject{Kind: "ServiceAccount", Namespace: installed.Namespace,
+		Name: set.Template.Spec.ServiceAccountName}
+	if diff := cmp.Diff([]rbacv1.Subject{subject}, b.Subjects); diff != "" {
+		t.Errorf("subjects: -want +got\n%s", diff)
+	}
+	if b.Namespace != role.Namespace || b.RoleRef.Name != role.Name {
+		t.Errorf("the RoleBinding %s/%s is to %s", b.Namespace, b.Name, b.RoleRef.Name)
+	}
 }
 
 // Two releases in a namespace decide for themselves.
@@ -42,7 +68,9 @@ func checkRoles(t *testing.T, r chart.Release, name, values string) {
 	for _, p := range cfg.Pools {
 		pools = append(pools, kube.Watched{Name: p.Name, PoolConfig: p.Kubernetes})
 	}
-	want := kube.Roles(r.Name, r.Namespace, cfg.Kubernetes, pools)
+	registry := cfg.Registry.Kubernetes
+	want := kube.Roles(r.Name, r.Namespace, cfg.Kubernetes, pools,
+		kube.ConfigMaps{Namespace: registry.Namespace, Names: registry.Names()})
 	if name == "outside" {
 		want = nil // rbac.create is false
 	}

@@ -1,5 +1,5 @@
-// Package kube tests autoscale/kube against a real control plane: the API server of
-// k8s.io/kubernetes with etcd, and the controllers that make pods and EndpointSlices. It is a
+// Package kube tests autoscale/kube and registry/kube against a real control plane: the API server
+// of k8s.io/kubernetes with etcd, and the controllers that make pods and EndpointSlices. It is a
 // module of its own, because the API server has many dependencies.
 //
 // The API server is a process of the test binary itself, so that it can be stopped and started. Its

@@ -84,6 +84,12 @@ func TestLeastPermissions(t *testing.T) {
 				lead(t, d)
 				want := fmt.Sprintf("apiGroups [%q], resources [%q], verbs [%q]",
 					rule.APIGroups[0], rule.Resources[0], verb)
+				own := cfg
+				own.Lease = lease
+				names := kube.Roles("tidefill", w.namespace, own, pools)[0].Rules[i].ResourceNames
+				if len(names) > 0 {
+					want += fmt.Sprintf(", resourceNames %q", names)
+				}
 				until(t, func() string {
 					if err := d.useAll(); err == nil || !strings.Contains(err.Error(), want) {
 						return fmt.Sprintf("the error is %v, want one with %s", err, want)

@@ -27,6 +27,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- range .Values.config.pools }}{{ if .kubernetes }}true{{ end }}{{ end }}
 {{- end }}
 
+{{/* Not empty: the namespace of ConfigMaps with templates and profiles, which every pod reads. */}}
+{{- define "tidefill.registryNamespace" -}}
+{{- with (.Values.config.registry).kubernetes }}{{ .namespace }}{{ end }}
+{{- end }}
+
 {{/* What the chart sets of the configuration. */}}
 {{- define "tidefill.fixedConfig" -}}
 listen: ":8080"

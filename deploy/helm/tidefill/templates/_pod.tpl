@@ -30,7 +30,7 @@ metadata:
     {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   serviceAccountName: {{ include "tidefill.serviceAccount" . }}
-  automountServiceAccountToken: {{ and $component.dispatches (not (empty (include "tidefill.usesKubernetes" .))) }}
+  automountServiceAccountToken: {{ or (and $component.dispatches (not (empty (include "tidefill.usesKubernetes" .)))) (not (empty (include "tidefill.registryNamespace" .))) }}
   terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
   securityContext:
     runAsNonRoot: true

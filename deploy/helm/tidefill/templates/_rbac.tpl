@@ -42,6 +42,12 @@
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, update], resourceNames: [{{ quote . }}]}
 {{- end }}
 
+{{/* The rules that ConfigMaps with templates and profiles need. The argument is registry.kubernetes. */}}
+{{- define "tidefill.registryRules" -}}
+{{- $names := list (.templates | default "aibrix-model-deployment-templates") (.profiles | default "aibrix-batch-profiles") }}
+- {apiGroups: [""], resources: [configmaps], verbs: [list, watch], resourceNames: {{ uniq $names | toJson }}}
+{{- end }}
+
 {{/* The resource of a kind in lower case. */}}
 {{- define "tidefill.plural" -}}
 {{- if hasSuffix "s" . }}{{ . }}es{{ else if hasSuffix "y" . }}{{ trimSuffix "y" . }}ies{{ else }}{{ . }}s{{ end }}
