@@ -96,6 +96,10 @@ type RegistryConfig struct {
 	// Dir is a directory of *.yaml files with templates and profiles. A change is in force within
 	// two seconds. Empty: none is read.
 	Dir string `yaml:"dir"`
+	// SecretsDir is a directory of Secrets that profiles name in credentials_secret_ref: each is a
+	// directory of its name with a file for each key. Files are read at use. Empty: profiles name
+	// absolute paths.
+	SecretsDir string `yaml:"secrets_dir"`
 }
 
 // Log sets what the daemon logs on standard error.
