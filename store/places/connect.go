@@ -137,6 +137,9 @@ func (o *Options) openDirectory(dir string) (*client, error) {
 		return nil, fmt.Errorf("%w: create the parent of directory %s, or mount it",
 			store.ErrUnavailable, dir)
 	}
+	if info, err := os.Stat(dir); o.Existing && (err != nil || !info.IsDir()) {
+		return nil, fmt.Errorf("%w: directory %s does not exist", store.ErrUnavailable, dir)
+	}
 	inside, err := isInside(dir, o.Data)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrUnavailable, err)

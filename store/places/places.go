@@ -16,6 +16,8 @@ type Options struct {
 	SecretsDir string
 	// Data is the daemon's data directory, in which no storage may be. Empty: there is none.
 	Data string
+	// Existing has directories used only if they exist. Others are created.
+	Existing bool
 	// Logger receives reports of work in the background. Nil: none.
 	Logger *slog.Logger
 	// AskAfter is the time after which a storage that did not answer is asked again. Default: 5 s.

@@ -132,6 +132,15 @@ func TestDirectoryMustBeOutsideOfTheData(t *testing.T) {
 	}
 }
 
+func TestExistingDirectoriesOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	_, err := read(t, open(t, places.Options{Existing: true}).Of(directory(dir)), "results/b/f.1")
+	wantAway(t, err, "directory can't be used")
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory was made: %v", err)
+	}
+}
+
 // A directory that was moved away works again when it is back, also without its being opened anew.
 func TestDirectoryComesBack(t *testing.T) {
 	root := t.TempDir()
