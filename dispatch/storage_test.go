@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	servers "github.com/tidefill/tidefill/internal/testservers/s3"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/places"
 )
@@ -125,6 +127,48 @@ func TestStorageOfAProfileComesBack(t *testing.T) {
 			t.Errorf("the result is in the daemon's store as well: %s", key)
 		}
 	}
+}
+
+// A bucket fails in the middle of writing results, and later has all of them, each once.
+func TestBucketOfAProfileFailsWhileResultsAreWritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, with := withPlaces(t, nil)
+	w.dispatcher("one", with, serve(t, nil, "m").URL)
+	proxy := servers.StartProxy(t, servers.Start(t))
+	secret := t.TempDir()
+	for name, value := range map[string]string{"access-key-id": servers.AccessKey,
+		"secret-access-key": servers.SecretKey} {
+		if err := os.WriteFile(filepath.Join(secret, name), []byte(value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Choose(func(r *http.Request) servers.Fault { // it can be asked, but takes nothing
+		if r.Method == http.MethodPut {
+			return servers.Error
+		}
+		return servers.None
+	})
+	storage := store.Storage{Backend: "minio", Bucket: servers.Bucket, EndpointURL: proxy.URL,
+		Credentials: secret}
+	id := w.submitTo(storage, 20)
+	until(t, "the batch waits for its bucket", func() bool {
+		return strings.HasPrefix(w.progress(id).Waiting, "storage_away: The storage of the "+
+			"batch's profile does not take its results: it does not answer.")
+	})
+	proxy.Choose(nil)
+	b := w.awaitEnd(id)
+	f, err := w.meta.File(t.Context(), "default", b.Outputs[0].OutputID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readAll(t, p.Of(storage), f.BlobKey); strings.Count(got, "\n") != 20 {
+		t.Errorf("the file has %q, want 20 lines", got)
+	}
+	eventually(t, "only the file with a record", func() bool {
+		page, err := p.Of(storage).List(t.Context(), store.ResultPrefix, "", 0)
+		return err == nil && len(page) == 1 && page[0].Key == f.BlobKey
+	})
 }
 
 func readAll(t *testing.T, from store.Blobs, key string) string {

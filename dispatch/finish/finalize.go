@@ -229,7 +229,8 @@ func (e *ending) ended() store.Batch {
 // discardTimeout limits the time to remove files that are not used.
 const discardTimeout = 5 * time.Second
 
-// discard removes result files that are not used. The sweep of orphans removes those that it can't.
+// discard removes result files that are not used. The sweep of orphans removes those of the backend
+// that it can't.
 func (e *ending) discard(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, discardTimeout)
 	defer cancel()
@@ -237,7 +238,11 @@ func (e *ending) discard(ctx context.Context) {
 	for i, f := range e.files {
 		keys[i] = f.BlobKey
 	}
-	if err := store.RemoveBlobs(ctx, e.fz.Metadata, e.target, "", keys...); err != nil {
+	err := store.RemoveBlobs(ctx, e.fz.Metadata, e.target, "", keys...)
+	if away := new(store.StorageError); errors.As(err, &away) {
+		return // what made this try fail; the one that succeeds removes them
+	}
+	if err != nil {
 		e.fz.Log.WarnContext(ctx, "could not remove unused result files",
 			"batch_id", e.batch.ID, "error", err)
 	}

@@ -45,7 +45,7 @@ func (o *Options) connect(ctx context.Context, s store.Storage, found secret) (*
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
-		return nil, setup("%v", err)
+		return nil, setup("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	bucket, err := s3.Open(ctx, cfg, s3.Options{Logger: o.Logger})
 	if err != nil {

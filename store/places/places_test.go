@@ -2,11 +2,13 @@ package places_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -272,6 +274,20 @@ func TestBucketComesBack(t *testing.T) {
 	}
 	quick := open(t, places.Options{SecretsDir: secrets, AskAfter: time.Millisecond}).Of(at)
 	wantAway(t, write(t, quick, "results/b/f.1", "x"), "it does not answer")
+	var writing sync.WaitGroup
+	for i := range 8 {
+		key := fmt.Sprint("results/b/f.", i)
+		writing.Go(func() {
+			for err := errors.New(""); err != nil; {
+				err = write(t, quick, key, "x")
+				if away := new(store.StorageError); err != nil && !errors.As(err, &away) {
+					t.Errorf("got %v, want an error of the storage", err)
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
 	proxy.Choose(nil)
-	eventually(t, func() bool { return write(t, quick, "results/b/f.1", "x") == nil })
+	writing.Wait()
 }
