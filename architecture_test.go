@@ -59,6 +59,7 @@ var mayImport = map[string][]string{
 	"store":                {"store", "internal/batchfile", "internal/closing"},
 	"internal/testservers": {"internal/testservers"},
 	"store/live":           {"store"},
+	"store/places":         {"store", "store/disk", "store/s3"},
 	"store/redis":          {"store"},
 	"store/tables":         {"store", "internal/batchfile"},
 	"dispatch/plan":        {"scheduler", "flowcontrol", "costmodel"},

@@ -22,7 +22,11 @@ func (s *Server) getContent(w http.ResponseWriter, r *http.Request) error {
 // serveContent sends the bytes of a file, or the ranges that the client asks for. It ignores the
 // header Accept, in which the SDKs send application/binary.
 func (s *Server) serveContent(w http.ResponseWriter, r *http.Request, f store.File) error {
-	blob, err := s.blobs.Open(r.Context(), f.BlobKey)
+	blobs, err := s.blobsOf(f)
+	if err != nil {
+		return err
+	}
+	blob, err := blobs.Open(r.Context(), f.BlobKey)
 	if err != nil {
 		return fmt.Errorf("open file %s: %w", f.ID, err)
 	}

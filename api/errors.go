@@ -85,6 +85,7 @@ func answerTo(err error) *httpError {
 	var (
 		known *httpError
 		large *http.MaxBytesError
+		away  *store.StorageError
 	)
 	switch {
 	case errors.As(err, &known):
@@ -93,6 +94,13 @@ func answerTo(err error) *httpError {
 		return tooLarge("The request's body is over the limit of %d bytes.", large.Limit)
 	case errors.Is(err, errRevoked):
 		return errWrongKey
+	case errors.As(err, &away):
+		return &httpError{
+			Status: http.StatusServiceUnavailable, Type: serverError, Code: "storage_away",
+			Message: fmt.Sprintf("The storage that holds the file can't be used: %s; send the "+
+				"request again later.", away.Cause),
+			RetryAfter: 10 * time.Second,
+		}
 	case errors.Is(err, store.ErrNotFound):
 		return &httpError{Status: http.StatusNotFound, Type: invalidRequest,
 			Param: "id", Message: "No such object."}

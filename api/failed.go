@@ -53,7 +53,11 @@ func (s *Server) scanErrorFile(
 	if err != nil {
 		return fmt.Errorf("look up error file %s: %w", id, err)
 	}
-	blob, err := s.blobs.Open(ctx, file.BlobKey)
+	blobs, err := s.blobsOf(file)
+	if err != nil {
+		return err
+	}
+	blob, err := blobs.Open(ctx, file.BlobKey)
 	if err != nil {
 		return fmt.Errorf("open error file %s: %w", id, err)
 	}

@@ -25,8 +25,7 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 	if err := s.removeBytes(ctx, f); err != nil {
 		// The file is deleted for its user. The search for orphans removes its bytes.
 		s.log.ErrorContext(ctx, "bytes of a deleted file were not removed", "file_id", f.ID,
-			"tenant", f.Tenant,
-			"error", err)
+			"tenant", f.Tenant, "key", f.BlobKey, "error", err)
 	}
 	return writeJSON(w, deletedObject{ID: f.ID, Object: "file", Deleted: true})
 }
@@ -34,7 +33,11 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 // removeBytes deletes the blobs of a file whose record is deleted, or is about to be. Blobs that a
 // running batch reads stay; they are deleted when that batch ends.
 func (s *Server) removeBytes(ctx context.Context, f store.File) error {
-	if err := store.RemoveBlobs(ctx, s.meta, s.blobs, f.ID, f.BlobKey, f.IndexKey); err != nil {
+	blobs, err := s.blobsOf(f)
+	if err == nil {
+		err = store.RemoveBlobs(ctx, s.meta, blobs, f.ID, f.BlobKey, f.IndexKey)
+	}
+	if err != nil {
 		return fmt.Errorf("remove bytes of file %s: %w", f.ID, err)
 	}
 	return nil

@@ -30,28 +30,29 @@ func (s *Server) sweepOrphans(ctx context.Context) error {
 		}
 	}
 	return errors.Join(
-		s.sweepBlobs(ctx, "files", s.orphanFiles),
-		s.sweepBlobs(ctx, "uploads", func(ctx context.Context, blobs []store.BlobInfo) (
+		s.sweepBlobs(ctx, s.blobs, "files", s.orphanFiles),
+		s.sweepBlobs(ctx, s.blobs, "uploads", func(ctx context.Context, blobs []store.BlobInfo) (
 			[]store.BlobInfo, error) {
 			return unowned(ctx, blobs, s.isPending)
 		}),
 		// Files of dispatchers, which exist while a batch runs.
-		s.sweepBlobs(ctx, "batches", func(ctx context.Context, blobs []store.BlobInfo) (
+		s.sweepBlobs(ctx, s.blobs, "batches", func(ctx context.Context, blobs []store.BlobInfo) (
 			[]store.BlobInfo, error) {
 			return unowned(ctx, blobs, s.isActive)
 		}),
+		s.sweepPlaces(ctx),
 	)
 }
 
 // sweepBlobs removes those of the old blobs below a prefix that orphans returns.
 func (s *Server) sweepBlobs(
-	ctx context.Context, prefix string,
+	ctx context.Context, from Blobs, prefix string,
 	orphans func(context.Context, []store.BlobInfo) ([]store.BlobInfo, error),
 ) error {
 	before := s.deps.Expiry().Add(-s.config().OrphanAfter)
 	var faults []error
 	for after, more := "", true; more; {
-		page, err := s.blobs.List(ctx, prefix, after, orphanPage)
+		page, err := from.List(ctx, prefix, after, orphanPage)
 		if err != nil {
 			return errors.Join(append(faults, fmt.Errorf("sweep orphans: %w", err))...)
 		}
@@ -67,7 +68,7 @@ func (s *Server) sweepBlobs(
 				err))...)
 		}
 		for _, b := range found {
-			if err := s.blobs.Delete(ctx, b.Key); err != nil {
+			if err := from.Delete(ctx, b.Key); err != nil {
 				faults = append(faults, err)
 				continue
 			}

@@ -312,8 +312,7 @@ func (d *draft) follow(registered, p registry.Profile, into *store.Resolved) err
 	o.MaxLines, o.MaxInputBytes = q.MaxRequestsPerBatch, int64(q.MaxInputSizeMB)*1e6
 	o.MaxResultBytes = int64(q.MaxOutputSizeGB) * 1e9
 	if st := p.Spec.Storage; st != (registry.Storage{}) {
-		o.Storage = &store.Storage{Backend: st.Backend, Bucket: st.Bucket, Region: st.Region,
-			EndpointURL: st.EndpointURL, Credentials: st.CredentialsSecretRef}
+		o.Storage = new(storageOf(st))
 	}
 	return nil
 }

@@ -35,6 +35,8 @@ type Deps struct {
 	// Catalogs returns the templates and profiles that are in force. The error says why they are
 	// not known yet. Nil: there are none.
 	Catalogs func() (*registry.Catalogs, error)
+	// Places opens the storages of profiles. Nil: files in them can't be read or removed.
+	Places Places
 	// Silent reports whether a dispatcher has not been heard of for so long that what it posted of
 	// the present is no longer so, although its lease lasts. Nil: none is.
 	Silent func(node string) bool

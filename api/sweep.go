@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,23 +60,40 @@ func (s *Server) sweep(ctx context.Context) error {
 	)
 }
 
+// maxSkipped limits the files that a sweep passes over because the storages of their profiles are
+// away. They are listed again with each page.
+const maxSkipped = 100 * sweepPage
+
 // sweepAll lists and removes items page by page. It stops at a page of which it could not remove an
-// item, because it would list that item again.
+// item, because it would list that item again, unless the storage of a profile is away: then it
+// goes on with larger pages.
 func sweepAll[T any](
 	ctx context.Context, what string, list func(context.Context, int) ([]T, error),
 	remove func(context.Context, T) error,
 ) error {
-	for {
-		page, err := list(ctx, sweepPage)
+	var away error // of the first item that was passed over
+	for limit := sweepPage; ; {
+		page, err := list(ctx, limit)
 		if err != nil {
 			return fmt.Errorf("sweep %s: %w", what, err)
 		}
 		var faults []error
+		skipped := 0
 		for _, item := range page {
-			faults = append(faults, remove(ctx, item))
+			err := remove(ctx, item)
+			if of := new(store.StorageError); errors.As(err, &of) {
+				skipped++
+				away = cmp.Or(away, err)
+				continue
+			}
+			faults = append(faults, err)
 		}
-		if err := errors.Join(faults...); err != nil || len(page) < sweepPage {
-			return err
+		if err := errors.Join(faults...); err != nil || len(page) < limit ||
+			skipped > maxSkipped {
+			return errors.Join(err, away)
+		}
+		if skipped > 0 {
+			limit *= 2
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tidefill/tidefill/internal/wallclock"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/live"
+	"github.com/tidefill/tidefill/store/places"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -32,6 +33,7 @@ type App struct {
 
 	clock      *wallclock.Guard
 	store      *store.Backend
+	places     *places.Places // storages of profiles
 	check      storeCheck
 	sharing    *sharing
 	console    *console.Console
@@ -144,10 +146,13 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	if err := checkKeys(a.cfg.Upstreams); err != nil {
 		return err
 	}
+	a.places = places.New(places.Options{SecretsDir: a.cfg.Registry.SecretsDir, Data: a.cfg.Data,
+		Logger: a.log})
+	a.onClose("storages of profiles", a.places.Close)
 	settings := dispatchSettings(a.cfg)
 	a.dispatcher, err = dispatch.New(settings.Config, dispatch.Deps{
-		Store: a.dispatchStore(),
-		Node:  a.cfg.Node, Upstreams: a.cfg.Upstreams,
+		Store: a.dispatchStore(), Places: a.places,
+		Node: a.cfg.Node, Upstreams: a.cfg.Upstreams,
 		Scheduler: a.cfg.Scheduler, Registry: settings.Registry,
 		Misplaced: a.store.Misplaced,
 		Logger:    a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
@@ -177,7 +182,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	}
 	a.onClose("registry", a.feed.start(a.options.Stop))
 	a.api, err = api.New(a.cfg.API, api.Deps{
-		Store: a.apiStore(), Outlook: &outlook{a.dispatcher, a.scaling.driver,
+		Store: a.apiStore(), Places: a.places, Outlook: &outlook{a.dispatcher, a.scaling.driver,
 			a.plansReplicas},
 		Nudge: a.changed, Models: a.models, Keys: keys,
 		Catalogs: a.feed.now, UnservedModels: a.unservedModels, Windows: a.sharing,

@@ -102,6 +102,10 @@ type RegistryConfig struct {
 	// Kubernetes names ConfigMaps with templates and profiles. A change is in force within two
 	// seconds.
 	Kubernetes registrykube.Config `yaml:"kubernetes"`
+	// SecretsDir is a directory of Secrets that profiles name in credentials_secret_ref: each is a
+	// directory of its name with a file for each key. Files are read at use. Empty: profiles name
+	// absolute paths.
+	SecretsDir string `yaml:"secrets_dir"`
 }
 
 // Log sets what the daemon logs on standard error.

@@ -73,7 +73,7 @@ func (d *Dispatcher) newSession(
 			admitter: &claim.Admitter{Session: with, Metadata: metadata, Blobs: d.deps.Blobs,
 				ChunkLines: cfg.ChunkLines, ChunkBytes: chunkBytes},
 			finalizer: &finish.Finalizer{Session: with, Metadata: metadata, Blobs: d.deps.Blobs,
-				Journals: d.deps.Journals, Metrics: d.metrics},
+				Places: d.deps.Places, Journals: d.deps.Journals, Metrics: d.metrics},
 		},
 		claimer: claimer, finisher: finisher, rooms: rooms, senders: senders, progress: progress,
 		loop: &loop{

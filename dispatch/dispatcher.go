@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/dispatch/finish"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
@@ -24,7 +25,9 @@ type Deps struct {
 	Upstreams []Upstream
 	Scheduler scheduler.Config
 	Registry  *registry.Snapshot // the pools, and the settings of flow control
-	Logger    *slog.Logger
+	// Places opens the storages of profiles. Nil: a batch with one does not end.
+	Places finish.Places
+	Logger *slog.Logger
 	// Misplaced returns why the bytes that this process reaches are not those that the records
 	// refer to; nil: they are. It leads nothing while they are not. Nil: they always are.
 	Misplaced func(ctx context.Context) error

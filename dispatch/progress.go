@@ -242,6 +242,10 @@ func progressOf(
 	if r.Blocked != plan.Flowing {
 		p.Waiting = r.Blocked.Text()
 	}
+	if r.Blocked == plan.StorageAway {
+		p.Waiting = plan.StorageAway.Because("The storage of the batch's profile does not take " +
+			"its results: " + r.Storage + ".")
+	}
 	if of.away != "" && p.Waiting == plan.StoreDown.Text() {
 		p.Waiting = plan.StoreDown.Because(of.away)
 	}

@@ -122,6 +122,11 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	if err == nil {
 		rc.loading.done(id)
 	}
+	var away *store.StorageError
+	if errors.As(err, &away) && ctx.Err() == nil {
+		rc.Batches.AddAfter(id, rc.waitForStorage(ctx, id, away))
+		return
+	}
 	if err != nil && ctx.Err() == nil {
 		rc.setBlocked(id, work.ReasonOf(err))
 		if !errors.Is(err, store.ErrConflict) { // a conflict: another change came first
@@ -130,6 +135,22 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 		}
 		rc.Batches.AddAfter(id, work.RetryEvery)
 	}
+}
+
+// waitForStorage notes that the storage of a batch's profile does not take its results, logs what
+// is new of that, and returns the time until the next try.
+func (rc *reconciler) waitForStorage(
+	ctx context.Context, id string, away *store.StorageError,
+) time.Duration {
+	wait, changed := work.RetryEvery, true
+	if r := rc.Runs.Get(id); r != nil {
+		wait, changed = r.WaitForStorage(away.Cause)
+	}
+	if changed {
+		rc.Log.WarnContext(ctx, "the storage of a batch's profile does not take its results, "+
+			"trying again until it does", "batch_id", id, "error", away)
+	}
+	return wait
 }
 
 func (rc *reconciler) setBlocked(id string, reason plan.Reason) {

@@ -145,6 +145,17 @@ func TestBadProfiles(t *testing.T) {
 	}
 }
 
+func TestStorageWithoutServiceAccountsWarns(t *testing.T) {
+	for backend, want := range map[string]string{"s3": "", "gcs": "HMAC keys access-key-id"} {
+		p, err := read(nil, profiles("backend: s3=>backend: "+backend)).Profile(registry.Viewer{},
+			"day")
+		got := strings.Join(p.Warnings, "\n")
+		if err != nil || !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: %v, got warnings %q, want %q", backend, err, got, want)
+		}
+	}
+}
+
 // A typo disables nothing: the faulty item stays as it was, and the others follow their document.
 func TestFaultyItemsStayAsTheyWere(t *testing.T) {
 	other := strings.Replace(template(), "name: llama", "name: qwen", 1)

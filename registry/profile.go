@@ -3,7 +3,9 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/faults"
@@ -159,12 +161,13 @@ func (p Profile) Validate() faults.List {
 	if st != (Storage{}) {
 		oneOf(&f, "spec.storage.backend", st.Backend, backends)
 		required(&f, "spec.storage.bucket", st.Bucket)
+		st.validate(&f)
 	}
 	f.AddAll("spec.scheduling", joined(p.Spec.Scheduling.Validate()))
 	for name := range p.Spec.Overrides.Scheduling {
-		if path := "spec.overrides_allowed.scheduling." + name; !slices.Contains(schedulingKeys,
+		if at := "spec.overrides_allowed.scheduling." + name; !slices.Contains(schedulingKeys,
 			name) {
-			f.Add(path, "unknown key; %s", strictyaml.Known(name, schedulingKeys))
+			f.Add(at, "unknown key; %s", strictyaml.Known(name, schedulingKeys))
 		}
 	}
 	q := p.Spec.Quota
@@ -173,6 +176,23 @@ func (p Profile) Validate() faults.List {
 	f.AtLeast("spec.quota.max_output_size_gb", q.MaxOutputSizeGB, 1)
 	optional(&f, "spec.openai_service_tier_alias", p.Spec.ServiceTierAlias, serviceTiers)
 	return f
+}
+
+// validate adds the faults with which a storage could not be opened, besides those of the backend
+// and of an empty bucket.
+func (s Storage) validate(f *faults.List) {
+	if s.Backend == "local" && s.Bucket != "" && !path.IsAbs(s.Bucket) {
+		f.Add("spec.storage.bucket", "is %q, must be an absolute path, since the backend is local",
+			s.Bucket)
+	}
+	if ref := s.CredentialsSecretRef; ref == "." || ref == ".." ||
+		strings.ContainsAny(ref, `/\`) && !path.IsAbs(ref) {
+		f.Add("spec.storage.credentials_secret_ref", "is %q, must be the name of a Secret, or the "+
+			"absolute path of a directory with its keys", ref)
+	}
+	if s.Backend == "minio" && s.EndpointURL == "" {
+		f.Add("spec.storage.endpoint_url", "is empty, and minio needs it")
+	}
 }
 
 // Validate returns the faults of the section, their paths without the section's.

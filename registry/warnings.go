@@ -23,4 +23,11 @@ func (t Template) warnings() (all []string) {
 }
 
 // warnings implements Item.
-func (p Profile) warnings() []string { return nil }
+func (p Profile) warnings() (all []string) {
+	if p.Spec.Storage.Backend == "gcs" {
+		all = append(all, "spec.storage: gcs is used through its S3 interface: the Secret must "+
+			"have the HMAC keys access-key-id and secret-access-key; service-account.json has no "+
+			"effect")
+	}
+	return all
+}

@@ -84,6 +84,14 @@ func openSide(
 	if err != nil {
 		return side, err
 	}
+	return openConfigured(ctx, cfg, file, log, how)
+}
+
+// openConfigured opens the store of a configuration that was read from a file.
+func openConfigured(
+	ctx context.Context, cfg config.Config, file string, log io.Writer,
+	how func(*store.OpenOptions),
+) (side copying.Side, err error) {
 	backend, err := store.FindBackend(cfg.Store.Backend)
 	if err != nil {
 		return side, err
@@ -152,6 +160,10 @@ func printCopy(out io.Writer, sum copying.Summary, to string) error {
 		humanize.Bytes(sum.Blobs.Bytes), sum.Blobs.Written, sum.Replaced)
 	fmt.Fprintf(out, "%-17s %d (%s), written %d\n", "results", sum.Journals.Total,
 		humanize.Bytes(sum.Journals.Bytes), sum.Journals.Written)
+	if sum.Elsewhere > 0 {
+		fmt.Fprintf(out, "left in the storages of profiles, which the target must reach: %s (%s)\n",
+			humanize.Count(sum.Elsewhere, "file"), humanize.Bytes(sum.ElsewhereBytes))
+	}
 	if sum.MissingBlobs > 0 {
 		fmt.Fprintf(out, "missing in the source: %d blobs, such as %s\n", sum.MissingBlobs,
 			sum.Missing[0])

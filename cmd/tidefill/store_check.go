@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/copying"
+	"github.com/tidefill/tidefill/store/places"
 )
 
 func storeCheckCommand() *cobra.Command {
@@ -41,13 +43,20 @@ Exit status 1 means that bytes are missing.`,
 			if err != nil {
 				return err
 			}
-			side, err := openSide(cmd.Context(), file, cmd.ErrOrStderr(),
-				func(o *store.OpenOptions) { o.Node, o.Accepting = "store-check", accept }, set...)
+			cfg, err := config.Load(file, set...)
+			if err != nil {
+				return err
+			}
+			side, err := openConfigured(cmd.Context(), cfg, file, cmd.ErrOrStderr(),
+				func(o *store.OpenOptions) { o.Node, o.Accepting = "store-check", accept })
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, side.Backend.Close()) }()
-			sum, err := copying.Check(cmd.Context(), side.Backend)
+			elsewhere := places.New(places.Options{SecretsDir: cfg.Registry.SecretsDir,
+				Data: cfg.Data, Existing: true})
+			defer func() { err = errors.Join(err, elsewhere.Close()) }()
+			sum, err := copying.Check(cmd.Context(), side.Backend, elsewhere)
 			if err != nil {
 				return err
 			}
@@ -122,6 +131,16 @@ func printComparison(out io.Writer, sum copying.Comparison) error {
 		}
 		printf(w, "leftover  %s  %s, %s%s\n", b.Key, humanize.Bytes(b.Bytes),
 			b.CommittedAt.UTC().Format(time.RFC3339), age)
+	}
+	for _, r := range sum.Unreached {
+		printf(w, "unknown   %s  %s %s, %s\n", r.Key, r.Kind, r.ID, r.Storage)
+	}
+	if sum.Fault != nil {
+		printf(w, "unknown, since a storage of a profile can't be used: %v\n", sum.Fault)
+	}
+	if sum.Elsewhere > 0 {
+		printf(w, "storages of profiles: %s, %d unknown\n", humanize.Count(sum.Elsewhere, "file"),
+			len(sum.Unreached))
 	}
 	printf(w, "%s (%s): %d missing, %d known to no record\n",
 		humanize.Count(sum.Blobs, "blob"), humanize.Bytes(sum.Bytes), len(sum.Missing),

@@ -17,6 +17,7 @@ type Finalizer struct {
 	*work.Session
 	Metadata FinalizerStore
 	Blobs    Blobs
+	Places   Places // nil: batches whose results go to the storage of a profile do not end
 	Journals Journals
 	Metrics  Metrics
 }
@@ -53,7 +54,7 @@ type Journals interface {
 // lock, and the files' rows are created together with the end, so a process that was suspended
 // meanwhile replaces nothing and restores nothing.
 func (fz *Finalizer) Finalize(ctx context.Context, r *work.Run, b store.Batch) error {
-	if err := fz.tryResult(ctx, b.ID); err != nil {
+	if err := fz.tryResult(ctx, &b); err != nil {
 		return err
 	}
 	lock := "finalize/" + b.ID
@@ -77,7 +78,12 @@ func (fz *Finalizer) Finalize(ctx context.Context, r *work.Run, b store.Batch) e
 		fz.Batches.AddAfter(b.ID, 0)
 		return nil
 	}
-	return fz.finalizeLocked(ctx, &ending{fz: fz, batch: b, lock: lock, epoch: epoch}, r)
+	target, err := fz.targetOf(&b)
+	if err != nil {
+		return err
+	}
+	e := &ending{fz: fz, batch: b, lock: lock, epoch: epoch, target: target}
+	return fz.finalizeLocked(ctx, e, r)
 }
 
 func (fz *Finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run) error {
@@ -101,18 +107,26 @@ func (fz *Finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run)
 		e.discard(context.WithoutCancel(ctx))
 		return err
 	}
+	e.dropLeftovers(ctx)
 	fz.dropInputs(ctx, &b)
 	return fz.Blobs.Delete(ctx, work.OrderKey(b.ID))
 }
 
 // tryResult returns why no result file can be written now, on a full disk for example, before
 // anything is locked, claimed or fenced for it.
-func (fz *Finalizer) tryResult(ctx context.Context, batch string) error {
-	w, err := fz.Blobs.Create(ctx, work.OrderKey(batch))
+func (fz *Finalizer) tryResult(ctx context.Context, b *store.Batch) error {
+	w, err := fz.Blobs.Create(ctx, work.OrderKey(b.ID))
+	if err == nil {
+		err = w.Abort()
+	}
 	if err != nil {
 		return err
 	}
-	return w.Abort()
+	target, err := fz.targetOf(b)
+	if err == nil && target.place != nil {
+		_, err = target.place.List(ctx, store.ResultsOf(b.ID), "", 1)
+	}
+	return err
 }
 
 // ending writes the result files of one batch and ends it.
@@ -121,6 +135,7 @@ type ending struct {
 	batch   store.Batch // as read under the lock
 	lock    string
 	epoch   int64
+	target  target
 	found   *results
 	outputs []store.Output
 	counts  store.Counts
@@ -214,7 +229,8 @@ func (e *ending) ended() store.Batch {
 // discardTimeout limits the time to remove files that are not used.
 const discardTimeout = 5 * time.Second
 
-// discard removes result files that are not used. The sweep of orphans removes those that it can't.
+// discard removes result files that are not used. The sweep of orphans removes those of the backend
+// that it can't.
 func (e *ending) discard(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, discardTimeout)
 	defer cancel()
@@ -222,7 +238,11 @@ func (e *ending) discard(ctx context.Context) {
 	for i, f := range e.files {
 		keys[i] = f.BlobKey
 	}
-	if err := store.RemoveBlobs(ctx, e.fz.Metadata, e.fz.Blobs, "", keys...); err != nil {
+	err := store.RemoveBlobs(ctx, e.fz.Metadata, e.target, "", keys...)
+	if away := new(store.StorageError); errors.As(err, &away) {
+		return // what made this try fail; the one that succeeds removes them
+	}
+	if err != nil {
 		e.fz.Log.WarnContext(ctx, "could not remove unused result files",
 			"batch_id", e.batch.ID, "error", err)
 	}

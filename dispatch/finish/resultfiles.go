@@ -3,7 +3,6 @@ package finish
 import (
 	"bufio"
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -176,8 +175,8 @@ func (c *byteCounter) Write(p []byte) (int, error) {
 }
 
 func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile, error) {
-	key := "files/" + id + "." + strconv.FormatInt(w.end.epoch, 10)
-	blob, err := w.end.fz.Blobs.Create(ctx, key)
+	key := w.end.keyOf(id)
+	blob, err := w.end.target.Create(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +184,7 @@ func (w *resultFiles) create(ctx context.Context, id, kind string) (*resultFile,
 	f := &resultFile{blob: blob, size: &byteCounter{to: blob}, file: store.File{
 		ID: id, Tenant: w.end.batch.Tenant, Purpose: "batch_output", Filename: w.end.batch.ID +
 			"_" + kind +
-			".jsonl", CreatedAt: now, BlobKey: key,
+			".jsonl", CreatedAt: now, BlobKey: key, Storage: w.end.batch.Options.Storage,
 	}}
 	if life := w.end.batch.Options.OutputLife; life > 0 {
 		f.file.ExpiresAt = now.Add(life)

@@ -90,6 +90,7 @@ const (
 	ModelNotLoaded Reason = "model_not_loaded"
 	KVFull         Reason = "kv_full"
 	DiskFull       Reason = "disk_full"
+	StorageAway    Reason = "storage_away" // that of the batch's profile
 	// Nobody works on a batch. The planner does not return these: no process plans the batch.
 	NoDispatcher Reason = "no_dispatcher" // no process dispatches
 	NoLeader     Reason = "no_leader"     // the one that leads does not renew its lease

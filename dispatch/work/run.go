@@ -56,6 +56,7 @@ type Run struct {
 	stopped  bool // its lines may not start any more
 	// why its chunks can't be loaded or its state not advanced; Flowing: they can
 	blocked plan.Reason
+	storage storageWait
 }
 
 // Stopper stops batches that have passed a limit of their own.
@@ -168,7 +169,16 @@ func (r *Run) EvictAfter(grace time.Duration) {
 func (r *Run) SetBlocked(reason plan.Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.blocked = reason
+	r.blocked, r.storage = reason, storageWait{}
+}
+
+// WaitForStorage notes that the storage of the batch's profile does not take its results. It
+// returns the time until the next try, and whether the cause is a new one.
+func (r *Run) WaitForStorage(cause string) (wait time.Duration, changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blocked = plan.StorageAway
+	return r.storage.failed(cause)
 }
 
 // SetLoading notes why the run's lines can't be loaded; plan.Flowing: they can. It returns false
@@ -582,6 +592,8 @@ type State struct {
 	Counted              bool        // results agree with the store
 	Failures             [store.ShownFailures]store.Failure
 	Blocked              plan.Reason
+	// Storage completes Blocked if that is plan.StorageAway, as store.StorageError.Cause
+	Storage string
 }
 
 // State returns the run's state. The loop calls it, which knows the lines in flight.
@@ -591,7 +603,7 @@ func (r *Run) State(now time.Time) State {
 	s := State{
 		Batch: r.batch, Chunks: r.chunkProgress(), Attempts: r.attempts.Load(), Rate: r.speed.last,
 		Results: r.results.durable(), Counted: r.results.counted, Failures: r.failures.Top(),
-		Blocked: r.blocked,
+		Blocked: r.blocked, Storage: r.storage.cause,
 	}
 	s.LinesPerSecond = r.speed.perSecond(now)
 	for _, c := range r.held.chunks {

@@ -43,6 +43,10 @@ func unlessCanceled(err error) error {
 func (c *copier) eachBlob(ctx context.Context, each func(key string, needed bool) error) error {
 	seen := map[string]bool{} // those of batches that have not ended
 	err := eachReference(ctx, c.from.Backend, func(r Reference) error {
+		if r.Storage != nil {
+			c.leave(r)
+			return nil
+		}
 		if seen[r.Key] {
 			return nil
 		}
@@ -88,6 +92,14 @@ func (c *copier) copyBlob(ctx context.Context, key string, needed bool) error {
 		}
 	})
 	return nil
+}
+
+// leave counts a blob that stays in the storage of a profile.
+func (c *copier) leave(r Reference) {
+	c.report.update(func(s *Summary) {
+		s.Elsewhere++
+		s.ElsewhereBytes += r.Bytes
+	})
 }
 
 // miss counts a blob that the source does not have.

@@ -1,6 +1,7 @@
 package copying
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,13 @@ type Comparison struct {
 	// Missing are blobs that records refer to and that are not there. Those of expired files don't
 	// count.
 	Missing []Reference
+	// Elsewhere are the files in storages of profiles, which other counts and lists leave out but
+	// for Missing.
+	Elsewhere int
+	// Unreached are those of which it could not be found out whether their bytes are there.
+	Unreached []Reference
+	// Fault is why, of the first of them.
+	Fault error
 	// Leftovers are blobs that no record refers to, by key.
 	Leftovers []store.BlobInfo
 	// Newest is the newest time of a file or batch. Leftovers after it come from a time that the
@@ -26,9 +34,14 @@ type Comparison struct {
 	Newest time.Time
 }
 
-// Check compares the records of a store with the bytes of files. It changes nothing, and processes
-// may use the store meanwhile.
-func Check(ctx context.Context, b *store.Backend) (sum Comparison, err error) {
+// Places opens the storages of profiles.
+type Places interface {
+	Of(s store.Storage) store.Blobs
+}
+
+// Check compares the records of a store with the bytes of files, there and in the storages of
+// profiles. It changes nothing, and processes may use the store meanwhile.
+func Check(ctx context.Context, b *store.Backend, places Places) (sum Comparison, err error) {
 	// Bytes are stored before their records, so what is listed first has its record by then.
 	left := map[string]store.BlobInfo{}
 	for _, prefix := range []string{"files", "uploads", "batches"} {
@@ -49,6 +62,13 @@ func Check(ctx context.Context, b *store.Backend) (sum Comparison, err error) {
 		return sum, fmt.Errorf("check the store: %w", err)
 	}
 	err = eachReference(ctx, b, func(r Reference) error {
+		if r.Storage != nil {
+			sum.Elsewhere++
+			if r.Needed {
+				absent = append(absent, r) // each is looked up by itself
+			}
+			return nil
+		}
 		delete(left, r.Key)
 		if _, is := there[r.Key]; !is && r.Needed {
 			absent = append(absent, r)
@@ -56,7 +76,7 @@ func Check(ctx context.Context, b *store.Backend) (sum Comparison, err error) {
 		return nil
 	})
 	if err == nil {
-		err = sum.confirm(ctx, b, absent)
+		err = sum.confirm(ctx, b, places, absent)
 	}
 	if err != nil {
 		return sum, fmt.Errorf("check the store: %w", err)
@@ -70,11 +90,19 @@ func Check(ctx context.Context, b *store.Backend) (sum Comparison, err error) {
 // confirm keeps the references whose blob was not just stored, and whose record was not just
 // removed.
 func (sum *Comparison) confirm(
-	ctx context.Context, b *store.Backend, absent []Reference,
+	ctx context.Context, b *store.Backend, places Places, absent []Reference,
 ) error {
 	for _, r := range absent {
-		_, err := sizeOf(ctx, b.Blobs, r.Key)
+		blobs := b.Blobs
+		if r.Storage != nil {
+			blobs = places.Of(*r.Storage)
+		}
+		_, err := sizeOf(ctx, blobs, r.Key)
 		if err == nil {
+			continue
+		}
+		if away := new(store.StorageError); errors.As(err, &away) {
+			sum.Unreached, sum.Fault = append(sum.Unreached, r), cmp.Or(sum.Fault, err)
 			continue
 		}
 		if !errors.Is(err, store.ErrNotFound) {

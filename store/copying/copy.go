@@ -54,6 +54,9 @@ type Summary struct {
 	// of all such blobs. Those of expired files do not count.
 	Missing      []string
 	MissingBlobs int
+	// Elsewhere counts the files in storages of profiles, which stay there.
+	Elsewhere      int
+	ElsewhereBytes int64
 	// Journals counts the results of batches that have not ended.
 	Journals Count
 	// DamagedBytes were skipped in the journals of the source. Their lines are sent again.

@@ -16,6 +16,9 @@ type Reference struct {
 	ID     string // of the record
 	Tenant string // of a file or batch
 	Name   string // of a file
+	Bytes  int64  // of a file
+	// Storage is that of a profile, which holds the blob; nil: it is in the Blobs of the backend.
+	Storage *store.Storage
 }
 
 const batchReference = "batch"
@@ -60,7 +63,7 @@ func eachReference(ctx context.Context, b *store.Backend, each func(Reference) e
 		f := row.Value.(store.File)
 		needed := f.ExpiresAt.IsZero() || f.ExpiresAt.After(now)
 		err = add(Reference{Needed: needed, Kind: "file", ID: f.ID, Tenant: f.Tenant,
-			Name: f.Filename}, f.BlobKey, f.IndexKey)
+			Name: f.Filename, Bytes: f.Bytes, Storage: f.Storage}, f.BlobKey, f.IndexKey)
 		if err != nil {
 			return err
 		}
