@@ -253,8 +253,9 @@ func instead(active []string) string {
 // names lists the names of templates with an active version that somebody sees.
 func (c *Catalogs) names(v Viewer) (names []string) {
 	for _, e := range c.templates.entries {
+		last := len(names) - 1
 		if e.Item.Status == Active && v.Sees(e.Item.VisibleTo) &&
-			!slices.Contains(names, e.Item.Name) {
+			(last < 0 || names[last] != e.Item.Name) { // entries are sorted by name
 			names = append(names, e.Item.Name)
 		}
 	}
