@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/tidefill/tidefill/internal/faults"
 	"github.com/tidefill/tidefill/internal/strictyaml"
@@ -47,9 +48,27 @@ func (p ProviderConfig) External() (t ExternalTarget, err error) {
 	if parseErr != nil || target.Scheme != "http" && target.Scheme != "https" ||
 		target.Host == "" || target.User != nil {
 		f.Add("base_url", "must be a URL that begins with http:// or https://, without a user")
+	} else if strings.ContainsAny(t.BaseURL, "?#") {
+		f.Add("base_url", "has a query or a fragment, which no request would carry")
+	} else if end := endpointOf(target.Path); end != "" {
+		f.Add("base_url", "ends in %s, an endpoint that lines name; write the base", end)
 	}
 	if t.APIKeyEnv != "" && t.APIKeyFile != "" {
 		f = append(f, fmt.Errorf("api_key_file: is set beside api_key_env; remove one"))
 	}
 	return t, errors.Join(f...)
+}
+
+// endpointOf returns the endpoint in which a path ends, to which those of lines would be appended;
+// empty: it ends in none. Without /v1, a path of one name may be a route of a gateway.
+func endpointOf(path string) string {
+	path = strings.TrimRight(path, "/")
+	for _, endpoint := range Endpoints {
+		short := strings.TrimPrefix(endpoint, "/v1")
+		if strings.HasSuffix(path, endpoint) ||
+			strings.Count(short, "/") > 1 && strings.HasSuffix(path, short) {
+			return endpoint
+		}
+	}
+	return ""
 }
