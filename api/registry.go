@@ -347,9 +347,9 @@ type resolvedObject struct {
 // resolvedForAdmins is what only administrators see.
 type resolvedForAdmins struct {
 	// Endpoint is the URL of an external template.
-	Endpoint   *string        `json:"resolved_endpoint"`
-	Image      *string        `json:"image"`
-	EngineArgs map[string]any `json:"engine_args"`
+	Endpoint   *string         `json:"resolved_endpoint"`
+	Image      *string         `json:"image"`
+	EngineArgs json.RawMessage `json:"engine_args"` // without secrets
 }
 
 type resolvedTemplate struct {
@@ -406,7 +406,7 @@ func (s *Server) addForAdmins(ctx context.Context, o *resolvedObject, b store.Ba
 	if err := json.Unmarshal(parameters.Template, &shown); err != nil {
 		return fmt.Errorf("read the template of batch %s: %w", b.ID, err)
 	}
-	o.Image, o.EngineArgs = orNull(shown.Image), shown.EngineArgs
+	o.Image, o.EngineArgs = orNull(shown.Image), registry.ShownArgs(shown.EngineArgs)
 	return nil
 }
 

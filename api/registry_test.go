@@ -23,7 +23,7 @@ const templateText = `
     engine: {type: vllm, version: "1", image: "secret/image:1"}
     model_source: {type: local, uri: m}
     accelerator: {type: cpu, count: 1}
-    engine_args: {max_num_seqs: 256}
+    engine_args: {max_num_seqs: 256, api_keys: [TOPSECRET]}
     provider_config: {type: k8s}
     supported_endpoints: [/v1/chat/completions]
     deployment_mode: shared
@@ -290,7 +290,8 @@ func TestResolutionIsShownAndStays(t *testing.T) {
 	}
 	admin := get(as("ops-admin", "a"))
 	if admin["image"] != "secret/image:1" ||
-		admin["engine_args"].(map[string]any)["max_num_seqs"] != 8.0 {
+		admin["engine_args"].(map[string]any)["max_num_seqs"] != 8.0 ||
+		strings.Contains(fmt.Sprint(admin), "TOPSECRET") {
 		t.Errorf("admins see %v", admin)
 	}
 	if got := create(); got.status != 400 || !strings.Contains(got.body, "no active version") {

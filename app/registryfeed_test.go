@@ -102,3 +102,16 @@ func TestRegistryMetrics(t *testing.T) {
 		t.Errorf("a document that can't be read: %q", got)
 	}
 }
+
+// Neither the log nor /readyz shows a secret that a refused item has.
+func TestRefusalsAreReportedWithoutSecrets(t *testing.T) {
+	source := &oneDocument{text: "- name: x\n  spec: {engine: {serve_args: --api-key=TOPSECRET}}"}
+	var log strings.Builder
+	f := &registryFeed{log: slog.New(slog.NewTextHandler(&log, nil)),
+		current: &registry.Catalogs{}, sources: []*itemSource{{documents: source, name: "dir"}}}
+	f.look(t.Context(), time.Unix(0, 0))
+	all := log.String() + strings.Join(f.problems(), "\n")
+	if !strings.Contains(all, "must be a list") || strings.Contains(all, "TOPSECRET") {
+		t.Errorf("reported: %s", all)
+	}
+}

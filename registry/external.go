@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
+	"regexp"
 	"strings"
 
 	"github.com/tidefill/tidefill/internal/faults"
@@ -18,6 +20,9 @@ type ExternalTarget struct {
 	// RequestsPerMinute and TokensPerMinute are the budget; 0: unknown.
 	RequestsPerMinute, TokensPerMinute int
 }
+
+// variable matches the name of an environment variable.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // External returns the target of a provider of the type external. The faults have paths below
 // provider_config.
@@ -37,9 +42,9 @@ func (p ProviderConfig) External() (t ExternalTarget, err error) {
 		case numbers[name] != nil && isNumber && number > 0:
 			*numbers[name] = number
 		case texts[name] != nil:
-			f.Add(name, "is %v, must be a text", value)
+			f.Add(name, "must be a text")
 		case numbers[name] != nil:
-			f.Add(name, "is %v, must be an integer above 0", value)
+			f.Add(name, "must be an integer above 0")
 		default:
 			f.Add(name, "unknown key; %s", strictyaml.Known(name, known))
 		}
@@ -53,6 +58,13 @@ func (p ProviderConfig) External() (t ExternalTarget, err error) {
 	} else if end := endpointOf(target.Path); end != "" {
 		f.Add("base_url", "ends in %s, an endpoint that lines name; write the base", end)
 	}
+	// Some write the key itself. No text shows the value.
+	if t.APIKeyEnv != "" && (!variable.MatchString(t.APIKeyEnv) || looksLikeKey(t.APIKeyEnv)) {
+		f.Add("api_key_env", "must be the name of an environment variable, not the key")
+	}
+	if t.APIKeyFile != "" && (!path.IsAbs(t.APIKeyFile) || looksLikeKey(t.APIKeyFile)) {
+		f.Add("api_key_file", "must be the absolute path of a file, not the key")
+	}
 	if t.APIKeyEnv != "" && t.APIKeyFile != "" {
 		f = append(f, fmt.Errorf("api_key_file: is set beside api_key_env; remove one"))
 	}
@@ -61,12 +73,12 @@ func (p ProviderConfig) External() (t ExternalTarget, err error) {
 
 // endpointOf returns the endpoint in which a path ends, to which those of lines would be appended;
 // empty: it ends in none. Without /v1, a path of one name may be a route of a gateway.
-func endpointOf(path string) string {
-	path = strings.TrimRight(path, "/")
+func endpointOf(route string) string {
+	route = strings.TrimRight(route, "/")
 	for _, endpoint := range Endpoints {
 		short := strings.TrimPrefix(endpoint, "/v1")
-		if strings.HasSuffix(path, endpoint) ||
-			strings.Count(short, "/") > 1 && strings.HasSuffix(path, short) {
+		if strings.HasSuffix(route, endpoint) ||
+			strings.Count(short, "/") > 1 && strings.HasSuffix(route, short) {
 			return endpoint
 		}
 	}

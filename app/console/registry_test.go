@@ -45,7 +45,8 @@ const nights = `default: night
 items:
 - name: night
   spec:
-    storage: {backend: minio, bucket: b, credentials_secret_ref: minio-keys}
+    storage: {backend: minio, bucket: b, endpoint_url: "http://me:TOPSECRET11@minio",
+      credentials_secret_ref: minio-keys}
 `
 
 func catalogs(texts ...string) *registry.Catalogs {
