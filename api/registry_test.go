@@ -147,7 +147,7 @@ func TestReferencesAreRefusedByName(t *testing.T) {
 		{`"aibrix":{"profile":{"name":"day","overrides":{"scheduling":{"priority":"high"}}}}`,
 			"aibrix.profile.overrides.scheduling.priority", "at most the profile's normal"},
 		{`"aibrix":{"profile":{"name":"day","overrides":{"scheduling":{"max_concurrency":0}}}}`,
-			"aibrix.profile.overrides.scheduling.max_concurrency", "at least 1"},
+			"aibrix.profile.overrides.scheduling.max_concurrency", "from 1 to"},
 		{`"aibrix":{"profile":{"name":"day","overrides":{"scheduling":
 			{"completion_window":"best_effort"}}}}`,
 			"aibrix.profile.overrides.scheduling.completion_window", "at most the profile's 24h"},

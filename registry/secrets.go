@@ -24,8 +24,9 @@ var (
 		`AIza)[A-Za-z0-9_-]{12,}|(AKIA|ASIA)[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]+)`)
 	// credentials matches what a header sends.
 	credentials = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`)
-	// member matches a member of JSON within a text, by its name. The text may be quoted once more.
-	member = regexp.MustCompile(
+	// jsonMember matches a member of JSON within a text, by its name. The text may be quoted once
+	// more.
+	jsonMember = regexp.MustCompile(
 		`(\\*["']([\w.-]+)\\*["']\s*:\s*\\*["'])[^"'\\]*`)
 	// header matches a header without a space before its value.
 	header = regexp.MustCompile(`(?i)\b((?:x-)?api-key|authorization):[^\s"']+`)
@@ -98,8 +99,8 @@ func hideWithin(text string) string {
 	text = knownToken.ReplaceAllString(text, hidden)
 	text = credentials.ReplaceAllString(text, "$1 "+hidden)
 	text = header.ReplaceAllString(text, "$1:"+hidden)
-	text = member.ReplaceAllStringFunc(text, func(found string) string {
-		parts := member.FindStringSubmatch(found)
+	text = jsonMember.ReplaceAllStringFunc(text, func(found string) string {
+		parts := jsonMember.FindStringSubmatch(found)
 		if !isSecret(parts[2]) {
 			return found
 		}
