@@ -115,3 +115,22 @@ func TestRefusalsAreReportedWithoutSecrets(t *testing.T) {
 		t.Errorf("reported: %s", all)
 	}
 }
+
+// A document in which everything is refused does not fill the log, and not again when rows move.
+func TestManyRefusalsAreLoggedShortly(t *testing.T) {
+	text := strings.Repeat("- {name: x, spec: {}}\n", 1000)
+	source := &oneDocument{text: text}
+	var log strings.Builder
+	f := &registryFeed{log: slog.New(slog.NewTextHandler(&log, nil)),
+		current: &registry.Catalogs{}, sources: []*itemSource{{documents: source, name: "dir"}}}
+	f.look(t.Context(), time.Unix(0, 0))
+	for i := range text[:1000] {
+		source.text = fmt.Sprintf("- {name: x%d, spec: {}}\n", i) + source.text
+	}
+	f.look(t.Context(), time.Unix(1, 0))
+	source.text = "# a comment\n" + source.text
+	f.look(t.Context(), time.Unix(2, 0))
+	if n := strings.Count(log.String(), "\n"); n > 2*(maxRefused+1)+3 {
+		t.Errorf("%d rows in the log", n)
+	}
+}

@@ -62,6 +62,13 @@ type Refused struct {
 	Since time.Time
 }
 
+// Reason returns what stays the same while an item is refused for the same reason: all but the time
+// and the row, which edits above it move.
+func (r Refused) Reason() Refused {
+	r.Since, r.Row = time.Time{}, 0
+	return r
+}
+
 // shown returns what is refused without what looks like a secret: texts quote values, and logs,
 // /readyz, the console and commands show them.
 func (r Refused) shown() Refused {
@@ -178,14 +185,16 @@ func (c *catalog[T]) next(now time.Time, read []readPart) *catalog[T] {
 	slices.SortFunc(next.entries, func(a, b Entry[T]) int {
 		return a.Item.Key().compare(b.Item.Key())
 	})
-	for i := range next.refused {
-		next.refused[i].Since = now
-		for _, before := range c.refused {
-			since := before.Since
-			if before.Since = now; before == next.refused[i] {
-				next.refused[i].Since = since
-			}
+	before := map[Refused]time.Time{}
+	for _, r := range c.refused {
+		before[r.Reason()] = r.Since
+	}
+	for i, r := range next.refused {
+		since, known := before[r.Reason()]
+		if !known {
+			since = now
 		}
+		next.refused[i].Since = since
 	}
 	return next
 }

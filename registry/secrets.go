@@ -20,7 +20,7 @@ var (
 	password = regexp.MustCompile(`://[^/@\s]+@`)
 	// knownToken matches what is a key by its look: those of Hugging Face, OpenAI, GitHub, GitLab,
 	// Slack, NVIDIA, Google and Amazon, and signed tokens in JSON.
-	knownToken = regexp.MustCompile(`\b((hf_|sk-|gh[a-z]_|github_pat_|glpat-|xox[a-z]-|nvapi-|` +
+	knownToken = regexp.MustCompile(`\b((hf_|sk-|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|nvapi-|` +
 		`AIza)[A-Za-z0-9_-]{12,}|(AKIA|ASIA)[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]+)`)
 	// credentials matches what a header sends.
 	credentials = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`)
@@ -93,8 +93,18 @@ func hideInFault(path, text string) string {
 	return hideWithin(text)
 }
 
+// signs are what every text with a secret has one of, in lower case. Most texts have none, and are
+// not looked at further.
+var signs = []string{"key", "token", "secret", "passw", "pwd", "passphrase", "credential",
+	"authorization", "jwt", "bearer", "basic", "://", "hf_", "sk-", "gho_", "ghp_", "ghs_", "ghu_",
+	"ghr_", "github_pat_", "glpat-", "xox", "nvapi-", "aiza", "akia", "asia", "eyj"}
+
 // hideWithin replaces what looks like a secret in a text, which may be a command line.
 func hideWithin(text string) string {
+	lower := strings.ToLower(text)
+	if !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(lower, sign) }) {
+		return text
+	}
 	text = password.ReplaceAllString(text, "://"+hidden+"@")
 	text = knownToken.ReplaceAllString(text, hidden)
 	text = credentials.ReplaceAllString(text, "$1 "+hidden)
