@@ -141,9 +141,11 @@ func (s *Server) catalogs() (*registry.Catalogs, error) {
 	}
 	catalogs, err := s.deps.Catalogs()
 	if err != nil {
-		return nil, &httpError{Status: http.StatusServiceUnavailable, Type: serverError,
-			Code: "registry_unread", RetryAfter: 2 * time.Second, Message: fmt.Sprintf(
-				"The templates and profiles of this server are not known yet: %v.", err)}
+		// The cause names files and servers, so it is for the log.
+		return nil, fmt.Errorf("%w: %w", &httpError{Status: http.StatusServiceUnavailable,
+			Type: serverError, Code: "registry_unread", RetryAfter: 2 * time.Second,
+			Message: "The templates and profiles of this server are not known yet; send the " +
+				"request again later."}, err)
 	}
 	return catalogs, nil
 }

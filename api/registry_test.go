@@ -304,7 +304,8 @@ func TestUnreadRegistry(t *testing.T) {
 	s, c := newRegistryService(t)
 	c.unread = errors.New("no API server")
 	got := s.createAs(s.upload(line("a")), "")
-	if got.status != 503 || !strings.Contains(got.body, "no API server") {
+	if got.status != 503 || !strings.Contains(got.body, "registry_unread") ||
+		strings.Contains(got.body, "no API server") { // which is for the log
 		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
@@ -333,4 +334,22 @@ func TestRegistryIsListed(t *testing.T) {
 		`"new"`) {
 		t.Errorf("an admin sees no draft: %s", admin.body)
 	}
+}
+
+// A retry may name another profile, also if the batch named its own in the `tidefill` object.
+func TestReferencesOfRetriesReplaceThose(t *testing.T) {
+	s, _ := newRegistryService(t, diskJournals(t))
+	id := s.createAs(s.upload(line("a")),
+		`"tidefill":{"priority":-1,"registry":{"profile":{"name":"day"}}}`).ok()["id"].(string)
+	s.end(id, []string{`"a"`})
+	for body, want := range map[string]string{"": "day",
+		`{"aibrix":{"profile":{"name":"loose"}}}`: "loose"} {
+		b := s.retry(id, body).ok()
+		if got := b["_aibrix"].(map[string]any)["resolved_profile"]; got != want ||
+			b["tidefill"].(map[string]any)["priority"] != -1.0 {
+			t.Errorf("%s: profile %v, %v", body, got, b["tidefill"])
+		}
+	}
+	s.retry(id, `{"aibrix":{"profile":{"name":"loose"}},"tidefill":{"registry":{"profile":{"name":`+
+		`"day"}}}}`).refused(400, "aibrix", "invalid_value")
 }

@@ -102,7 +102,8 @@ var signs = []string{"key", "token", "secret", "passw", "pwd", "passphrase", "cr
 // hideWithin replaces what looks like a secret in a text, which may be a command line.
 func hideWithin(text string) string {
 	lower := strings.ToLower(text)
-	if !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(lower, sign) }) {
+	has := func(sign string) bool { return strings.Contains(lower, sign) }
+	if !slices.ContainsFunc(signs, has) {
 		return text
 	}
 	text = password.ReplaceAllString(text, "://"+hidden+"@")

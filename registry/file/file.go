@@ -36,8 +36,9 @@ func New(path string) *Directory { return &Directory{path: path} }
 
 // Read returns the documents by name if a file was added, changed or removed since the last call,
 // and reports that as changed; the first call does. A change is read when the files were the same
-// in two calls, since somebody may be writing them, but not later than after maxSettling calls. If the directory can't be read, nothing is
-// known of its documents. A document that can't be read has an error of its own.
+// in two calls, since somebody may be writing them, but not later than after maxSettling calls. If
+// the directory can't be read, nothing is known of its documents. A document that can't be read has
+// an error of its own.
 func (d *Directory) Read() (documents []registry.Document, changed bool, err error) {
 	names, err := d.list()
 	if err != nil {
