@@ -1,8 +1,11 @@
 package app
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/aimd"
+	"github.com/tidefill/tidefill/internal/filewatch"
 )
 
 // targets notes which servers of external templates batches use. They are upstreams meanwhile.
@@ -17,10 +21,14 @@ type targets struct {
 	changed chan struct{} // capacity 1: others are in use
 
 	mu       sync.Mutex
-	problems []string // why some can't be used
+	problems []string            // why some can't be used
+	keyless  []dispatch.Upstream // those of them whose keys can't be read
+	keys     *filewatch.Files    // of all
 }
 
-func newTargets() *targets { return &targets{changed: make(chan struct{}, 1)} }
+func newTargets() *targets {
+	return &targets{changed: make(chan struct{}, 1), keys: filewatch.New()}
+}
 
 // come notes that other targets are in use.
 func (t *targets) come() {
@@ -37,12 +45,50 @@ func (t *targets) away() []string {
 	return t.problems
 }
 
-// withTargets returns a configuration with the targets that batches use. Each is a pool of its own,
-// for these batches alone: the sheds of the server and its budget limit their lines. One whose key
-// can't be read is left out until it can, and is a problem.
-func withTargets(cfg config.Config, used []dispatch.Target) (_ config.Config, problems []string) {
+// keysChanged reports whether the file of a key has changed since the last call, or a key that
+// could not be read can be now.
+func (t *targets) keysChanged() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keys.Changed() || slices.ContainsFunc(t.keyless, func(u dispatch.Upstream) bool {
+		_, err := u.AskHeader()
+		return err == nil
+	})
+}
+
+// watch watches the files of the keys of targets.
+func (t *targets) watch(used []dispatch.Target) {
+	var files []string
+	for _, target := range used {
+		files = append(files, target.KeyFile)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.keys.Equal(files...) {
+		t.keys = filewatch.New(files...)
+		t.keys.Changed()
+	}
+}
+
+// with returns a configuration with the targets that batches use. Each is a pool of its own, for
+// these batches alone: the sheds of the server and its budget limit their lines. One that can't be
+// used, such as one whose key can't be read, is left out until it can: others are not concerned.
+func (t *targets) with(cfg config.Config, used []dispatch.Target) config.Config {
+	t.watch(used) // before they are read, so that no change is missed
+	cfg, problems, keyless := withTargets(cfg, used)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.problems, t.keyless = problems, keyless
+	return cfg
+}
+
+// withTargets returns a configuration with the targets that can be used. problems say why others
+// can't, and keyless are those of them whose keys can't be read.
+func withTargets(
+	cfg config.Config, used []dispatch.Target,
+) (_ config.Config, problems []string, keyless []dispatch.Upstream) {
 	if len(used) == 0 {
-		return cfg, nil
+		return cfg, nil, nil
 	}
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
 	pools := maps.Clone(cfg.FlowControl.Pools)
@@ -53,10 +99,17 @@ func withTargets(cfg config.Config, used []dispatch.Target) (_ config.Config, pr
 		u := dispatch.Upstream{Name: target.Pool, Pool: target.Pool, URL: target.URL,
 			Models: target.Models, APIKeyEnv: target.KeyEnv, APIKeyFile: target.KeyFile,
 			Reserved: true, Metrics: "none", Headers: map[string]string{"X-Priority": ""}}
-		if _, err := u.AskHeader(); err != nil {
+		header, err := u.AskHeader()
+		if err != nil {
+			keyless = append(keyless, u)
+		} else {
+			err = u.Validate()
+		}
+		if err != nil {
 			problems = append(problems, fmt.Sprintf("external template %s: %v", target.Pool, err))
 			continue
 		}
+		u.KeyState = keyState(header)
 		cfg.Upstreams = append(cfg.Upstreams, u)
 		own := flowcontrol.OwnConfig[aimd.Config](cfg.FlowControl, aimd.Name)
 		own.RequestsPerMinute = target.RequestsPerMinute
@@ -66,15 +119,17 @@ func withTargets(cfg config.Config, used []dispatch.Target) (_ config.Config, pr
 		pools[target.Pool] = flow
 	}
 	cfg.FlowControl.Pools = pools
-	return cfg, problems
+	return cfg, problems, keyless
+}
+
+// keyState returns a digest of a header, which tells keys apart.
+func keyState(header http.Header) string {
+	digest := sha256.Sum256([]byte(header.Get("Authorization")))
+	return hex.EncodeToString(digest[:])
 }
 
 // withFound returns a configuration with the upstreams that were found in Kubernetes, and with the
 // servers of external templates.
 func (a *App) withFound(cfg config.Config) config.Config {
-	cfg, problems := withTargets(a.kubernetes.withFound(cfg), a.dispatcher.Targets())
-	a.targets.mu.Lock()
-	defer a.targets.mu.Unlock()
-	a.targets.problems = problems
-	return cfg
+	return a.targets.with(a.kubernetes.withFound(cfg), a.dispatcher.Targets())
 }

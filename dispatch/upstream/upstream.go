@@ -50,6 +50,9 @@ type Upstream struct {
 	// APIKeyFile names a file that holds the bearer token, which is read when the upstream is made.
 	// It is no key: external templates have it.
 	APIKeyFile string `yaml:"-"`
+	// KeyState tells contents of that file apart, so that another key makes another runner. It is
+	// no key.
+	KeyState string `yaml:"-"`
 	// Reserved says that only batches that name the pool are sent there. It is no key.
 	Reserved bool `yaml:"-"`
 
@@ -221,11 +224,11 @@ func isToken(name string) bool {
 
 func (u Upstream) key() (string, error) {
 	if u.APIKeyFile != "" {
-		text, err := os.ReadFile(u.APIKeyFile)
+		key, err := readKey(u.APIKeyFile)
 		if err != nil {
 			return "", fmt.Errorf("read the key of upstream %s: %w", u.Name, err)
 		}
-		return strings.TrimSpace(string(text)), nil
+		return key, nil
 	}
 	if u.APIKeyEnv == "" {
 		return "", nil
@@ -241,4 +244,30 @@ func (u Upstream) key() (string, error) {
 			u.APIKeyEnv)
 	}
 	return key, nil
+}
+
+// maxKey limits the bytes of the file of a key.
+const maxKey = 64 << 10
+
+// readKey reads the key in a file. A pipe or a device might never end, so only regular files are
+// read. No error shows the key.
+func readKey(file string) (string, error) {
+	switch info, err := os.Stat(file); {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular() || info.Size() > maxKey:
+		return "", fmt.Errorf("%s is no regular file of at most %d bytes", file, maxKey)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	switch key := strings.TrimSpace(string(text)); {
+	case key == "":
+		return "", fmt.Errorf("%s is empty", file)
+	case hasControl(key):
+		return "", fmt.Errorf("%s contains a control character, such as a newline", file)
+	default:
+		return key, nil
+	}
 }
