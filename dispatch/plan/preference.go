@@ -49,6 +49,13 @@ func (p *Planner) inFillOrder() []*pool {
 	return p.order.pools
 }
 
+// goesBefore reports whether a batch may take the places of another by its priority. Tenants take
+// turns whatever the priorities of their batches are, so that lines of another tenant would be
+// evicted as often as they start.
+func goesBefore(b, other *batchState) bool {
+	return b.Tenant == other.Tenant && b.Priority > other.Priority
+}
+
 // preempt evicts lines of preemptible batches from a pool without a free slot, one for each line
 // that may start instead of them: of the job that is next, if it goes before theirs. Lines that
 // started after the first began ones, in this step, stay: their requests would be sent in vain. An
@@ -81,8 +88,7 @@ func (p *Planner) preempt(now time.Time, pool *pool, began uint64) {
 		for room > 0 && r.inFlight-r.lines.evicted == r.granted.Lines {
 			victim := r.lines.lastOf(began, func(of *job) bool {
 				return of.batch != j.batch && of.batch.Preemptible &&
-					(j.batch.Priority > of.batch.Priority ||
-						urgent && !pool.starts.Urgent(of.id))
+					(goesBefore(j.batch, of.batch) || urgent && !pool.starts.Urgent(of.id))
 			})
 			if victim < 0 {
 				break
