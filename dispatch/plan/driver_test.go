@@ -508,7 +508,8 @@ func (w *testDriver) probe() {
 		}
 		w.offered[j] = true
 		for id, r := range w.runners {
-			if slices.Contains(r.models, j.key.Model) && w.may(j.key.Batch, id) && r.failing() && r.until.After(w.now) {
+			if slices.Contains(r.models, j.key.Model) && w.may(j.key.Batch, id) &&
+				r.failing() && r.until.After(w.now) {
 				r.until = w.now
 			}
 		}
@@ -558,7 +559,8 @@ func (w *testDriver) candidates(runner string, ready map[JobKey][]lineID) []JobK
 			line := w.lines[id]
 			return line == nil || !w.avoids(line, runner, key)
 		})
-		if may && slices.Contains(models, key.Model) && w.may(b.ID, runner) && !b.Paused && (b.MaxConcurrency == 0 ||
+		if may && slices.Contains(models, key.Model) && w.may(b.ID, runner) &&
+			!b.Paused && (b.MaxConcurrency == 0 ||
 			w.linesOf(b.ID) < b.MaxConcurrency) {
 			keys = append(keys, key)
 		}
