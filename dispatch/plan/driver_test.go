@@ -67,7 +67,19 @@ type testDriver struct {
 	cached   int
 	answered map[JobKey]int
 	warm     map[warmRunner]bool
-	metered  map[string]bool // runners that had a reading with Waiting
+	metered  map[string]bool   // runners that had a reading with Waiting
+	pools    map[string]string // names of the pools of runners; a runner without has none
+}
+
+// reservedPool is for batches that name it alone.
+const reservedPool = "x"
+
+// may reports whether the lines of a batch may start on a runner.
+func (w *testDriver) may(batch, runner string) bool {
+	if pools := w.batches[batch].Pools; pools != nil {
+		return slices.Contains(pools, w.pools[runner])
+	}
+	return w.pools[runner] != reservedPool
 }
 
 // warmRunner is a runner that has computed a prompt of a job in that life.
@@ -200,7 +212,7 @@ func (w *testDriver) step(ev Event) Verdict {
 		}
 	}
 	w.settled()
-	w.evicted(got.Evict)
+	w.evicted(got.Evict, got.Start)
 	w.started(got.Start, twin.Start)
 	for _, c := range got.Claim {
 		w.claims = append(w.claims, c.Key)
@@ -307,8 +319,9 @@ func (w *testDriver) expectCached(f *request) int {
 }
 
 // evicted checks that lines in flight are evicted once each, the youngest first, and only as many
-// as exceed the allowance.
-func (w *testDriver) evicted(starts []Start) {
+// as exceed the allowance, or as lines of other batches may start instead of. begun are the starts
+// of the same step, before which lines were evicted.
+func (w *testDriver) evicted(starts, begun []Start) {
 	w.t.Helper()
 	for _, s := range starts {
 		i := slices.IndexFunc(w.requests, func(f *request) bool {
@@ -324,8 +337,10 @@ func (w *testDriver) evicted(starts []Start) {
 				w.requests[i].Runner)
 		}
 		w.requests[i].evicted = true
+		preempted := w.batches[s.Key.Batch].Preemptible && w.demand(s) > 0
 		for _, f := range w.requests {
-			if f.Runner == s.Runner && f.number > s.number && !f.evicted {
+			if f.Runner == s.Runner && f.number > s.number && !f.evicted &&
+				(!preempted || f.Key == s.Key) {
 				w.t.Fatalf("%v was evicted before %v, which is younger", w.requests[i].id(), f.id())
 			}
 		}
@@ -343,12 +358,38 @@ func (w *testDriver) evicted(starts []Start) {
 				left++
 			}
 		}
+		for _, s := range begun {
+			if s.Runner == id {
+				left++
+			}
+		}
 		granted := w.grantedTo(id)
 		recalledHere := slices.ContainsFunc(starts, func(s Start) bool { return s.Runner == id })
-		if granted.Evict && left > granted.Lines || recalledHere && left != granted.Lines {
-			w.t.Fatalf("%s has %d lines left, the allowance is %+v", id, left, granted)
+		preempted := 0 // no more than lines of other batches that can start instead
+		for _, s := range starts {
+			if s.Runner == id && w.batches[s.Key.Batch].Preemptible &&
+				preempted < w.demand(s) {
+				preempted++
+			}
+		}
+		if granted.Evict && left > granted.Lines || recalledHere && (left > granted.Lines ||
+			left < granted.Lines-preempted) {
+			w.t.Fatalf("%s has %d lines left, the allowance is %+v, %d lines may be preempted", id,
+				left, granted, preempted)
 		}
 	}
+}
+
+// demand returns the number of lines of other batches that may start in place of an evicted one.
+func (w *testDriver) demand(s Start) (lines int) {
+	for _, j := range w.planner.jobs {
+		if j.key.Batch != s.Key.Batch && !w.batches[j.key.Batch].Paused &&
+			w.may(j.key.Batch, s.Runner) &&
+			slices.Contains(w.runners[s.Runner].models, j.key.Model) {
+			lines += j.readyLines()
+		}
+	}
+	return lines
 }
 
 // started checks each start of a step against the state before it, and that no further line could
@@ -389,6 +430,9 @@ func (w *testDriver) started(starts, twins []Start) {
 				w.draining)
 		case b.Paused:
 			w.t.Fatalf("%v was started though its batch is paused", f.id())
+		case !w.may(s.Key.Batch, s.Runner):
+			w.t.Fatalf("%v was started on %s in pool %q; its batch may use %q", f.id(), s.Runner,
+				w.pools[s.Runner], b.Pools)
 		case !slices.Contains(r.models, s.Key.Model):
 			w.t.Fatalf("%v was started on %s, which serves %v", f.id(), s.Runner, r.models)
 		case s.Stream != (streamed < w.granted(s.Runner).Streams):
@@ -417,7 +461,7 @@ func (w *testDriver) started(starts, twins []Start) {
 		if !slices.Contains(could, s.Key) && len(line.on) == 0 {
 			w.t.Fatalf("%v was started, want one of %v", f.id(), could)
 		}
-		if w.avoids(line, s.Runner, s.Key.Model) {
+		if w.avoids(line, s.Runner, s.Key) {
 			w.t.Fatalf("%v was started on %s, which has failed it, though others have not",
 				f.id(), s.Runner)
 		}
@@ -463,8 +507,9 @@ func (w *testDriver) probe() {
 			continue
 		}
 		w.offered[j] = true
-		for _, r := range w.runners {
-			if slices.Contains(r.models, j.key.Model) && r.failing() && r.until.After(w.now) {
+		for id, r := range w.runners {
+			if slices.Contains(r.models, j.key.Model) && w.may(j.key.Batch, id) &&
+				r.failing() && r.until.After(w.now) {
 				r.until = w.now
 			}
 		}
@@ -477,12 +522,13 @@ func (w *testDriver) life(runner string) string {
 }
 
 // avoids reports whether a line that a runner has failed may go to another one that has not.
-func (w *testDriver) avoids(line *fakeLine, runner, model string) bool {
+func (w *testDriver) avoids(line *fakeLine, runner string, key JobKey) bool {
 	if !line.on[w.life(runner)] {
 		return false
 	}
 	for id, r := range w.runners {
-		if slices.Contains(r.models, model) && !r.open && !line.on[w.life(id)] &&
+		if slices.Contains(r.models, key.Model) && w.may(key.Batch, id) && !r.open &&
+			!line.on[w.life(id)] &&
 			w.planner.runners[id].granted.Lines > 0 {
 			return true
 		}
@@ -511,9 +557,10 @@ func (w *testDriver) candidates(runner string, ready map[JobKey][]lineID) []JobK
 		b := w.batches[key.Batch]
 		may := slices.ContainsFunc(lines, func(id lineID) bool {
 			line := w.lines[id]
-			return line == nil || !w.avoids(line, runner, key.Model)
+			return line == nil || !w.avoids(line, runner, key)
 		})
-		if may && slices.Contains(models, key.Model) && !b.Paused && (b.MaxConcurrency == 0 ||
+		if may && slices.Contains(models, key.Model) && w.may(b.ID, runner) &&
+			!b.Paused && (b.MaxConcurrency == 0 ||
 			w.linesOf(b.ID) < b.MaxConcurrency) {
 			keys = append(keys, key)
 		}
@@ -594,10 +641,11 @@ func (w *testDriver) linesOf(batch string) (n int) {
 	return n
 }
 
-// poolOf returns the runners that serve the same models, itself included.
+// poolOf returns the runners of the same pool that serve the same models, itself included.
 func (w *testDriver) poolOf(runner string) (others []string) {
 	for id, r := range w.runners {
-		if r.models != nil && slices.Equal(r.models, w.runners[runner].models) {
+		if r.models != nil && slices.Equal(r.models, w.runners[runner].models) &&
+			w.pools[id] == w.pools[runner] {
 			others = append(others, id)
 		}
 	}
@@ -649,7 +697,7 @@ func (w *testDriver) checkCounts() {
 	for _, pool := range p.pools {
 		prompt, expected, tokens, inFlight := 0, 0, 0, 0
 		for _, j := range p.jobs {
-			serves := slices.Contains(pool.models, j.key.Model)
+			serves := slices.Contains(pool.models, j.key.Model) && j.batch.may(pool)
 			if slices.Contains(j.pools, pool) != serves {
 				w.t.Fatalf("job %v in pool %v: %v", j.key, pool.models, !serves)
 			}
@@ -735,13 +783,15 @@ func (w *testDriver) runnerUp(id string, models ...string) {
 
 func (w *testDriver) runnerChanges(ev RunnerUp) {
 	id, models := ev.Runner, ev.Models
+	ev.Pool = w.pools[id]
+	ev.Reserved = ev.Pool == reservedPool
 	slices.Sort(models)
 	r := w.runners[id]
 	if r == nil {
 		r = &fakeRunner{}
 		w.runners[id] = r
 	}
-	if !slices.Equal(r.models, models) && !(ev.Unlisted && w.alone(r, models)) {
+	if !slices.Equal(r.models, models) && !(ev.Unlisted && w.alone(r, id, models)) {
 		// the controller of its new pool does not know of earlier sheds
 		r.heldUntil, r.askedUntil, r.sheds = time.Time{}, time.Time{}, 0
 	}
@@ -751,13 +801,13 @@ func (w *testDriver) runnerChanges(ev RunnerUp) {
 
 // alone reports whether the pool of a runner can get these models: it is in no pool with others,
 // it loses no model, and no other pool has these.
-func (w *testDriver) alone(r *fakeRunner, models []string) bool {
-	for _, other := range w.runners {
-		if other != r && slices.Equal(other.models, r.models) {
+func (w *testDriver) alone(r *fakeRunner, id string, models []string) bool {
+	for name, other := range w.runners {
+		if other != r && w.pools[name] == w.pools[id] && slices.Equal(other.models, r.models) {
 			return false
 		}
 	}
-	_, taken := w.planner.findPool(poolKey("", models))
+	_, taken := w.planner.findPool(poolKey(w.pools[id], models))
 	return r.models != nil && containsAll(models, r.models) && !taken
 }
 
@@ -985,7 +1035,8 @@ func (w *testDriver) fail(line *fakeLine, f *request, ev *Finished, cause fault)
 			w.overdue(line, f.job)
 	others := 0
 	for id, r := range w.runners {
-		if id != f.Runner && slices.Contains(r.models, f.Key.Model) && !r.open &&
+		if id != f.Runner && slices.Contains(r.models, f.Key.Model) && w.may(f.Key.Batch, id) &&
+			!r.open &&
 			!line.on[w.life(id)] && w.planner.runners[id].granted.Lines > 0 {
 			others++
 		}
@@ -1153,7 +1204,15 @@ func (w *testDriver) complete() {
 		w.step(Hold{})
 	}
 	w.runnerUp("r1", "m1", "m2", "m3")
+	for _, id := range sortedKeys(w.pools) {
+		w.runnerUp(id, "m1", "m2", "m3")
+	}
 	w.setGrant(101)
+	for _, id := range sortedKeys(w.batches) {
+		if b := w.batches[id]; !b.gone && b.Pools != nil && len(b.Pools) == 0 {
+			w.change(id, func(b *Batch) { b.Pools = nil })
+		}
+	}
 	for _, id := range sortedKeys(w.batches) {
 		if b := w.batches[id]; !b.gone && b.Paused {
 			w.change(id, func(b *Batch) { b.Paused = false })

@@ -222,10 +222,11 @@ func (u *inFlightLines) evictAt(i int, runner string) Start {
 		number: l.number}
 }
 
-// lastOf returns the youngest line, not evicted yet, of a job that is asked for; -1: there is none.
-func (u *inFlightLines) lastOf(wanted func(*job) bool) int {
+// lastOf returns the youngest line, not evicted yet, of a job that is asked for, whose start has at
+// most that number; -1: there is none.
+func (u *inFlightLines) lastOf(number uint64, wanted func(*job) bool) int {
 	for i := len(u.lines) - 1; i >= 0; i-- {
-		if l := &u.lines[i]; !l.evicted && !l.job.gone && wanted(l.job) {
+		if l := &u.lines[i]; l.number <= number && !l.evicted && !l.job.gone && wanted(l.job) {
 			return i
 		}
 	}

@@ -73,6 +73,7 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 // Step processes an event and returns what to do about it. It neither blocks nor reads a clock.
 func (p *Planner) Step(now time.Time, ev Event) Actions {
 	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0], Evict: p.out.Evict[:0]}
+	began := p.starts
 	switch ev := ev.(type) {
 	case RunnerUp:
 		p.runnerUp(now, ev)
@@ -135,6 +136,10 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 	for _, pool := range p.inFillOrder() {
 		p.fill(now, pool)
 	}
+	// A line that finds room in another pool needs nobody's place.
+	for _, pool := range p.inFillOrder() {
+		p.preempt(now, pool, began)
+	}
 	p.out.Wake = p.wake()
 	return p.out
 }
@@ -196,9 +201,6 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 		r = pool.mostFree(now)
 	}
 	slots += p.try(now, pool)
-	if r == nil {
-		p.preempt(now, pool)
-	}
 	p.claimAhead(now, pool, slots)
 	failed := p.loadFailure(pool)
 	switch {

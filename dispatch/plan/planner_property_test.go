@@ -116,6 +116,9 @@ func drawDriver(t *rapid.T) *testDriver {
 	w := newTestDriver(t, cfg, sched, flow)
 	w.fifo = fifo
 	w.cached = rapid.SampledFrom([]int{0, 30, 95}).Draw(t, "cached")
+	if rapid.Bool().Draw(t, "pools") {
+		w.pools = map[string]string{"r2": "a", "r3": "a", "r4": reservedPool}
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "runners") {
 		w.runnerUp(fmt.Sprintf("r%d", i+1), "m1", "m2")
 	}
@@ -139,6 +142,15 @@ func drawFlow(t *rapid.T) flowcontrol.Config {
 		Draw(t, "shadow")
 	flow.Engine.MaxBatchedTokens = rapid.SampledFrom([]int{1, 150, 6000}).Draw(t, "prompt tokens")
 	return flow
+}
+
+// drawPools returns the pools that a batch may use.
+func (w *testDriver) drawPools(t *rapid.T) []string {
+	if w.pools == nil {
+		return nil
+	}
+	return slices.Clone(rapid.SampledFrom([][]string{nil, nil, {""}, {"a"}, {"a", ""},
+		{reservedPool}, {reservedPool, "a"}, {}}).Draw(t, "batch's pools"))
 }
 
 var modelSets = [][]string{{"m1"}, {"m2"}, {"m1", "m2"}, {"m2", "m3"}}
@@ -174,8 +186,10 @@ func (w *testDriver) drawBatch(t *rapid.T) {
 		MaxConcurrency: rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "max concurrency"),
 		RetryAttempts:  rapid.SampledFrom([]int{0, 1, 5}).Draw(t, "attempts"),
 		Paused:         rapid.IntRange(0, 5).Draw(t, "paused") == 0,
+		Pools:          w.drawPools(t),
 	}
 	if !w.fifo {
+		b.Preemptible = rapid.Bool().Draw(t, "preemptible")
 		b.Tenant = rapid.SampledFrom([]string{"t", "u", "v"}).Draw(t, "tenant")
 		b.Priority = rapid.IntRange(0, 2).Draw(t, "priority")
 		if rapid.Bool().Draw(t, "starts by") {
@@ -206,7 +220,11 @@ func (w *testDriver) drawLiving(t *rapid.T) string {
 func (w *testDriver) drawChange(t *rapid.T) {
 	id := w.drawLiving(t)
 	paused, limit := rapid.Bool().Draw(t, "paused"), rapid.IntRange(0, 3).Draw(t, "max concurrency")
-	w.change(id, func(b *Batch) { b.Paused, b.MaxConcurrency = paused, limit })
+	pools := w.batches[id].Pools
+	if rapid.Bool().Draw(t, "other pools") {
+		pools = w.drawPools(t)
+	}
+	w.change(id, func(b *Batch) { b.Paused, b.MaxConcurrency, b.Pools = paused, limit, pools })
 }
 
 func (w *testDriver) drawBatchGone(t *rapid.T) {

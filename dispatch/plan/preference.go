@@ -49,11 +49,20 @@ func (p *Planner) inFillOrder() []*pool {
 	return p.order.pools
 }
 
+// goesBefore reports whether a batch may take the places of another by its priority. Tenants take
+// turns whatever the priorities of their batches are, so that lines of another tenant would be
+// evicted as often as they start.
+func goesBefore(b, other *batchState) bool {
+	return b.Tenant == other.Tenant && b.Priority > other.Priority
+}
+
 // preempt evicts lines of preemptible batches from a pool without a free slot, one for each line
-// that may start instead of them: of the job that is next, if it goes before theirs. An evicted
-// line is charged no attempt.
-func (p *Planner) preempt(now time.Time, pool *pool) {
-	if p.order.preemptible == 0 || pool.closed || pool.inFlight > pool.ceiling {
+// that may start instead of them: of the job that is next, if it goes before theirs. Lines that
+// started after the first began ones, in this step, stay: their requests would be sent in vain. An
+// evicted line is charged no attempt.
+func (p *Planner) preempt(now time.Time, pool *pool, began uint64) {
+	if p.order.preemptible == 0 || p.draining || p.hold != Flowing || pool.closed ||
+		pool.inFlight > pool.ceiling || pool.mostFree(now) != nil {
 		return
 	}
 	id, offered := pool.starts.Next(now)
@@ -66,8 +75,10 @@ func (p *Planner) preempt(now time.Time, pool *pool) {
 	if limit := j.batch.MaxConcurrency; limit > 0 {
 		room = min(room, limit-j.batch.inFlight)
 	}
-	for _, r := range pool.runners {
-		room -= r.lines.evicted
+	for _, of := range j.pools {
+		for _, r := range of.runners {
+			room -= r.lines.evicted
+		}
 	}
 	for _, r := range pool.runners {
 		if r.breaker.open || r.draining || r.granted.Lines <= 0 {
@@ -75,10 +86,9 @@ func (p *Planner) preempt(now time.Time, pool *pool) {
 		}
 		// Beyond its limit, more than one line would have to go for one to come.
 		for room > 0 && r.inFlight-r.lines.evicted == r.granted.Lines {
-			victim := r.lines.lastOf(func(of *job) bool {
+			victim := r.lines.lastOf(began, func(of *job) bool {
 				return of.batch != j.batch && of.batch.Preemptible &&
-					(j.batch.Priority > of.batch.Priority ||
-						urgent && !pool.starts.Urgent(of.id))
+					(goesBefore(j.batch, of.batch) || urgent && !pool.starts.Urgent(of.id))
 			})
 			if victim < 0 {
 				break

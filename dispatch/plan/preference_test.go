@@ -148,3 +148,39 @@ func TestOwnBackoff(t *testing.T) {
 		}
 	}
 }
+
+// Lines that start again when it is their tenant's turn are not evicted, as often as they start.
+func TestPreemptionIsNotInVain(t *testing.T) {
+	for _, c := range []struct {
+		tenant  string // of the batch with the lower priority
+		evicted int
+	}{{"a", 1}, {"b", 0}} {
+		flow := flowcontrol.DefaultConfig().Select(fixed.Name, fixed.Config{PerRunner: 1})
+		w := newTestDriver(t, DefaultConfig(), scheduler.DefaultConfig(), flow)
+		w.runnerUp("r1", "m1")
+		day := noon.Add(24 * time.Hour)
+		w.put(Batch{ID: "low", Tenant: c.tenant, Created: noon, Preemptible: true, Deadline: day,
+			Window: 24 * time.Hour}, map[string][]int{"m1": {50, 50}})
+		w.load(0, 100)
+		w.put(Batch{ID: "high", Tenant: "a", Created: noon, Priority: 50, Deadline: day,
+			Window: 24 * time.Hour}, map[string][]int{"m1": {50, 50}})
+		evicted, done := 0, map[string]int{}
+		for evicted+done["low"]+done["high"] < 40 {
+			for len(w.claims) > 0 {
+				w.load(0, 100)
+			}
+			w.pass(time.Second)
+			if f := w.requests[0]; f.evicted {
+				evicted++
+				w.finish(f, Evicted, 0, 0)
+			} else {
+				done[f.Key.Batch]++
+				w.finish(f, Succeeded, 200, 0)
+			}
+		}
+		if evicted != c.evicted || done["low"] == 0 {
+			t.Errorf("tenants a and %s: %d lines are evicted, want %d; done are %v", c.tenant,
+				evicted, c.evicted, done)
+		}
+	}
+}
