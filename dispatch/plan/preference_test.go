@@ -81,6 +81,10 @@ func TestBatchesUseTheirPools(t *testing.T) {
 	if s, _ := p.Status(noon, "none"); s.Waiting != NoDeployment {
 		t.Errorf("the batch without a pool waits for %q", s.Waiting)
 	}
+	p.add(Batch{ID: "excluded", Pools: []string{"gone"}, Nowhere: NoOpenPool}, 1)
+	if s, _ := p.Status(noon, "excluded"); s.Waiting != NoOpenPool {
+		t.Errorf("the batch that its profile excludes from pools waits for %q", s.Waiting)
+	}
 	p.step(noon, RunnerGone{Runner: "rown"})
 	if s, _ := p.Status(noon, "own"); s.Waiting != NoRunner || !slices.Equal(s.Pools,
 		[]string{"own"}) {
