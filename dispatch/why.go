@@ -84,7 +84,10 @@ func failing(r plan.RunnerStatus) string {
 	if r.Failed.Status > 0 {
 		answer = fmt.Sprintf("%d (%s)", r.Failed.Status, answer)
 	}
-	return fmt.Sprintf("%s answered %s, %d of its last %d lines were answered badly, and nothing "+
-		"shows that the lines are the cause; one is tried now and then.", r.ID, answer, r.Bad,
-		r.Judged)
+	count := ""
+	if r.Judged > 0 {
+		count = fmt.Sprintf(", %d of its last %d lines were answered badly", r.Bad, r.Judged)
+	}
+	return fmt.Sprintf("%s answered %s%s, and nothing shows that the lines are the cause; one is "+
+		"tried now and then.", r.ID, answer, count)
 }

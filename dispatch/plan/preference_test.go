@@ -151,3 +151,31 @@ func TestOwnBackoff(t *testing.T) {
 		}
 	}
 }
+
+// A refusal of the only runner is tried again if its status is in the batch's list, though the
+// runner has answered nothing well yet, and is final otherwise.
+func TestFirstAnswerRefuses(t *testing.T) {
+	for status, want := range map[int]Verdict{409: Retry, 404: Record} {
+		p := newPlacing(t, "a")
+		p.add(Batch{ID: "b", RetryAttempts: 2, RetryOn: []int{409},
+			Backoff: []time.Duration{time.Second}}, 1)
+		refused := func(now time.Time) Verdict {
+			return p.step(now, &Finished{Start: p.starts["b"], Outcome: Refused,
+				Status: status}).Verdict
+		}
+		if got := refused(noon); got != want {
+			t.Errorf("the verdict on %d is %v, want %v", status, got, want)
+		}
+		if want == Record {
+			continue
+		}
+		later := noon.Add(2 * time.Second)
+		p.step(later, Tick{})
+		if again := p.starts["b"]; again.Attempt != 2 {
+			t.Errorf("after %d, attempt %d starts, want 2", status, again.Attempt)
+		}
+		if got := refused(later); got != Record {
+			t.Errorf("the verdict on the last attempt is %v, want %v", got, Record)
+		}
+	}
+}
