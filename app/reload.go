@@ -40,7 +40,7 @@ func (a *App) reload(ctx context.Context) error {
 		a.reloadKeys(ctx, forced)
 		a.reloadCertificates(ctx, forced)
 		a.reloadSignals(ctx, forced)
-		if len(a.targets.away()) > 0 { // a key may be there now
+		if a.targetsDue(ctx) {
 			a.found.come()
 		}
 		a.applyFound(ctx)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,17 +11,24 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/aimd"
+	"github.com/tidefill/tidefill/internal/filewatch"
 )
 
 // targets adds the servers of external templates to the upstreams while batches use them.
 type targets struct {
 	changed chan struct{} // capacity 1: others are in use
 
+	// Owned by the goroutine that reloads.
+	keyPaths []string         // of the files with keys
+	keys     *filewatch.Files // at keyPaths
+
 	mu       sync.Mutex
 	problems []string // why some can't be used
 }
 
-func newTargets() *targets { return &targets{changed: make(chan struct{}, 1)} }
+func newTargets() *targets {
+	return &targets{changed: make(chan struct{}, 1), keys: filewatch.New()}
+}
 
 // come notes that other targets are in use.
 func (t *targets) come() {
@@ -37,11 +45,42 @@ func (t *targets) away() []string {
 	return t.problems
 }
 
+// targetsDue reports whether the configuration is to be made again: a file with a key has changed, or a
+// target can't be used.
+func (a *App) targetsDue(ctx context.Context) bool {
+	t := a.targets
+	if len(t.away()) > 0 {
+		return true
+	}
+	if len(t.keyPaths) == 0 {
+		return false
+	}
+	keys := t.keys // the read may outlast the call
+	changed, err := blockable(ctx, a, t.keyPaths[0], func() (bool, error) {
+		return keys.Changed(), nil
+	})
+	return err == nil && changed
+}
+
+// watch follows the files with the keys of targets.
+func (t *targets) watch(used []dispatch.Target) {
+	var paths []string
+	for _, target := range used {
+		if path := target.KeyFile; path != "" && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	if !slices.Equal(paths, t.keyPaths) {
+		t.keyPaths, t.keys = paths, filewatch.New(paths...)
+	}
+}
+
 // with returns a configuration with the targets that batches use. Each is a pool of its own, for
 // these batches alone: the sheds of the server and its budget limit their lines. One whose key
 // can't be read is left out until it can.
 func (t *targets) with(cfg config.Config, used []dispatch.Target) config.Config {
 	var problems []string
+	t.watch(used)
 	if len(used) > 0 {
 		cfg.Upstreams = slices.Clone(cfg.Upstreams)
 		pools := maps.Clone(cfg.FlowControl.Pools)
@@ -52,7 +91,8 @@ func (t *targets) with(cfg config.Config, used []dispatch.Target) config.Config 
 			u := dispatch.Upstream{Name: target.Pool, Pool: target.Pool, URL: target.URL,
 				Models: target.Models, APIKeyEnv: target.KeyEnv, APIKeyFile: target.KeyFile,
 				Reserved: true, Metrics: "none", Headers: map[string]string{"X-Priority": ""}}
-			if _, err := u.AskHeader(); err != nil {
+			u, err := u.Keyed()
+			if err != nil {
 				problems = append(problems, fmt.Sprintf("external template %s: %v", target.Pool,
 					err))
 				continue

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -50,6 +51,8 @@ type Upstream struct {
 	// APIKeyFile names a file that holds the bearer token, which is read when the upstream is made.
 	// It is no key: external templates have it.
 	APIKeyFile string `yaml:"-"`
+	// APIKeyDigest is the digest of the bearer token, as Keyed sets it. It is no key.
+	APIKeyDigest [sha256.Size]byte `yaml:"-"`
 	// Reserved says that only batches that name the pool are sent there. It is no key.
 	Reserved bool `yaml:"-"`
 
@@ -98,6 +101,14 @@ func (u Upstream) AskHeader() (http.Header, error) {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	return header, nil
+}
+
+// Keyed returns the upstream with the digest of its key. So it differs from the one that was made
+// with another key. The error says why the key can't be read.
+func (u Upstream) Keyed() (Upstream, error) {
+	key, err := u.key()
+	u.APIKeyDigest = sha256.Sum256([]byte(key))
+	return u, err
 }
 
 // header applies the configured headers to the defaults.
@@ -225,7 +236,12 @@ func (u Upstream) key() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("read the key of upstream %s: %w", u.Name, err)
 		}
-		return strings.TrimSpace(string(text)), nil
+		key := strings.TrimSpace(string(text))
+		if key == "" {
+			return "", fmt.Errorf("read the key of upstream %s: file %s is empty", u.Name,
+				u.APIKeyFile)
+		}
+		return key, nil
 	}
 	if u.APIKeyEnv == "" {
 		return "", nil
