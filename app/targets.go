@@ -45,8 +45,8 @@ func (t *targets) away() []string {
 	return t.problems
 }
 
-// targetsDue reports whether the configuration is to be made again: a file with a key has changed, or a
-// target can't be used.
+// targetsDue reports whether the configuration is to be made again: a file with a key has changed,
+// or a target can't be used.
 func (a *App) targetsDue(ctx context.Context) bool {
 	t := a.targets
 	if len(t.away()) > 0 {
