@@ -100,6 +100,17 @@ func TestBatchesUseTheirPools(t *testing.T) {
 	p.want("in the end", map[string]int{"ab on rb": 2, "ab on ra": 1})
 }
 
+// Batches that prefer pools in different orders each get their first choice, while it has room.
+func TestPreferencesDiffer(t *testing.T) {
+	p := newPlacing(t, "a", "b", "c")
+	p.add(Batch{ID: "ab", Pools: []string{"a", "b"}}, 1)
+	p.add(Batch{ID: "ba", Pools: []string{"b", "a"}}, 1)
+	p.add(Batch{ID: "ca", Pools: []string{"c", "a"}}, 3)
+	p.want("with room", map[string]int{"ab on ra": 1, "ba on rb": 1, "ca on rc": 2, "ca on ra": 1})
+	p.add(Batch{ID: "full", Pools: []string{"c", "a", "b"}}, 1)
+	p.want("with a second choice", map[string]int{"full on rb": 1})
+}
+
 // A line of a preemptible batch gives way to one that goes before, and is charged no attempt.
 func TestPreemption(t *testing.T) {
 	for _, c := range []struct {
