@@ -67,9 +67,13 @@ func (a *App) readRunners(cfg config.Config) ([]telemetry.Runner, error) {
 	return append(runners, a.kubernetes.otherSides()...), nil
 }
 
-// runnersOf lists the upstreams of a configuration, and engines behind them, that are read.
+// runnersOf lists the upstreams of a configuration, and engines behind them, that are read. Servers
+// of external templates are not: they have no capabilities, and requests count at their providers.
 func runnersOf(cfg config.Config) (runners []telemetry.Runner, err error) {
 	for _, u := range cfg.Upstreams {
+		if u.Reserved {
+			continue
+		}
 		name, err := u.Runner()
 		if err != nil {
 			return nil, err

@@ -59,6 +59,12 @@ func newExternal(t *testing.T, templates ...string) (*Daemon, *openai.Client) {
 	t.Helper()
 	dir := newRegistryDir(t)
 	dir.write("templates.yaml", strings.Join(templates, ""))
+	return serveExternal(t, dir)
+}
+
+// serveExternal starts a daemon with the templates of a directory, and no runner of its own.
+func serveExternal(t *testing.T, dir *registryDir) (*Daemon, *openai.Client) {
+	t.Helper()
 	d := NewDaemon(t, Options{Upstreams: []string{NewStub(t, "other").URL}, Keys: "own=" + ownKey,
 		Admin: freeAddress(t), Set: []string{"registry.dir=" + dir.path}})
 	return d, sdk(d, ownKey, option.WithMaxRetries(0))
@@ -96,11 +102,43 @@ func TestExternalTemplateKeepsToItsBudget(t *testing.T) {
 		if n := p.paths["/v1/chat/completions"]; n != 46 || len(p.paths) != 1 {
 			t.Errorf("%s: requests by path: %v", name, p.paths)
 		}
+		if n := p.pages.Load(); n > 0 {
+			t.Errorf("%s: %d pages were asked for, which its provider counts", name, n)
+		}
 	}
 }
 
 // endedAfter returns the time from the first attempt to the last.
 func endedAfter(f AttemptList) time.Duration { return f[len(f)-1].Begin.Sub(f[0].Begin) }
+
+// A budget that is changed holds for the server, and so for the batches that it has already.
+func TestExternalTemplateBudgetChanges(t *testing.T) {
+	t.Parallel()
+	p, dir := newProvider(t), newRegistryDir(t)
+	grant := func(perMinute int) {
+		dir.write("templates.yaml", external("changing", p.URL,
+			fmt.Sprintf(", requests_per_minute: %d", perMinute)))
+	}
+	grant(1200)
+	d, c := serveExternal(t, dir)
+	createIn(t, c, NewLines("before", "m", 400), naming("changing"))
+	await(t, 10*time.Second, "lines are sent", func() bool { return p.Requests() > 5 })
+	grant(60)
+	await(t, 10*time.Second, "the new budget is in force", func() bool {
+		return strings.Contains(readText(t, d, "/admin/registry"), "requests_per_minute: 60") ||
+			strings.Contains(readText(t, d, "/admin/registry"), `"requests_per_minute":60`)
+	})
+	createIn(t, c, NewLines("after", "m", 40), naming("changing"))
+	// A second for the daemon to apply it.
+	from := time.Now().Add(time.Second)
+	await(t, 20*time.Second, "lines are sent for 6s more", func() bool {
+		return len(p.AttemptList(Lines{}).After(from.Add(6*time.Second))) > 0
+	})
+	sent := p.AttemptList(Lines{}).After(from)
+	if n := len(sent) - len(sent.After(from.Add(6*time.Second))); n > 8 {
+		t.Errorf("%d requests were sent within 6s, want at most 8", n)
+	}
+}
 
 // Lines wait while the file with the key is missing or has a key that the server refuses. None of
 // them fails, users and operators see why, and a file that is written or changed counts at once.
