@@ -268,8 +268,8 @@ func (d *draft) profileName(
 		strings.Join(tiers, "', '"))
 }
 
-// usualWindow is the completion window that OpenAI's SDKs require. So it is no wish of the user, and
-// a profile without a deadline wins over it.
+// usualWindow is the completion window that OpenAI's SDKs always send. So it is no wish of the
+// user, and a profile without a deadline wins over it.
 const usualWindow = "24h"
 
 // follow applies a profile with overrides. What the request itself asks for holds if the profile as

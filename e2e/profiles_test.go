@@ -153,7 +153,8 @@ func TestProfileRetryPolicy(t *testing.T) {
 	}
 
 	before := stub.Requests()
-	lines, sheds = NewLines("once", "m", 60), atomic.Int64{}
+	sheds.Store(0)
+	lines = NewLines("once", "m", 60)
 	answers = map[string]int{"once-10": 500, "once-20": 429}
 	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		id := lines.lineOf(body)

@@ -280,6 +280,20 @@ func TestProfileStorageIsAway(t *testing.T) {
 		answer.Header.Get("Retry-After") == "" || *answer.APIError(t).Code != "storage_away" {
 		t.Errorf("a file of a bucket that is away: %v, %d %s", err, answer.Status, answer.Body)
 	}
+	s.stub.Intercept(func(_ http.ResponseWriter, r *http.Request, body []byte) bool {
+		if bytes.Contains(body, []byte("cancelled")) {
+			<-r.Context().Done()
+		}
+		return false
+	})
+	cancelled := create(NewLines("cancelled", "m", 5), "stored")
+	await(t, 10*time.Second, "lines are in flight", func() bool { return s.stub.InFlight() == 5 })
+	if _, err := s.sdk.Batches.Cancel(t.Context(), cancelled.ID); err != nil {
+		t.Fatal(err)
+	}
+	client.Await(t, cancelled.ID, 20*time.Second, func(b Batch) bool {
+		return b.Status == "cancelling" && b.WaitsFor("storage_away")
+	})
 	s.Restart()
 	waits(c, "it does not answer")
 	proxy.Choose(func(r *http.Request) s3.Fault { // the next try is killed while it writes
@@ -297,8 +311,12 @@ func TestProfileStorageIsAway(t *testing.T) {
 	s.Start()
 	s.AwaitReady()
 	client.CheckComplete(t, endOf(t, s.Daemon, c.ID), second)
-	if n := len(s.results()); n != 2 {
-		t.Errorf("the bucket has %d results, want those of 2 batches: %q", n,
+	if b := endOf(t, s.Daemon, cancelled.ID); b.Status != "cancelled" ||
+		b.ErrorFileID == nil || strings.Count(s.read(*b.ErrorFileID), "batch_cancelled") != 5 {
+		t.Errorf("the cancelled batch ended %s, error file %v", b.Status, b.ErrorFileID)
+	}
+	if n := len(s.results()); n != 3 {
+		t.Errorf("the bucket has %d results, want those of 3 batches: %q", n,
 			slices.Collect(maps.Keys(s.results())))
 	}
 	if n := s.stub.Repeats(); n > 0 {

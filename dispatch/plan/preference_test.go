@@ -136,8 +136,9 @@ func TestPreemption(t *testing.T) {
 				t.Errorf("%s: a line of %s is evicted", c.what, e.Key.Batch)
 			}
 			start := p.starts["first"]
-			if got := p.step(noon, &Finished{Start: start, Outcome: Evicted}).Verdict; got != Retry {
-				t.Errorf("%s: the verdict on an evicted line is %v", c.what, got)
+			did := p.step(noon, &Finished{Start: start, Outcome: Evicted})
+			if did.Verdict != Retry {
+				t.Errorf("%s: the verdict on an evicted line is %v", c.what, did.Verdict)
 			}
 			p.want(c.what, map[string]int{"second on ra": 1})
 			p.step(noon.Add(time.Minute), &Finished{Start: p.starts["second"], Outcome: Succeeded})
