@@ -113,17 +113,11 @@ func (d *draft) readReferences(o *jsonObject) {
 
 // resolve looks up what the names of a draft stand for, and applies it to the draft's options.
 func (s *Server) resolve(ctx context.Context, d *draft) error {
-	catalogs := &registry.Catalogs{}
-	if s.deps.Catalogs != nil {
-		var err error
-		if catalogs, err = s.deps.Catalogs(); err != nil {
-			return &httpError{Status: http.StatusServiceUnavailable, Type: serverError,
-				Code: "registry_unread", RetryAfter: 2 * time.Second, Message: fmt.Sprintf(
-					"The templates and profiles of this server are not known yet: %v.", err)}
-		}
+	catalogs, err := s.catalogs()
+	if err != nil {
+		return err
 	}
-	who := principalOf(ctx)
-	viewer := registry.Viewer{Tenant: who.Tenant, Admin: s.isAdmin(ctx)}
+	viewer := s.viewer(ctx)
 	r := cmp.Or(d.Reference, &reference{path: referenceKey + "."})
 	resolved := store.Resolved{Request: r.given, Tier: d.Tier}
 	if r.template != "" {
@@ -138,6 +132,25 @@ func (s *Server) resolve(ctx context.Context, d *draft) error {
 		d.Resolved = &resolved
 	}
 	return nil
+}
+
+// catalogs returns the templates and profiles in force.
+func (s *Server) catalogs() (*registry.Catalogs, error) {
+	if s.deps.Catalogs == nil {
+		return &registry.Catalogs{}, nil
+	}
+	catalogs, err := s.deps.Catalogs()
+	if err != nil {
+		return nil, &httpError{Status: http.StatusServiceUnavailable, Type: serverError,
+			Code: "registry_unread", RetryAfter: 2 * time.Second, Message: fmt.Sprintf(
+				"The templates and profiles of this server are not known yet: %v.", err)}
+	}
+	return catalogs, nil
+}
+
+// viewer returns the sender as the registry sees it.
+func (s *Server) viewer(ctx context.Context) registry.Viewer {
+	return registry.Viewer{Tenant: tenantOf(ctx), Admin: s.isAdmin(ctx)}
 }
 
 // isAdmin reports whether the sender is an administrator: of a server without keys, everybody is.

@@ -318,3 +318,29 @@ func TestUnreadRegistry(t *testing.T) {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
+
+// Tenants see names that they may use, and nothing that only admins see.
+func TestRegistryIsListed(t *testing.T) {
+	s, _ := newRegistryService(t, func(_ *Config, d *Deps) { d.Keys = tenantKeys(t) })
+	got := s.get("/v1/registry", as("a-user", "")...)
+	for _, hidden := range []string{"secret", "theirs", "new", "bucket"} {
+		if strings.Contains(got.body, hidden) {
+			t.Errorf("a tenant sees %s: %s", hidden, got.body)
+		}
+	}
+	want := map[string]any{"name": "fast", "description": "", "completion_window": "1h",
+		"priority": "high", "max_requests_per_batch": 2.0, "service_tier": "flex",
+		"overridable_scheduling": []any{"completion_window", "priority", "provider_preference",
+			"allow_preempt", "allow_spot", "max_concurrency", "request_timeout_seconds",
+			"retry_policy"}}
+	if diff := cmp.Diff(want, got.ok()["profiles"].([]any)[1]); diff != "" {
+		t.Errorf("fast (-want +got): %s", diff)
+	}
+	if got.ok()["default_profile"] != "day" {
+		t.Errorf("the default is %v", got.ok()["default_profile"])
+	}
+	if admin := s.get("/v1/registry", as("ops-admin", "a")...); !strings.Contains(admin.body,
+		`"new"`) {
+		t.Errorf("an admin sees no draft: %s", admin.body)
+	}
+}

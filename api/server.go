@@ -135,6 +135,7 @@ func New(config Config, deps Deps) (*Server, error) {
 func (s *Server) routes() {
 	s.route("/v1/models", methods{"GET": s.listModels})
 	s.route("/v1/models/{id...}", methods{"GET": s.getModel})
+	s.route("/v1/registry", methods{"GET": s.listRegistry})
 	s.fileRoutes()
 	s.uploadRoutes()
 	s.batchRoutes()

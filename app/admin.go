@@ -54,7 +54,8 @@ func (a *App) adminHandler() http.Handler {
 // flow returns the configuration that is applied now of the pool of this name that serves these
 // models.
 func (a *App) flow(name string, models []string) flowcontrol.Config {
-	return a.running.Load().Snapshot().Flow(name, models)
+	cfg, _ := withTargets(*a.running.Load(), a.dispatcher.Targets())
+	return cfg.Snapshot().Flow(name, models)
 }
 
 // degraded returns the sources of readings that give none.

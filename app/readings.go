@@ -67,12 +67,11 @@ func (a *App) readRunners(cfg config.Config) ([]telemetry.Runner, error) {
 	return append(runners, a.kubernetes.otherSides()...), nil
 }
 
-// runnersOf lists the upstreams of a configuration, and engines behind them, that are read. Servers
-// of external templates are not: they have no capabilities, and requests count at their providers.
+// runnersOf lists the upstreams of a configuration, and engines behind them, that are read.
 func runnersOf(cfg config.Config) (runners []telemetry.Runner, err error) {
 	for _, u := range cfg.Upstreams {
 		if u.Reserved {
-			continue
+			continue // a provider elsewhere, which shows neither metrics nor capabilities
 		}
 		name, err := u.Runner()
 		if err != nil {

@@ -28,7 +28,8 @@ const (
 
 // documents is a source of templates and profiles.
 type documents interface {
-	// Read returns the documents if they have changed since the last call, and reports that.
+	// Read returns the documents if they have changed since the last call, and reports that. The
+	// error says why they may be old.
 	Read() (all []registry.Document, changed bool, err error)
 }
 
@@ -146,13 +147,15 @@ func (f *registryFeed) look(ctx context.Context, now time.Time) {
 			f.log.WarnContext(ctx, "could not read templates and profiles; what was read last "+
 				"stays in force", "source", s.name, "error", err)
 		}
-		if s.err = err; err != nil {
+		s.err = err
+		if other { // also before an error
+			s.last, s.read, changed = fresh, true, true
+		}
+		if err != nil {
 			seen = f.seen // only look changes it
 			if !s.read {
 				unread = errors.Join(unread, err)
 			}
-		} else if other {
-			s.last, s.read, changed = fresh, true, true
 		}
 		states = append(states, console.RegistrySource{Name: s.name, Err: err})
 		all = append(all, s.last...)

@@ -14,7 +14,7 @@ import (
 	"github.com/tidefill/tidefill/internal/filewatch"
 )
 
-// targets adds the servers of external templates to the upstreams while batches use them.
+// targets notes which servers of external templates batches use. They are upstreams meanwhile.
 type targets struct {
 	changed chan struct{} // capacity 1: others are in use
 
@@ -75,46 +75,47 @@ func (t *targets) watch(used []dispatch.Target) {
 	}
 }
 
-// with returns a configuration with the targets that batches use. Each is a pool of its own, for
-// these batches alone: the sheds of the server and its budget limit their lines. One whose key
-// can't be read is left out until it can.
-func (t *targets) with(cfg config.Config, used []dispatch.Target) config.Config {
-	var problems []string
-	t.watch(used)
-	if len(used) > 0 {
-		cfg.Upstreams = slices.Clone(cfg.Upstreams)
-		pools := maps.Clone(cfg.FlowControl.Pools)
-		if pools == nil {
-			pools = map[string]flowcontrol.Config{}
-		}
-		for _, target := range used {
-			u := dispatch.Upstream{Name: target.Pool, Pool: target.Pool, URL: target.URL,
-				Models: target.Models, APIKeyEnv: target.KeyEnv, APIKeyFile: target.KeyFile,
-				Reserved: true, Metrics: "none", Headers: map[string]string{"X-Priority": ""}}
-			u, err := u.Keyed()
-			if err != nil {
-				problems = append(problems, fmt.Sprintf("external template %s: %v", target.Pool,
-					err))
-				continue
-			}
-			cfg.Upstreams = append(cfg.Upstreams, u)
-			own := flowcontrol.OwnConfig[aimd.Config](cfg.FlowControl, aimd.Name)
-			own.RequestsPerMinute = target.RequestsPerMinute
-			own.TokensPerMinute = target.TokensPerMinute
-			flow := cfg.FlowControl.Select(aimd.Name, own)
-			flow.Pools, flow.Shadow = nil, flowcontrol.Shadow{}
-			pools[target.Pool] = flow
-		}
-		cfg.FlowControl.Pools = pools
+// withTargets returns a configuration with the targets that batches use. Each is a pool of its own,
+// for these batches alone: the sheds of the server and its budget limit their lines. One whose key
+// can't be read is left out until it can, and is a problem.
+func withTargets(cfg config.Config, used []dispatch.Target) (_ config.Config, problems []string) {
+	if len(used) == 0 {
+		return cfg, nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.problems = problems
-	return cfg
+	cfg.Upstreams = slices.Clone(cfg.Upstreams)
+	pools := maps.Clone(cfg.FlowControl.Pools)
+	if pools == nil {
+		pools = map[string]flowcontrol.Config{}
+	}
+	for _, target := range used {
+		u := dispatch.Upstream{Name: target.Pool, Pool: target.Pool, URL: target.URL,
+			Models: target.Models, APIKeyEnv: target.KeyEnv, APIKeyFile: target.KeyFile,
+			Reserved: true, Metrics: "none", Headers: map[string]string{"X-Priority": ""}}
+		u, err := u.Keyed()
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("external template %s: %v", target.Pool, err))
+			continue
+		}
+		cfg.Upstreams = append(cfg.Upstreams, u)
+		own := flowcontrol.OwnConfig[aimd.Config](cfg.FlowControl, aimd.Name)
+		own.RequestsPerMinute = target.RequestsPerMinute
+		own.TokensPerMinute = target.TokensPerMinute
+		flow := cfg.FlowControl.Select(aimd.Name, own)
+		flow.Pools, flow.Shadow = nil, flowcontrol.Shadow{}
+		pools[target.Pool] = flow
+	}
+	cfg.FlowControl.Pools = pools
+	return cfg, problems
 }
 
 // withFound returns a configuration with the upstreams that were found in Kubernetes, and with the
 // servers of external templates.
 func (a *App) withFound(cfg config.Config) config.Config {
-	return a.targets.with(a.kubernetes.withFound(cfg), a.dispatcher.Targets())
+	used := a.dispatcher.Targets()
+	a.targets.watch(used)
+	cfg, problems := withTargets(a.kubernetes.withFound(cfg), used)
+	a.targets.mu.Lock()
+	defer a.targets.mu.Unlock()
+	a.targets.problems = problems
+	return cfg
 }

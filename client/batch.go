@@ -33,9 +33,22 @@ type Batch struct {
 	} `json:"errors"`
 	Usage    *Usage     `json:"usage"` // nil: unknown
 	Tidefill Extensions `json:"tidefill"`
+	// Resolved is what its template and profile stand for; nil: it has neither.
+	Resolved *Resolved `json:"_aibrix"`
 
 	// Raw is the object as it was received.
 	Raw json.RawMessage `json:"-"`
+}
+
+// Resolved is what the template and the profile of a batch stand for.
+type Resolved struct {
+	Template *struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	} `json:"resolved_template"`
+	Profile  string   `json:"resolved_profile"` // empty: none
+	Mode     string   `json:"deployment_mode"`
+	Warnings []string `json:"warnings"`
 }
 
 // Extensions holds the fields of a batch that OpenAI's API does not have.
@@ -182,12 +195,14 @@ func (b *Batch) UnmarshalJSON(raw []byte) error {
 // BatchRequest is the body of a request to create a batch.
 type BatchRequest struct {
 	// InputFileID is the input; empty: those of RequestExtensions.
-	InputFileID        string             `json:"input_file_id,omitempty"`
-	Endpoint           string             `json:"endpoint"`
-	CompletionWindow   string             `json:"completion_window"`
-	Metadata           map[string]string  `json:"metadata,omitempty"`
-	OutputExpiresAfter *FileExpiry        `json:"output_expires_after,omitempty"`
-	Tidefill           *RequestExtensions `json:"tidefill,omitempty"`
+	InputFileID        string            `json:"input_file_id,omitempty"`
+	Endpoint           string            `json:"endpoint"`
+	CompletionWindow   string            `json:"completion_window"`
+	Metadata           map[string]string `json:"metadata,omitempty"`
+	OutputExpiresAfter *FileExpiry       `json:"output_expires_after,omitempty"`
+	// ServiceTier selects the profile that has it as its alias.
+	ServiceTier string             `json:"service_tier,omitempty"`
+	Tidefill    *RequestExtensions `json:"tidefill,omitempty"`
 }
 
 // CreateBatch creates a batch.

@@ -39,6 +39,37 @@ type RequestExtensions struct {
 	MaxConcurrency int `json:"max_concurrency,omitempty"`
 	// Admission is advisory or strict, which refuses a batch that can't meet its deadline.
 	Admission string `json:"admission,omitempty"`
+	// Registry names a deployment template and a profile.
+	Registry *RegistryReference `json:"registry,omitempty"`
+}
+
+// RegistryReference names a deployment template and a profile. Nil: none.
+type RegistryReference struct {
+	Template *TemplateReference `json:"model_template,omitempty"`
+	Profile  *ProfileReference  `json:"profile,omitempty"`
+}
+
+// TemplateReference names a template; without a version it is the active one.
+type TemplateReference struct {
+	Name      string             `json:"name"`
+	Version   string             `json:"version,omitempty"`
+	Overrides *TemplateOverrides `json:"overrides,omitempty"`
+}
+
+// TemplateOverrides are other settings of a template.
+type TemplateOverrides struct {
+	EngineArgs json.RawMessage `json:"engine_args"`
+}
+
+// ProfileReference names a profile.
+type ProfileReference struct {
+	Name      string            `json:"name"`
+	Overrides *ProfileOverrides `json:"overrides,omitempty"`
+}
+
+// ProfileOverrides are other settings of a profile.
+type ProfileOverrides struct {
+	Scheduling json.RawMessage `json:"scheduling"`
 }
 
 // RequestRetry sets which lines are sent again.

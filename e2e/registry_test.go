@@ -216,7 +216,8 @@ func TestNodeSDKNamesTemplates(t *testing.T) {
 		t.Errorf("errors (-want +got):\n%s", diff)
 	}
 	if got.Status != "completed" || got.Counts.Completed != 9 || got.Sent != len(cases) {
-		t.Errorf("the batch is %s with %+v; %d requests were sent", got.Status, got.Counts, got.Sent)
+		t.Errorf("the batch is %s with %+v; %d requests were sent", got.Status, got.Counts,
+			got.Sent)
 	}
 	delete(got.Resolved, "warnings")
 	if diff := cmp.Diff(map[string]any{

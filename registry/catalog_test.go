@@ -416,12 +416,28 @@ func BenchmarkItems(b *testing.B) {
 		text.WriteString(template(fmt.Sprintf("name: llama=>name: t%d", i)))
 	}
 	documents := []registry.Document{{Name: "d", Text: []byte(text.String())}}
-	b.SetBytes(int64(text.Len()))
-	for b.Loop() {
-		var c *registry.Catalogs
-		c = c.Next(noon, documents)
-		if len(c.Templates()) != 10_000 {
-			b.Fatal(refused(c))
+	var c *registry.Catalogs
+	b.Run("load", func(b *testing.B) {
+		b.SetBytes(int64(text.Len()))
+		for b.Loop() {
+			c = c.Next(noon, documents)
+			if len(c.Templates()) != 10_000 {
+				b.Fatal(refused(c))
+			}
 		}
-	}
+	})
+	b.Run("resolve", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := c.Template(registry.Viewer{}, "t5000", ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("refuse", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := c.Template(registry.Viewer{}, "t", ""); err == nil {
+				b.Fatal("an unknown name is resolved")
+			}
+		}
+	})
 }

@@ -177,7 +177,8 @@ type Viewer struct {
 	Admin  bool
 }
 
-func (v Viewer) sees(tenants []string) bool {
+// Sees reports whether the viewer sees an item that these tenants see; none: all do.
+func (v Viewer) Sees(tenants []string) bool {
 	return v.Admin || len(tenants) == 0 || slices.Contains(tenants, v.Tenant)
 }
 
@@ -195,7 +196,7 @@ func (u *Unresolved) Error() string { return u.Text }
 func (c *Catalogs) Template(v Viewer, name, version string) (Entry[Template], error) {
 	none := Entry[Template]{}
 	all := slices.DeleteFunc(slices.Clone(c.templates.named(name)), func(e Entry[Template]) bool {
-		return !v.sees(e.Item.VisibleTo)
+		return !v.Sees(e.Item.VisibleTo)
 	})
 	if len(all) == 0 {
 		return none, &Unresolved{"name", fmt.Sprintf("There is no template %q; %s.", name,
@@ -252,8 +253,9 @@ func instead(active []string) string {
 // names lists the names of templates with an active version that somebody sees.
 func (c *Catalogs) names(v Viewer) (names []string) {
 	for _, e := range c.templates.entries {
-		if e.Item.Status == Active && v.sees(e.Item.VisibleTo) &&
-			!slices.Contains(names, e.Item.Name) {
+		last := len(names) - 1
+		if e.Item.Status == Active && v.Sees(e.Item.VisibleTo) &&
+			(last < 0 || names[last] != e.Item.Name) { // entries are sorted by name
 			names = append(names, e.Item.Name)
 		}
 	}
@@ -263,10 +265,10 @@ func (c *Catalogs) names(v Viewer) (names []string) {
 // Profile returns the profile of a name.
 func (c *Catalogs) Profile(v Viewer, name string) (Entry[Profile], error) {
 	e, found := c.profiles.find(Key{Name: name})
-	if !found || !v.sees(e.Item.VisibleTo) {
+	if !found || !v.Sees(e.Item.VisibleTo) {
 		var names []string
 		for _, of := range c.profiles.entries {
-			if v.sees(of.Item.VisibleTo) {
+			if v.Sees(of.Item.VisibleTo) {
 				names = append(names, of.Item.Name)
 			}
 		}

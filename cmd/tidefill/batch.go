@@ -101,7 +101,14 @@ func remoteCommand(
 	cmd *cobra.Command, do func(ctx context.Context, c *client.Client, r *remote, args []string,
 		out io.Writer) error,
 ) *cobra.Command {
-	r := new(remote)
+	return new(remote).command(cmd, do)
+}
+
+// command adds to a command the flags of the API's address, and calls do with its client.
+func (r *remote) command(
+	cmd *cobra.Command, do func(ctx context.Context, c *client.Client, r *remote, args []string,
+		out io.Writer) error,
+) *cobra.Command {
 	r.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := r.client()
@@ -158,6 +165,18 @@ func describe(w io.Writer, b client.Batch) {
 	row("endpoint", "%s", b.Endpoint)
 	for _, m := range b.Tidefill.Models {
 		row("model", "%s, %s", m.Model, humanize.Count(m.Lines, "line"))
+	}
+	if of := b.Resolved; of != nil {
+		if of.Template != nil {
+			row("template", "%s@%s, %s", humanize.Printable(of.Template.Name),
+				humanize.Printable(of.Template.Version), of.Mode)
+		}
+		if of.Profile != "" {
+			row("profile", "%s", humanize.Printable(of.Profile))
+		}
+		for _, warning := range of.Warnings {
+			row("warning", "%s", humanize.Printable(warning))
+		}
 	}
 	row("created", "%s", humanize.Instant(b.CreatedAt))
 	if b.Ended() {

@@ -46,14 +46,15 @@ deleted afterwards. The exit status is 3 if the batch would be refused or fail a
 	flags.BoolVar(&s.dryRun, "dry-run", false,
 		"print what would become of the batch, and create none")
 	s.options.register(cmd)
-	cmd = remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
+	r := new(remote)
+	cmd = r.command(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
 		out io.Writer) error {
 		s.progress, s.stdin = cmd.ErrOrStderr(), cmd.InOrStdin()
 		return s.run(ctx, c, r, args, out)
 	})
 	groupFlags(cmd, append([]flagGroup{{"Batch", []string{"endpoint", "window", "meta", "wait",
 		"out", "dry-run"}}}, submitGroups...))
-	completeSubmit(cmd)
+	completeSubmit(cmd, r)
 	return cmd
 }
 

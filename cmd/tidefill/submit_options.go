@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"math"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 // submitOptions are the flags of `batch submit` for what a request has besides its inputs.
@@ -26,11 +28,18 @@ type submitOptions struct {
 	defaults       string
 	overrides      string
 	outputLife     time.Duration
+	template       string
+	profile        string
+	tier           string
+	engineArgs     string
+	scheduling     string
 	changed        func(flag string) bool
 }
 
 // submitGroups orders the flags in the help.
 var submitGroups = []flagGroup{
+	{"Template and profile", []string{"template", "profile", "service-tier", "engine-args",
+		"scheduling"}},
 	{"Order", []string{"deadline", "start-by", "admission", "priority", "max-concurrency",
 		"group-by"}},
 	{"Failures and limits", []string{"retry-attempts", "retry-on", "max-failed-lines",
@@ -74,6 +83,16 @@ func (o *submitOptions) register(cmd *cobra.Command) {
 		"`JSON`, or @FILE, of parameters for all lines; null removes one")
 	flags.StringVar(&x.Outputs, "outputs", "",
 		"`how` many result files: joined, or per_input (default joined)")
+	flags.StringVar(&o.template, "template", "",
+		"run the lines as the deployment `template` says: NAME, or NAME@VERSION")
+	flags.StringVar(&o.profile, "profile", "", "store, schedule and limit the batch as the "+
+		"`profile` says (default that of the daemon)")
+	flags.StringVar(&o.tier, "service-tier", "",
+		"the service `tier`, which selects the profile that has it as its alias")
+	flags.StringVar(&o.engineArgs, "engine-args", "",
+		"`JSON`, or @FILE, of engine arguments that differ from those of --template")
+	flags.StringVar(&o.scheduling, "scheduling", "",
+		"`JSON`, or @FILE, of scheduling that differs from that of --profile")
 	flags.DurationVar(&o.outputLife, "output-expires-after", 0,
 		"delete the result files after this `time`, from 1h to 720h")
 }
@@ -93,6 +112,7 @@ func (s *submission) request() (submitRequest, error) {
 		r.OutputExpiresAfter = &client.FileExpiry{Anchor: "created_at",
 			Seconds: int64(math.Ceil(o.outputLife.Seconds()))}
 	}
+	r.ServiceTier = o.tier
 	x, err := o.read()
 	if err != nil {
 		return submitRequest{}, err
@@ -140,11 +160,48 @@ func (o *submitOptions) read() (x client.RequestExtensions, err error) {
 			x.Canary.MaxFailedRatio = &o.canaryRatio
 		}
 	}
+	if x.Registry, err = o.reference(); err != nil {
+		return x, err
+	}
 	if x.Defaults, err = readParameters("--defaults", o.defaults); err != nil {
 		return x, err
 	}
 	x.Overrides, err = readParameters("--overrides", o.overrides)
 	return x, err
+}
+
+// reference returns the names of a template and a profile; nil: there are none.
+func (o *submitOptions) reference() (r *client.RegistryReference, err error) {
+	r = &client.RegistryReference{}
+	args, err := readParameters("--engine-args", o.engineArgs)
+	if err != nil {
+		return nil, err
+	}
+	scheduling, err := readParameters("--scheduling", o.scheduling)
+	switch {
+	case err != nil:
+		return nil, err
+	case args != nil && o.template == "":
+		return nil, usageErrorf("--engine-args needs --template")
+	case scheduling != nil && o.profile == "":
+		return nil, usageErrorf("--scheduling needs --profile")
+	case o.template == "" && o.profile == "":
+		return nil, nil
+	}
+	if o.template != "" {
+		name, version, _ := strings.Cut(o.template, "@")
+		r.Template = &client.TemplateReference{Name: name, Version: version}
+		if args != nil {
+			r.Template.Overrides = &client.TemplateOverrides{EngineArgs: args}
+		}
+	}
+	if o.profile != "" {
+		r.Profile = &client.ProfileReference{Name: o.profile}
+		if scheduling != nil {
+			r.Profile.Overrides = &client.ProfileOverrides{Scheduling: scheduling}
+		}
+	}
+	return r, nil
 }
 
 // readParameters reads an object of parameters from a flag, or from the file that it names.
@@ -182,7 +239,7 @@ func readMetadata(pairs []string) (map[string]string, error) {
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // completeSubmit offers the values of flags to shells.
-func completeSubmit(cmd *cobra.Command) {
+func completeSubmit(cmd *cobra.Command, r *remote) {
 	var urls []string
 	for _, e := range batchfile.Endpoints() {
 		urls = append(urls, e.URL)
@@ -193,5 +250,36 @@ func completeSubmit(cmd *cobra.Command) {
 		"group-by":  {"prefix", "model", "none"},
 		"outputs":   {"joined", "per_input"},
 		"admission": {"advisory", "strict"},
+	})
+	for flag, names := range map[string]func(client.Offers) []string{
+		"template":     client.Offers.TemplateNames,
+		"profile":      client.Offers.ProfileNames,
+		"service-tier": client.Offers.Tiers,
+	} {
+		err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string,
+		) ([]string, cobra.ShellCompDirective) {
+			return offered(cmd.Context(), r, names), cobra.ShellCompDirectiveNoFileComp
+		})
+		if err != nil {
+			panic(err) // the flag does not exist
+		}
+	}
+}
+
+// offered returns names that a batch may have; none if the daemon does not answer soon.
+func offered(ctx context.Context, r *remote, names func(client.Offers) []string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	c, err := r.client()
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	offers, err := c.Offers(ctx)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(names(offers), func(name string) bool {
+		return humanize.Printable(name) != name
 	})
 }

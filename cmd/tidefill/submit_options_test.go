@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/apptest"
 )
@@ -19,12 +22,39 @@ func allOptions(t *testing.T) []string {
 		"--max-total-tokens", "100000", "--canary", "1", "--canary-max-failed-ratio", "0",
 		"--defaults", `{"temperature": 0}`,
 		"--overrides", "@" + writeFile(t, "o.json", `{"all": {"top_k": 4}}`),
-		"--outputs", "per_input", "--admission", "strict"}
+		"--outputs", "per_input", "--admission", "strict", "--template", "t@v1",
+		"--engine-args", `{"max_num_seqs": 8}`, "--profile", "p", "--scheduling",
+		`{"max_concurrency": 9}`, "--service-tier", "auto"}
+}
+
+// registryOf returns a directory with a template t and a profile p.
+func registryOf(t *testing.T) string {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"templates.yaml": `
+- name: t
+  version: v1
+  spec:
+    engine: {type: vllm, version: "1", image: i}
+    model_source: {type: local, uri: m}
+    accelerator: {type: cpu, count: 1}
+    supported_endpoints: [/v1/chat/completions]
+    deployment_mode: shared
+`,
+		"profiles.yaml": "items: [{name: p, spec: {scheduling: {retry_policy: {max_retries: 9}}}}]",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // A new extension of the API needs a field of the client and a flag.
 func TestSubmitReachesEveryExtension(t *testing.T) {
-	startDaemon(t, t.TempDir(), apptest.StartRunner(t, nil))
+	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, nil))
+	cfg.Registry.Dir = registryOf(t)
+	startDaemonWith(t, cfg, app.Options{})
 	first := writeFile(t, "first.jsonl", apptest.BatchFile(3))
 	second := writeFile(t, "second.jsonl", apptest.BatchFile(2))
 	got := must(t, exitOK, append([]string{"batch", "submit", first, second, "--wait", "--json",
@@ -69,6 +99,9 @@ func TestSubmitReachesEveryExtension(t *testing.T) {
 		"max_failed_ratio": "0.25", "max_total_tokens": "100000", "outputs": `"per_input"`,
 		"canary": `{"lines":1,"max_failed_ratio":0}`, "defaults": `{"temperature":0}`,
 		"overrides": `{"all":{"top_k":4}}`,
+		"registry": `{"model_template":{"name":"t","version":"v1",` +
+			`"overrides":{"engine_args":{"max_num_seqs":8}}},` +
+			`"profile":{"name":"p","overrides":{"scheduling":{"max_concurrency":9}}}}`,
 	} {
 		if got := string(b.Tidefill.Options[key]); got != want {
 			t.Errorf("%s is %s, want %s", key, got, want)
@@ -81,8 +114,8 @@ func TestSubmitHelpGroupsAllFlags(t *testing.T) {
 	other := strings.Index(got.out, "\nOther flags:")
 	for _, key := range api.ExtensionKeys() {
 		flag := "--" + strings.ReplaceAll(key, "_", "-")
-		if key == "input_file_ids" || key == "retry" {
-			continue // arguments; two flags
+		if key == "input_file_ids" || key == "retry" || key == "registry" {
+			continue // arguments; several flags
 		}
 		if at := strings.Index(got.out, flag+" "); at < 0 || at > other {
 			t.Errorf("the help has no %s in a group", flag)
@@ -93,7 +126,7 @@ func TestSubmitHelpGroupsAllFlags(t *testing.T) {
 	}
 	for _, values := range [][]string{{"--outputs", "per_input", "--admission", "strict"},
 		{"--group-by", "prefix"},
-		{"--endpoint", "/v1/embeddings"}} {
+		{"--endpoint", "/v1/embeddings"}, {"--window", "24h"}} {
 		got := must(t, exitOK, "__complete", "batch", "submit", "x.jsonl", values[0], "")
 		if !strings.Contains(got.out, values[1]+"\n") {
 			t.Errorf("%s completes to %s", values[0], got.out)

@@ -258,8 +258,8 @@ func (f *Fleet) announce(now time.Time, uses func(name string) bool) (events []p
 			if is := (announced{u.Pool, usable}); !f.up[name].equal(is) {
 				f.up[name] = is
 				events = append(events, plan.RunnerUp{Runner: name, Pool: u.Pool, Models: usable,
-					Reserved: u.Reserved, Unlisted: f.unlisted[u], Access: access, Gateway: u.Gateway(),
-					Engine: f.engine(u, name)})
+					Reserved: u.Reserved, Unlisted: f.unlisted[u], Access: access,
+					Gateway: u.Gateway(), Engine: f.engine(u, name)})
 				if ev, counts := u.StopNow(now); counts && ev.Runner == name {
 					events = append(events, ev)
 				}

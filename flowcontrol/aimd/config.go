@@ -22,8 +22,8 @@ type Config struct {
 	// PerPool limits how many lines the pool carries, shared out between its runners. 0: no limit.
 	// Default: 0.
 	PerPool int `yaml:"per_pool"`
-	// RequestsPerMinute is the number of requests that the provider of the pool's runners grants; 0:
-	// it is unknown. Default: 0.
+	// RequestsPerMinute is the number of requests that the provider of the pool's runners grants;
+	// 0: it is unknown. Default: 0.
 	RequestsPerMinute int `yaml:"requests_per_minute"`
 	// TokensPerMinute is the number of tokens, of prompts and answers, that the provider grants; 0:
 	// it is unknown. Default: 0.

@@ -254,6 +254,31 @@ pod:
 }
 
 // The pod is replaced only if the daemon can't apply a change while it runs.
+// Secrets that profiles name are where the daemon looks for them.
+func TestSecretsOfProfilesAreMounted(t *testing.T) {
+	set, cfg := podOf(t, render(t, installed, `
+config: {upstreams: [{url: "http://a"}]}
+registry: {secrets: [s3-results, tos-results]}
+`))
+	mounted := map[string]string{}
+	for _, v := range set.Template.Spec.Volumes {
+		if v.Secret == nil {
+			continue
+		}
+		for _, m := range set.Template.Spec.Containers[0].VolumeMounts {
+			if m.Name == v.Name && m.ReadOnly {
+				mounted[v.Secret.SecretName] = m.MountPath
+			}
+		}
+	}
+	for _, name := range []string{"s3-results", "tos-results"} {
+		if want := cfg.Registry.SecretsDir + "/" + name; mounted[name] != want ||
+			cfg.Registry.SecretsDir == "" {
+			t.Errorf("Secret %s is mounted at %q, want %q", name, mounted[name], want)
+		}
+	}
+}
+
 func TestPodIsReplacedWhereNeeded(t *testing.T) {
 	annotation := func(values string) string {
 		set, _ := podOf(t, render(t, installed, values))

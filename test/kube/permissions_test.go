@@ -86,7 +86,8 @@ func TestLeastPermissions(t *testing.T) {
 					rule.APIGroups[0], rule.Resources[0], verb)
 				own := cfg
 				own.Lease = lease
-				names := kube.Roles("tidefill", w.namespace, own, pools)[0].Rules[i].ResourceNames
+				needed := kube.Roles("tidefill", w.namespace, own, pools[:1])[0].Rules[i]
+				names := needed.ResourceNames
 				if len(names) > 0 {
 					want += fmt.Sprintf(", resourceNames %q", names)
 				}

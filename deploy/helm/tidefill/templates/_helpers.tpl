@@ -50,6 +50,9 @@ tls:
 store:
   cluster: {{- . | nindent 4 }}
 {{- end }}
+{{- if .Values.registry.secrets }}
+registry: {secrets_dir: /etc/tidefill-registry}
+{{- end }}
 {{- if .Values.config.pools }}
 scaler:
   listen: ":9090"

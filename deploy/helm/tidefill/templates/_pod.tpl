@@ -16,6 +16,10 @@ what the pod does: an entry of tidefill.components.
 {{- $_ := set $mounts "scaler-tls" "/etc/tidefill-scaler-tls" }}
 {{- $_ := set $secrets "scaler-tls" . }}
 {{- end }}
+{{- range $i, $secret := .Values.registry.secrets }}
+{{- $_ := set $mounts (printf "registry-%d" $i) (printf "/etc/tidefill-registry/%s" $secret) }}
+{{- $_ := set $secrets (printf "registry-%d" $i) $secret }}
+{{- end }}
 {{- $store := include "tidefill.storeSecrets" . | fromYamlArray }}
 {{- if $store }}
 {{- $_ := set $mounts "store" "/etc/tidefill-store" }}
