@@ -45,7 +45,7 @@ const nights = `default: night
 items:
 - name: night
   spec:
-    storage: {backend: minio, bucket: b, credentials_secret_ref: minio-keys}
+    storage: {backend: s3, bucket: b, credentials_secret_ref: minio-keys}
 `
 
 func catalogs(texts ...string) *registry.Catalogs {
