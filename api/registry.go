@@ -141,9 +141,11 @@ func (s *Server) catalogs() (*registry.Catalogs, error) {
 	}
 	catalogs, err := s.deps.Catalogs()
 	if err != nil {
-		return nil, &httpError{Status: http.StatusServiceUnavailable, Type: serverError,
-			Code: "registry_unread", RetryAfter: 2 * time.Second, Message: fmt.Sprintf(
-				"The templates and profiles of this server are not known yet: %v.", err)}
+		// The cause names files and servers, so it is for the log.
+		return nil, fmt.Errorf("%w: %w", &httpError{Status: http.StatusServiceUnavailable,
+			Type: serverError, Code: "registry_unread", RetryAfter: 2 * time.Second,
+			Message: "The templates and profiles of this server are not known yet; send the " +
+				"request again later."}, err)
 	}
 	return catalogs, nil
 }
@@ -354,9 +356,9 @@ type resolvedObject struct {
 // resolvedForAdmins is what only administrators see.
 type resolvedForAdmins struct {
 	// Endpoint is the URL of an external template.
-	Endpoint   *string        `json:"resolved_endpoint"`
-	Image      *string        `json:"image"`
-	EngineArgs map[string]any `json:"engine_args"`
+	Endpoint   *string         `json:"resolved_endpoint"`
+	Image      *string         `json:"image"`
+	EngineArgs json.RawMessage `json:"engine_args"` // without secrets
 }
 
 type resolvedTemplate struct {
@@ -413,7 +415,7 @@ func (s *Server) addForAdmins(ctx context.Context, o *resolvedObject, b store.Ba
 	if err := json.Unmarshal(parameters.Template, &shown); err != nil {
 		return fmt.Errorf("read the template of batch %s: %w", b.ID, err)
 	}
-	o.Image, o.EngineArgs = orNull(shown.Image), shown.EngineArgs
+	o.Image, o.EngineArgs = orNull(shown.Image), registry.ShownArgs(shown.EngineArgs)
 	return nil
 }
 

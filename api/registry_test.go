@@ -23,7 +23,7 @@ const templateText = `
     engine: {type: vllm, version: "1", image: "secret/image:1"}
     model_source: {type: local, uri: m}
     accelerator: {type: cpu, count: 1}
-    engine_args: {max_num_seqs: 256}
+    engine_args: {max_num_seqs: 256, api_keys: [TOPSECRET]}
     provider_config: {type: k8s}
     supported_endpoints: [/v1/chat/completions]
     deployment_mode: shared
@@ -147,7 +147,7 @@ func TestReferencesAreRefusedByName(t *testing.T) {
 		{`"aibrix":{"profile":{"name":"day","overrides":{"scheduling":{"priority":"high"}}}}`,
 			"aibrix.profile.overrides.scheduling.priority", "at most the profile's normal"},
 		{`"aibrix":{"profile":{"name":"day","overrides":{"scheduling":{"max_concurrency":0}}}}`,
-			"aibrix.profile.overrides.scheduling.max_concurrency", "at least 1"},
+			"aibrix.profile.overrides.scheduling.max_concurrency", "from 1 to"},
 		{`"aibrix":{"profile":{"name":"day","overrides":{"scheduling":
 			{"completion_window":"best_effort"}}}}`,
 			"aibrix.profile.overrides.scheduling.completion_window", "at most the profile's 24h"},
@@ -301,7 +301,8 @@ func TestResolutionIsShownAndStays(t *testing.T) {
 	}
 	admin := get(as("ops-admin", "a"))
 	if admin["image"] != "secret/image:1" ||
-		admin["engine_args"].(map[string]any)["max_num_seqs"] != 8.0 {
+		admin["engine_args"].(map[string]any)["max_num_seqs"] != 8.0 ||
+		strings.Contains(fmt.Sprint(admin), "TOPSECRET") {
 		t.Errorf("admins see %v", admin)
 	}
 	if got := create(); got.status != 400 || !strings.Contains(got.body, "no active version") {
@@ -314,7 +315,8 @@ func TestUnreadRegistry(t *testing.T) {
 	s, c := newRegistryService(t)
 	c.unread = errors.New("no API server")
 	got := s.createAs(s.upload(line("a")), "")
-	if got.status != 503 || !strings.Contains(got.body, "no API server") {
+	if got.status != 503 || !strings.Contains(got.body, "registry_unread") ||
+		strings.Contains(got.body, "no API server") { // which is for the log
 		t.Errorf("got %d %s", got.status, got.body)
 	}
 }
@@ -343,4 +345,22 @@ func TestRegistryIsListed(t *testing.T) {
 		`"new"`) {
 		t.Errorf("an admin sees no draft: %s", admin.body)
 	}
+}
+
+// A retry may name another profile, also if the batch named its own in the `tidefill` object.
+func TestReferencesOfRetriesReplaceThose(t *testing.T) {
+	s, _ := newRegistryService(t, diskJournals(t))
+	id := s.createAs(s.upload(line("a")),
+		`"tidefill":{"priority":-1,"registry":{"profile":{"name":"day"}}}`).ok()["id"].(string)
+	s.end(id, []string{`"a"`})
+	for body, want := range map[string]string{"": "day",
+		`{"aibrix":{"profile":{"name":"loose"}}}`: "loose"} {
+		b := s.retry(id, body).ok()
+		if got := b["_aibrix"].(map[string]any)["resolved_profile"]; got != want ||
+			b["tidefill"].(map[string]any)["priority"] != -1.0 {
+			t.Errorf("%s: profile %v, %v", body, got, b["tidefill"])
+		}
+	}
+	s.retry(id, `{"aibrix":{"profile":{"name":"loose"}},"tidefill":{"registry":{"profile":{"name":`+
+		`"day"}}}}`).refused(400, "aibrix", "invalid_value")
 }

@@ -89,7 +89,8 @@ func readRetryDraft(
 		o.members["completion_window"] = jsonText(b.Window)
 	}
 	if !o.has(extensionsKey) && options != nil {
-		if o.members[extensionsKey], err = retryExtensions(options, now); err != nil {
+		o.members[extensionsKey], err = retryExtensions(options, now, o.has(referenceKey))
+		if err != nil {
 			return draft{}, fmt.Errorf("read the options of batch %s: %w", b.ID, err)
 		}
 	}
@@ -121,14 +122,20 @@ func readRetryDraft(
 	return d, o.finish()
 }
 
-// retryExtensions returns the `tidefill` object of a batch for its retry. It leaves out the inputs
-// and times in the past. Durations are counted from now.
-func retryExtensions(given json.RawMessage, now time.Time) (json.RawMessage, error) {
+// retryExtensions returns the `tidefill` object of a batch for its retry. It leaves out the inputs,
+// times in the past and, if the retry has another one, the reference to a template and a profile.
+// Durations are counted from now.
+func retryExtensions(
+	given json.RawMessage, now time.Time, referenced bool,
+) (json.RawMessage, error) {
 	members, err := decodeMembers(given)
 	if err != nil {
 		return nil, err
 	}
 	delete(members, "input_file_ids")
+	if referenced {
+		delete(members, registryKey)
+	}
 	for _, key := range []string{"deadline", "start_by"} {
 		if at, err := parseInstant(members[key], now); err != nil || !at.After(now) {
 			delete(members, key)

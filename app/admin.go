@@ -54,7 +54,7 @@ func (a *App) adminHandler() http.Handler {
 // flow returns the configuration that is applied now of the pool of this name that serves these
 // models.
 func (a *App) flow(name string, models []string) flowcontrol.Config {
-	cfg, _ := withTargets(*a.running.Load(), a.dispatcher.Targets())
+	cfg, _, _ := withTargets(*a.running.Load(), a.dispatcher.Targets())
 	return cfg.Snapshot().Flow(name, models)
 }
 

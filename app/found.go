@@ -5,11 +5,12 @@ import "context"
 // foundRunners is what is known of the runners that were found in Kubernetes last.
 type foundRunners struct {
 	pending bool   // they are not in use yet
-	refused string // why not; empty: they were not tried, or are in use
+	refused string // why the last were not; empty: they were not tried, or are in use
 }
 
-// come takes note of runners that have been found.
-func (f *foundRunners) come() { f.pending, f.refused = true, "" }
+// come takes note of runners that have been found. Why the last ones were refused stays, so that a
+// reason that is the same is not reported again.
+func (f *foundRunners) come() { f.pending = true }
 
 // applyFound applies the runners that were found in Kubernetes. If they can't be used, it tries
 // again at each call, as nothing else would until a Pod changes.

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -95,5 +96,22 @@ func TestFoundRunnersAreTriedAgain(t *testing.T) {
 	a.applyFound(t.Context())
 	if got := len(a.effective.Upstreams); got != 1 {
 		t.Errorf("%d upstreams once the file is there, want the one that was found", got)
+	}
+}
+
+// A reason that stays the same is logged once, though runners are found again and again.
+func TestRefusedRunnersAreLoggedOnce(t *testing.T) {
+	a := findsRunners(t, func(*config.Config) {})
+	var log strings.Builder
+	a.log = slog.New(slog.NewTextHandler(&log, nil))
+	running := *a.running.Load()
+	running.Telemetry.Signals = filepath.Join(t.TempDir(), "missing")
+	a.running.Store(&running)
+	for range 3 {
+		a.found.come()
+		a.applyFound(t.Context())
+	}
+	if n := strings.Count(log.String(), "can't be used"); n != 1 {
+		t.Errorf("%d log lines, want 1: %s", n, log.String())
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -173,12 +172,23 @@ func (f *registryFeed) look(ctx context.Context, now time.Time) {
 
 // report logs what is refused now and was not before, and the other way round.
 func (f *registryFeed) report(ctx context.Context, before, next *registry.Catalogs) {
-	known := before.Refused()
+	known := map[registry.Refused]bool{}
+	for _, r := range before.Refused() {
+		known[r.Reason()] = true
+	}
+	fresh := 0
 	for _, r := range next.Refused() {
-		if !slices.Contains(known, r) {
+		if known[r.Reason()] {
+			continue
+		}
+		if fresh++; fresh <= maxRefused {
 			f.log.WarnContext(ctx, "refused in the registry", "what", r.String(),
 				"last_good_version_stays", r.Kept)
 		}
+	}
+	if more := fresh - maxRefused; more > 0 {
+		f.log.WarnContext(ctx, "more is refused in the registry; tidefill get lists it", "items",
+			more)
 	}
 	if len(known) > 0 && len(next.Refused()) == 0 {
 		f.log.InfoContext(ctx, "nothing in the registry is refused any more")
@@ -187,7 +197,7 @@ func (f *registryFeed) report(ctx context.Context, before, next *registry.Catalo
 		"profiles", len(next.Profiles()), "refused", len(next.Refused()))
 }
 
-// maxRefused limits the refused items that /readyz names.
+// maxRefused limits the refused items that /readyz names, and of one change the log.
 const maxRefused = 20
 
 // problems lists what is refused, and the sources that can't be read.

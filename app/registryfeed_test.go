@@ -102,3 +102,35 @@ func TestRegistryMetrics(t *testing.T) {
 		t.Errorf("a document that can't be read: %q", got)
 	}
 }
+
+// Neither the log nor /readyz shows a secret that a refused item has.
+func TestRefusalsAreReportedWithoutSecrets(t *testing.T) {
+	source := &oneDocument{text: "- name: x\n  spec: {engine: {serve_args: --api-key=TOPSECRET}}"}
+	var log strings.Builder
+	f := &registryFeed{log: slog.New(slog.NewTextHandler(&log, nil)),
+		current: &registry.Catalogs{}, sources: []*itemSource{{documents: source, name: "dir"}}}
+	f.look(t.Context(), time.Unix(0, 0))
+	all := log.String() + strings.Join(f.problems(), "\n")
+	if !strings.Contains(all, "must be a list") || strings.Contains(all, "TOPSECRET") {
+		t.Errorf("reported: %s", all)
+	}
+}
+
+// A document in which everything is refused does not fill the log, and not again when rows move.
+func TestManyRefusalsAreLoggedShortly(t *testing.T) {
+	text := strings.Repeat("- {name: x, spec: {}}\n", 1000)
+	source := &oneDocument{text: text}
+	var log strings.Builder
+	f := &registryFeed{log: slog.New(slog.NewTextHandler(&log, nil)),
+		current: &registry.Catalogs{}, sources: []*itemSource{{documents: source, name: "dir"}}}
+	f.look(t.Context(), time.Unix(0, 0))
+	for i := range text[:1000] {
+		source.text = fmt.Sprintf("- {name: x%d, spec: {}}\n", i) + source.text
+	}
+	f.look(t.Context(), time.Unix(1, 0))
+	source.text = "# a comment\n" + source.text
+	f.look(t.Context(), time.Unix(2, 0))
+	if n := strings.Count(log.String(), "\n"); n > 2*(maxRefused+1)+3 {
+		t.Errorf("%d rows in the log", n)
+	}
+}

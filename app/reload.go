@@ -40,7 +40,7 @@ func (a *App) reload(ctx context.Context) error {
 		a.reloadKeys(ctx, forced)
 		a.reloadCertificates(ctx, forced)
 		a.reloadSignals(ctx, forced)
-		if a.targetsDue(ctx) {
+		if a.targets.keysChanged() {
 			a.found.come()
 		}
 		a.applyFound(ctx)

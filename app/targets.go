@@ -1,9 +1,11 @@
 package app
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -18,12 +20,10 @@ import (
 type targets struct {
 	changed chan struct{} // capacity 1: others are in use
 
-	// Owned by the goroutine that reloads.
-	keyPaths []string         // of the files with keys
-	keys     *filewatch.Files // at keyPaths
-
 	mu       sync.Mutex
-	problems []string // why some can't be used
+	problems []string            // why some can't be used
+	keyless  []dispatch.Upstream // those of them whose keys can't be read
+	keys     *filewatch.Files    // of all
 }
 
 func newTargets() *targets {
@@ -45,42 +45,50 @@ func (t *targets) away() []string {
 	return t.problems
 }
 
-// targetsDue reports whether the configuration is to be made again: a file with a key has changed,
-// or a target can't be used.
-func (a *App) targetsDue(ctx context.Context) bool {
-	t := a.targets
-	if len(t.away()) > 0 {
-		return true
-	}
-	if len(t.keyPaths) == 0 {
-		return false
-	}
-	keys := t.keys // the read may outlast the call
-	changed, err := blockable(ctx, a, t.keyPaths[0], func() (bool, error) {
-		return keys.Changed(), nil
+// keysChanged reports whether the file of a key has changed since the last call, or a key that
+// could not be read can be now.
+func (t *targets) keysChanged() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keys.Changed() || slices.ContainsFunc(t.keyless, func(u dispatch.Upstream) bool {
+		_, err := u.AskHeader()
+		return err == nil
 	})
-	return err == nil && changed
 }
 
-// watch follows the files with the keys of targets.
+// watch watches the files of the keys of targets.
 func (t *targets) watch(used []dispatch.Target) {
-	var paths []string
+	var files []string
 	for _, target := range used {
-		if path := target.KeyFile; path != "" && !slices.Contains(paths, path) {
-			paths = append(paths, path)
-		}
+		files = append(files, target.KeyFile)
 	}
-	if !slices.Equal(paths, t.keyPaths) {
-		t.keyPaths, t.keys = paths, filewatch.New(paths...)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.keys.Equal(files...) {
+		t.keys = filewatch.New(files...)
+		t.keys.Changed()
 	}
 }
 
-// withTargets returns a configuration with the targets that batches use. Each is a pool of its own,
-// for these batches alone: the sheds of the server and its budget limit their lines. One whose key
-// can't be read is left out until it can, and is a problem.
-func withTargets(cfg config.Config, used []dispatch.Target) (_ config.Config, problems []string) {
+// with returns a configuration with the targets that batches use. Each is a pool of its own, for
+// these batches alone: the sheds of the server and its budget limit their lines. One that can't be
+// used, such as one whose key can't be read, is left out until it can: others are not concerned.
+func (t *targets) with(cfg config.Config, used []dispatch.Target) config.Config {
+	t.watch(used) // before they are read, so that no change is missed
+	cfg, problems, keyless := withTargets(cfg, used)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.problems, t.keyless = problems, keyless
+	return cfg
+}
+
+// withTargets returns a configuration with the targets that can be used. problems say why others
+// can't, and keyless are those of them whose keys can't be read.
+func withTargets(
+	cfg config.Config, used []dispatch.Target,
+) (_ config.Config, problems []string, keyless []dispatch.Upstream) {
 	if len(used) == 0 {
-		return cfg, nil
+		return cfg, nil, nil
 	}
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
 	pools := maps.Clone(cfg.FlowControl.Pools)
@@ -91,11 +99,17 @@ func withTargets(cfg config.Config, used []dispatch.Target) (_ config.Config, pr
 		u := dispatch.Upstream{Name: target.Pool, Pool: target.Pool, URL: target.URL,
 			Models: target.Models, APIKeyEnv: target.KeyEnv, APIKeyFile: target.KeyFile,
 			Reserved: true, Metrics: "none", Headers: map[string]string{"X-Priority": ""}}
-		u, err := u.Keyed()
+		header, err := u.AskHeader()
+		if err != nil {
+			keyless = append(keyless, u)
+		} else {
+			err = u.Validate()
+		}
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("external template %s: %v", target.Pool, err))
 			continue
 		}
+		u.KeyState = keyState(header)
 		cfg.Upstreams = append(cfg.Upstreams, u)
 		own := flowcontrol.OwnConfig[aimd.Config](cfg.FlowControl, aimd.Name)
 		own.RequestsPerMinute = target.RequestsPerMinute
@@ -105,17 +119,17 @@ func withTargets(cfg config.Config, used []dispatch.Target) (_ config.Config, pr
 		pools[target.Pool] = flow
 	}
 	cfg.FlowControl.Pools = pools
-	return cfg, problems
+	return cfg, problems, keyless
+}
+
+// keyState returns a digest of a header, which tells keys apart.
+func keyState(header http.Header) string {
+	digest := sha256.Sum256([]byte(header.Get("Authorization")))
+	return hex.EncodeToString(digest[:])
 }
 
 // withFound returns a configuration with the upstreams that were found in Kubernetes, and with the
 // servers of external templates.
 func (a *App) withFound(cfg config.Config) config.Config {
-	used := a.dispatcher.Targets()
-	a.targets.watch(used)
-	cfg, problems := withTargets(a.kubernetes.withFound(cfg), used)
-	a.targets.mu.Lock()
-	defer a.targets.mu.Unlock()
-	a.targets.problems = problems
-	return cfg
+	return a.targets.with(a.kubernetes.withFound(cfg), a.dispatcher.Targets())
 }

@@ -62,6 +62,30 @@ type Refused struct {
 	Since time.Time
 }
 
+// Reason returns what stays the same while an item is refused for the same reason: all but the time
+// and the row, which edits above it move.
+func (r Refused) Reason() Refused {
+	r.Since, r.Row = time.Time{}, 0
+	return r
+}
+
+// shown returns what is refused without what looks like a secret: texts quote values, and logs,
+// /readyz, the console and commands show them.
+func (r Refused) shown() Refused {
+	r.Path, r.Text = cut(hideWithin(r.Path)), cut(hideInFault(r.Path, r.Text))
+	r.Key.Name, r.Key.Version = cut(r.Key.Name), cut(r.Key.Version)
+	return r
+}
+
+// cut returns a text without its end if it is long.
+func cut(text string) string {
+	const length = 1000 // of the longest message, with 40 names, and a value
+	if len(text) <= length {
+		return text
+	}
+	return strings.ToValidUTF8(text[:length], "") + "…"
+}
+
 // String returns where it is, and what is wrong.
 func (r Refused) String() string {
 	where := r.Document
@@ -161,20 +185,23 @@ func (c *catalog[T]) next(now time.Time, read []readPart) *catalog[T] {
 	slices.SortFunc(next.entries, func(a, b Entry[T]) int {
 		return a.Item.Key().compare(b.Item.Key())
 	})
-	for i := range next.refused {
-		next.refused[i].Since = now
-		for _, before := range c.refused {
-			since := before.Since
-			if before.Since = now; before == next.refused[i] {
-				next.refused[i].Since = since
-			}
+	before := map[Refused]time.Time{}
+	for _, r := range c.refused {
+		before[r.Reason()] = r.Since
+	}
+	for i, r := range next.refused {
+		since, known := before[r.Reason()]
+		if !known {
+			since = now
 		}
+		next.refused[i].Since = since
 	}
 	return next
 }
 
 func (c *catalog[T]) refuse(r Refused) {
 	r.Kind = c.kind
+	r = r.shown()
 	c.refused = append(c.refused, r)
 	c.faults = append(c.faults, r)
 }
@@ -183,6 +210,7 @@ func (c *catalog[T]) refuse(r Refused) {
 func (c *catalog[T]) refuseItem(key Key, kept bool, wrong []Refused) {
 	for i := range wrong {
 		wrong[i].Kind, wrong[i].Key, wrong[i].Kept = c.kind, key, kept
+		wrong[i] = wrong[i].shown()
 	}
 	c.faults = append(c.faults, wrong...)
 	first := wrong[0]

@@ -441,3 +441,48 @@ func BenchmarkItems(b *testing.B) {
 		}
 	})
 }
+
+// A small text that aliases make a large one of is not decoded, and what was in force stays.
+func TestAliasesAreCounted(t *testing.T) {
+	values := strings.Repeat("x, ", 15_000)
+	bomb := "- &a {name: llama, spec: {engine_args: {odd: [" + values + "x]}}}\n" +
+		strings.Repeat("- *a\n", 10_000)
+	began := time.Now()
+	next := read(read(nil, template()), bomb)
+	if all := refused(next); len(all) != 1 || !strings.Contains(all[0], "aliases repeat") ||
+		len(next.Templates()) != 1 {
+		t.Errorf("%d templates, refused %.300q", len(next.Templates()), all)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("reading it took %v", took)
+	}
+	loop := read(nil, "- &a {name: x, spec: {engine_args: {odd: *a}}}")
+	if all := refused(loop); len(all) != 1 || !strings.Contains(all[0], "aliases repeat") {
+		t.Errorf("an alias within itself: %.300q", all)
+	}
+}
+
+// A row that moves makes no other reason of a fault.
+func TestRowsDoNotRenewFaults(t *testing.T) {
+	faulty := template("count: 4=>count: 5")
+	c := read(nil, faulty).Next(noon.Add(time.Hour), []registry.Document{{Name: "d0",
+		Text: []byte("# a comment\n" + faulty)}})
+	if all := c.Refused(); len(all) != 1 || !all[0].Since.Equal(noon) || all[0].Row != 9 {
+		t.Errorf("refused: %+v", all)
+	}
+}
+
+// BenchmarkFaultyItems reads items of which all are faulty, again.
+func BenchmarkFaultyItems(b *testing.B) {
+	var text strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "- {name: t%d, spec: {engine: {type: x}}}\n", i)
+	}
+	documents := []registry.Document{{Name: "d", Text: []byte(text.String())}}
+	c := (*registry.Catalogs)(nil).Next(noon, documents)
+	for b.Loop() {
+		if c = c.Next(noon, documents); len(c.Refused()) != 10_000 {
+			b.Fatal(len(c.Refused()))
+		}
+	}
+}

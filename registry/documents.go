@@ -30,8 +30,13 @@ const (
 // DataKey returns the name of the entry of a ConfigMap that holds items of the kind.
 func (k Kind) DataKey() string { return string(k) + "s.yaml" }
 
-// maxItems limits the items of a document.
-const maxItems = 20_000
+const (
+	// maxItems limits the items of a document.
+	maxItems = 20_000
+	// maxValues limits the values of all items of a document, each as often as an alias repeats it.
+	// A text of the largest size has fewer without aliases.
+	maxValues = 1 << 22
+)
 
 // part is the items of one kind in a document.
 type part struct {
@@ -181,10 +186,33 @@ func partOf(kind Kind, n *yaml.Node) *part {
 	case len(items.Content) > maxItems:
 		p.fault = &strictyaml.Fault{Row: items.Line, Text: fmt.Sprintf("has %d items, at most %d "+
 			"are read", len(items.Content), maxItems)}
+	case repeated(items, map[*yaml.Node]int{}) > maxValues:
+		p.fault = &strictyaml.Fault{Row: items.Line, Text: fmt.Sprintf("has more than %d values "+
+			"with those that aliases repeat, which are not read", maxValues)}
 	default:
 		p.items = items.Content
 	}
 	return p
+}
+
+// repeated returns the number of values of a node, each as often as an alias repeats it, up to one
+// more than maxValues. seen has those of nodes with an anchor.
+func repeated(n *yaml.Node, seen map[*yaml.Node]int) (values int) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Anchor != "" {
+		if before, known := seen[n]; known {
+			return before
+		}
+		seen[n] = maxValues + 1 // within itself
+		defer func() { seen[n] = values }()
+	}
+	values = 1
+	for _, element := range n.Content {
+		values = min(values+repeated(element, seen), maxValues+1)
+	}
+	return values
 }
 
 func eachPair(n *yaml.Node, do func(key, value *yaml.Node)) {

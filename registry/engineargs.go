@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -22,24 +23,29 @@ var notOverridden = []struct {
 }{
 	{"it changes which model is served", []string{"model", "model_*", "served_model_name",
 		"served_*", "revision", "tokenizer*", "code_revision", "speculative_model",
-		"speculative_config", "lora_*", "enable_lora", "adapter*", "hf_*", "quantization",
-		"weights*", "load_format", "generation_config", "chat_template*"}},
+		"speculative_config", "lora_*", "enable_lora", "*adapter*", "hf_*", "quantization",
+		"weight*", "load_format", "generation_config", "chat_template*", "json_model_*",
+		"modelopt*", "remote_instance_*"}},
 	{"it changes who can reach the engine", []string{"host", "port", "uds", "root_path",
-		"api_key*", "ssl_*", "tls_*", "allowed_*", "allow_*", "cors*", "middleware",
-		"otlp_*", "nccl_*", "dist_*", "master_*", "node_*", "nnodes", "http_*", "grpc_*"}},
+		"*api_key*", "ssl*", "tls_*", "allowed_*", "allow_*", "cors*", "middleware",
+		"otlp_*", "nccl_*", "dist_*", "master_*", "node_*", "nnodes", "http_*", "grpc_*",
+		"server_*", "tool_server", "proxy*", "kv_events_config", "ec_transfer_config", "nats*",
+		"etcd*", "disaggregation_*", "mooncake*", "lmcache*", "*_url", "*_host", "*_port", "*_ip",
+		"*_addr", "*_address", "*_endpoint"}},
 	{"it reads or writes files", []string{"download_dir", "config", "config_*", "log_*",
-		"file_storage*", "disable_log*", "cache_dir", "*_path", "*_dir", "*_file"}},
-	{"it loads code", []string{"trust_remote_code", "*_plugin", "*plugin*", "worker_cls",
-		"worker_extension_cls", "logits_processors", "additional_config", "kv_transfer_config",
+		"file_storage*", "disable_log*", "cache_dir", "*_path", "*_dir", "*_file", "*_folder",
+		"*_options", "*dump*", "*profiler*", "hicache_storage*", "speculative_token_map"}},
+	{"it loads code", []string{"trust_remote_code", "*plugin*", "*_cls", "*hooks*",
+		"io_processor*", "logits_processors", "additional_config", "kv_transfer_config",
 		"distributed_executor_backend", "executor*", "custom_*", "compilation_config"}},
-	{"it changes the accelerators", []string{"tensor_parallel*", "pipeline_parallel*",
-		"data_parallel*", "expert_parallel*", "enable_expert_parallel", "device*", "tp", "pp", "dp",
-		"ep", "tp_size", "dp_size", "ep_size", "mem_fraction_static"}},
+	{"it changes the accelerators", []string{"*parallel*", "device*", "tp", "pp", "dp", "ep",
+		"tp_*", "pp_*", "dp_*", "ep_*", "base_gpu*", "gpu_id*", "mem_fraction_static"}},
 }
 
 // forbidden returns the reason why users can't set an argument, also if an admin would let them;
-// empty: there is none.
+// empty: there is none. Engines take a part of an argument after a dot.
 func forbidden(name string) (reason string) {
+	name, _, _ = strings.Cut(name, ".")
 	name = strings.ToLower(strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_"))
 	for _, of := range notOverridden {
 		for _, pattern := range of.names {
@@ -104,23 +110,52 @@ func (s TemplateSpec) Override(
 				strictyaml.Known(name, allowed))
 			continue
 		}
-		var n yaml.Node
-		if err := yaml.Unmarshal(args[name], &n); err != nil || len(n.Content) != 1 {
-			f.Add(path, "can't be read")
+		one, value := member(name, args[name])
+		if reason := unusable(value); reason != "" {
+			f.Add(path, "%s", reason)
 			continue
 		}
-		one := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-			{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, n.Content[0]}}
 		values := strictyaml.Decode(one, "engine_args", &changed.EngineArgs)
 		for _, fault := range values.Faults() {
 			f = append(f, fault)
 		}
-		s.Overrides.EngineArgs[name].check(&f, path, n.Content[0], "template")
+		s.Overrides.EngineArgs[name].check(&f, path, value, "template")
 	}
 	for _, err := range changed.EngineArgs.Validate() {
 		f = append(f, fmt.Errorf("engine_args.%w", err))
 	}
 	return changed, f
+}
+
+// member returns a table with one entry in JSON's syntax, and its value; nil: it can't be read.
+func member(name string, text json.RawMessage) (table, value *yaml.Node) {
+	value, err := strictyaml.FromJSON(text)
+	if err != nil {
+		return nil, nil
+	}
+	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
+		{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, value}}, value
+}
+
+// unusable returns why a value can't be the override of an argument; empty: it can.
+func unusable(value *yaml.Node) (reason string) {
+	switch {
+	case value == nil:
+		return "can't be read"
+	case value.Tag == "!!null":
+		return "is null, which changes nothing; leave it out"
+	case value.Kind == yaml.SequenceNode:
+		for _, element := range value.Content {
+			if reason := unusable(element); reason != "" {
+				return "has a value that " + reason
+			}
+		}
+	case value.Tag == "!!str" && strings.HasPrefix(strings.TrimSpace(value.Value), "-"):
+		return "begins with -, so that an engine would take it for another argument"
+	case value.Tag == "!!str" && strings.ContainsFunc(value.Value, unicode.IsControl):
+		return "contains a control character, such as a newline"
+	}
+	return ""
 }
 
 // check reports a number outside of an admin's bounds. item is what has them.

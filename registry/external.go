@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
+	"regexp"
+	"strings"
 
 	"github.com/tidefill/tidefill/internal/faults"
 	"github.com/tidefill/tidefill/internal/strictyaml"
@@ -17,6 +20,9 @@ type ExternalTarget struct {
 	// RequestsPerMinute and TokensPerMinute are the budget; 0: unknown.
 	RequestsPerMinute, TokensPerMinute int
 }
+
+// variable matches the name of an environment variable.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // External returns the target of a provider of the type external. The faults have paths below
 // provider_config.
@@ -36,9 +42,9 @@ func (p ProviderConfig) External() (t ExternalTarget, err error) {
 		case numbers[name] != nil && isNumber && number > 0:
 			*numbers[name] = number
 		case texts[name] != nil:
-			f.Add(name, "is %v, must be a text", value)
+			f.Add(name, "must be a text")
 		case numbers[name] != nil:
-			f.Add(name, "is %v, must be an integer above 0", value)
+			f.Add(name, "must be an integer above 0")
 		default:
 			f.Add(name, "unknown key; %s", strictyaml.Known(name, known))
 		}
@@ -47,9 +53,34 @@ func (p ProviderConfig) External() (t ExternalTarget, err error) {
 	if parseErr != nil || target.Scheme != "http" && target.Scheme != "https" ||
 		target.Host == "" || target.User != nil {
 		f.Add("base_url", "must be a URL that begins with http:// or https://, without a user")
+	} else if strings.ContainsAny(t.BaseURL, "?#") {
+		f.Add("base_url", "has a query or a fragment, which no request would carry")
+	} else if end := endpointOf(target.Path); end != "" {
+		f.Add("base_url", "ends in %s, an endpoint that lines name; write the base", end)
+	}
+	// Some write the key itself. No text shows the value.
+	if t.APIKeyEnv != "" && (!variable.MatchString(t.APIKeyEnv) || looksLikeKey(t.APIKeyEnv)) {
+		f.Add("api_key_env", "must be the name of an environment variable, not the key")
+	}
+	if t.APIKeyFile != "" && (!path.IsAbs(t.APIKeyFile) || looksLikeKey(t.APIKeyFile)) {
+		f.Add("api_key_file", "must be the absolute path of a file, not the key")
 	}
 	if t.APIKeyEnv != "" && t.APIKeyFile != "" {
 		f = append(f, fmt.Errorf("api_key_file: is set beside api_key_env; remove one"))
 	}
 	return t, errors.Join(f...)
+}
+
+// endpointOf returns the endpoint in which a path ends, to which those of lines would be appended;
+// empty: it ends in none. Without /v1, a path of one name may be a route of a gateway.
+func endpointOf(route string) string {
+	route = strings.TrimRight(route, "/")
+	for _, endpoint := range Endpoints {
+		short := strings.TrimPrefix(endpoint, "/v1")
+		if strings.HasSuffix(route, endpoint) ||
+			strings.Count(short, "/") > 1 && strings.HasSuffix(route, short) {
+			return endpoint
+		}
+	}
+	return ""
 }

@@ -102,10 +102,13 @@ var (
 	serviceTiers = []string{"priority", "standard", "flex", "batch", "scale"}
 )
 
-// Limits of lists in profiles, and of seconds.
+// Limits of lists in profiles, of seconds, of attempts after the first, and of other numbers, whose
+// products must not overflow.
 const (
 	maxProfileList = 100
 	maxSeconds     = 30 * 24 * 3600
+	maxRetries     = 99
+	maxCount       = 1<<31 - 1
 )
 
 // Key returns the name, which no other profile has.
@@ -155,7 +158,7 @@ func (r RetryPolicy) Backoff(attempt int) time.Duration {
 // Validate returns every fault of a profile with its defaults.
 func (p Profile) Validate() faults.List {
 	var f faults.List
-	validName(&f, p.Name)
+	validName(&f, "name", p.Name)
 	visibleTo(&f, p.VisibleTo)
 	st := p.Spec.Storage
 	if st != (Storage{}) {
@@ -168,12 +171,14 @@ func (p Profile) Validate() faults.List {
 		if at := "spec.overrides_allowed.scheduling." + name; !slices.Contains(schedulingKeys,
 			name) {
 			f.Add(at, "unknown key; %s", strictyaml.Known(name, schedulingKeys))
+		} else {
+			p.Spec.Overrides.Scheduling[name].validate(&f, at)
 		}
 	}
 	q := p.Spec.Quota
-	f.AtLeast("spec.quota.max_requests_per_batch", q.MaxRequestsPerBatch, 1)
-	f.AtLeast("spec.quota.max_input_size_mb", q.MaxInputSizeMB, 1)
-	f.AtLeast("spec.quota.max_output_size_gb", q.MaxOutputSizeGB, 1)
+	within(&f, "spec.quota.max_requests_per_batch", q.MaxRequestsPerBatch, 1, maxCount)
+	within(&f, "spec.quota.max_input_size_mb", q.MaxInputSizeMB, 1, maxCount)
+	within(&f, "spec.quota.max_output_size_gb", q.MaxOutputSizeGB, 1, maxCount)
 	optional(&f, "spec.openai_service_tier_alias", p.Spec.ServiceTierAlias, serviceTiers)
 	return f
 }
@@ -199,11 +204,11 @@ func (s Storage) validate(f *faults.List) {
 func (s Scheduling) Validate() (f faults.List) {
 	oneOf(&f, "completion_window", s.CompletionWindow, windows)
 	oneOf(&f, "priority", s.Priority, priorities)
-	f.AtLeast("max_concurrency", s.MaxConcurrency, 1)
-	f.AtLeast("request_timeout_seconds", s.RequestTimeoutSeconds, 1)
+	within(&f, "max_concurrency", s.MaxConcurrency, 1, maxCount)
+	within(&f, "request_timeout_seconds", s.RequestTimeoutSeconds, 1, maxSeconds)
 	r := s.RetryPolicy
 	if r.MaxRetries != nil {
-		f.AtLeast("retry_policy.max_retries", *r.MaxRetries, 0)
+		within(&f, "retry_policy.max_retries", *r.MaxRetries, 0, maxRetries)
 	}
 	for _, list := range []struct {
 		path     string
@@ -225,10 +230,14 @@ func (s Scheduling) Validate() (f faults.List) {
 			}
 		}
 	}
+	if n := len(s.ProviderPreference); n > maxProfileList {
+		f.Add("provider_preference", "has %d values, at most %d are taken", n, maxProfileList)
+		return f
+	}
 	seen := map[string]bool{}
 	for i, provider := range s.ProviderPreference {
 		path := fmt.Sprintf("provider_preference[%d]", i)
-		required(&f, path, provider)
+		validName(&f, path, provider)
 		if seen[provider] {
 			f.Add(path, "is %q again; list a provider once", provider)
 		}

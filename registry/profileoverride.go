@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/tidefill/tidefill/internal/faults"
 	"github.com/tidefill/tidefill/internal/strictyaml"
 )
@@ -39,17 +37,15 @@ func (p Profile) Override(
 				strictyaml.Known(name, allowed))
 			continue
 		}
-		var n yaml.Node
-		if err := yaml.Unmarshal(args[name], &n); err != nil || len(n.Content) != 1 {
-			f.Add(path, "can't be read")
+		one, value := member(name, args[name])
+		if reason := unusable(value); reason != "" {
+			f.Add(path, "%s", reason)
 			continue
 		}
-		one := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-			{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, n.Content[0]}}
 		for _, fault := range strictyaml.Decode(one, "scheduling", s).Faults() {
 			f = append(f, fault)
 		}
-		p.Spec.Overrides.Scheduling[name].check(&f, path, n.Content[0], "profile")
+		p.Spec.Overrides.Scheduling[name].check(&f, path, value, "profile")
 	}
 	if len(f) > 0 {
 		return changed, f

@@ -29,9 +29,10 @@ func (c *Catalogs) Next(now time.Time, documents []Document) *Catalogs {
 		parts, faults := read(d)
 		for _, f := range faults {
 			unreadable := len(parts) == 0
-			next.documents = append(next.documents, Refused{Document: d.Name, Row: f.Row,
-				Path: f.Path, Text: f.Text, Kept: unreadable && c.from(d.Name),
-				Since: since(c.documents, d.Name, f.Text, now)})
+			r := Refused{Document: d.Name, Row: f.Row, Path: f.Path, Text: f.Text,
+				Kept: unreadable && c.from(d.Name)}.shown()
+			r.Since = since(c.documents, d.Name, r.Text, now)
+			next.documents = append(next.documents, r)
 			for _, kind := range kinds { // its items stay
 				if unreadable {
 					parts[kind] = &part{fault: f, reported: true}

@@ -15,7 +15,7 @@ import (
 type Template struct {
 	// Name is what users write: 1 to 128 characters.
 	Name string `yaml:"name"`
-	// Version distinguishes the templates of a name. It is any text. Default: v1.0.0.
+	// Version distinguishes the templates of a name: 1 to 128 characters. Default: v1.0.0.
 	Version string `yaml:"version"`
 	// Status is active, deprecated or draft. A name without a version is that of its only active
 	// template. A deprecated one takes no new batches, a draft those of admins. Default: active.
@@ -207,7 +207,8 @@ func (t Template) WithDefaults() Template {
 // Validate returns every fault of a template with its defaults.
 func (t Template) Validate() faults.List {
 	var f faults.List
-	validName(&f, t.Name)
+	validName(&f, "name", t.Name)
+	validName(&f, "version", t.Version)
 	oneOf(&f, "status", string(t.Status), statuses)
 	visibleTo(&f, t.VisibleTo)
 	t.Spec.validate(&f)
@@ -308,7 +309,9 @@ func (a *EngineArgs) Validate() (f faults.List) {
 	for _, name := range slices.Sorted(maps.Keys(a.Extra)) {
 		if size := len(fmt.Sprint(a.Extra[name])); size > maxExtra {
 			f.Add(name, "has %d bytes, at most %d are taken", size, maxExtra)
+			continue
 		}
+		finite(&f, name, a.Extra[name])
 	}
 	return f
 }
@@ -319,9 +322,19 @@ func (s *TemplateSpec) validateOverrides(f *faults.List) {
 		if reason := forbidden(name); reason != "" {
 			f.Add(path, "can't be allowed: %s", reason)
 		}
-		if bounds.Min != nil && bounds.Max != nil && *bounds.Min > *bounds.Max {
-			f.Add(path, "min is %v and max %v; min must be at most max", *bounds.Min, *bounds.Max)
-		}
+		bounds.validate(f, path)
+	}
+}
+
+func (b Bounds) validate(f *faults.List, path string) {
+	if b.Min != nil {
+		finite(f, path+".min", *b.Min)
+	}
+	if b.Max != nil {
+		finite(f, path+".max", *b.Max)
+	}
+	if b.Min != nil && b.Max != nil && *b.Min > *b.Max {
+		f.Add(path, "min is %v and max %v; min must be at most max", *b.Min, *b.Max)
 	}
 }
 
@@ -329,6 +342,7 @@ func (s *TemplateSpec) validateProvider(f *faults.List) {
 	const path = "spec.provider_config"
 	p := s.ProviderConfig
 	optional(f, path+".type", p.Type, providers) // documents of later AIBrix have no provider
+	finite(f, path, p.Extra)
 	switch {
 	case s.DeploymentMode != External:
 	case p.Type != "external":

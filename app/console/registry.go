@@ -113,8 +113,7 @@ func (c *Console) registry(w http.ResponseWriter, _ *http.Request) error {
 		}
 		list.Refused = append(list.Refused, refused{Kind: kind, Name: r.Key.Name,
 			Version: r.Key.Version, Document: r.Document, Row: r.Row, Path: r.Path,
-			Text: hideWithin(r.Text),
-			Kept: r.Kept, Since: decision.Time{Time: r.Since},
+			Text: r.Text, Kept: r.Kept, Since: decision.Time{Time: r.Since},
 			Age: seconds(max(0, list.Time.Sub(r.Since)))})
 	}
 	return writeJSON(w, http.StatusOK, list)
@@ -132,7 +131,7 @@ func showInForce[T any](
 		shown.Warnings = []string{}
 	}
 	encoded := strictyaml.Encode(spec)
-	hideSecrets(encoded, "")
+	registry.HideSecrets(encoded)
 	shown.Spec = strictyaml.JSON(encoded)
 	return shown
 }

@@ -31,7 +31,7 @@ const templates = `- name: llama
     model_source: {type: huggingface, uri: org/model, auth_secret_ref: hf-token}
     accelerator: {type: H100, count: 4}
     parallelism: {tp: 4}
-    engine_args: {max_num_batched_tokens: 4096, api_keys: [TOPSECRET9], odd: .nan}
+    engine_args: {max_num_batched_tokens: 4096, api_keys: [TOPSECRET9], odd: 1e3}
     provider_config: {type: k8s, password: 7770777, api_key_env: VARIABLE}
     supported_endpoints: [/v1/chat/completions]
     service_id: x
@@ -45,7 +45,8 @@ const nights = `default: night
 items:
 - name: night
   spec:
-    storage: {backend: s3, bucket: b, credentials_secret_ref: minio-keys}
+    storage: {backend: minio, bucket: b, endpoint_url: "http://me:TOPSECRET11@minio",
+      credentials_secret_ref: minio-keys}
 `
 
 func catalogs(texts ...string) *registry.Catalogs {
@@ -75,7 +76,7 @@ func TestRegistryIsShownWithoutSecrets(t *testing.T) {
 	for _, want := range []string{`"--port=8000","--api-key=***","--hf-token","***","--seed","7",`,
 		`"HF_TOKEN=*** vllm serve --api-key *** --max-model-len 4096"`, `"--header=Bearer ***"`,
 		`\"a\": \"b\"}"`, `"https://***@host/x","***"]`, `"auth_secret_ref":"hf-token"`,
-		`"api_key_env":"VARIABLE"`, `"max_num_batched_tokens":4096`, `"odd":".nan"`,
+		`"api_key_env":"VARIABLE"`, `"max_num_batched_tokens":4096`, `"odd":1000`,
 		`"ready_timeout_seconds":600`, `"pp":1`, `"credentials_secret_ref":"minio-keys"`,
 		`"max_concurrency":256`, `"default_profile":"night"`, `"visible_to":["a"]`,
 		`"description":"for nights"`, `"warnings":["spec.service_id has no effect"]`,

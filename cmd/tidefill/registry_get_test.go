@@ -19,7 +19,7 @@ import (
 )
 
 // odd has every kind of value that a document may have, and texts that look like other types.
-const odd = `- name: "odd\u202e: #1"
+const odd = `- name: "odd: #1"
   version: "1.10"
   status: draft
   description: "yes"
@@ -124,7 +124,7 @@ func TestGetItems(t *testing.T) {
 big      v1.0.0   active  org/model  4 x H100-SXM  dedicated  1
 big      v2       active  org/model  4 x H100-SXM  dedicated  -
 bounded  v1.0.0   active  /m         cpu           dedicated  -
-odd�: #1  1.10  draft  org/m�odel  4 x H100-SXM  shared  -
+odd: #1  1.10  draft  org/m�odel  4 x H100-SXM  shared  -
 `, "Refused:\n  " + place + "27: template broken@v1.0.0: spec.engine.type: is \"tgi\", "},
 		{"get template big", exitOK, "NAME VERSION STATUS MODEL ACCELERATOR MODE WARNINGS\n" +
 			"big v1.0.0 active org/model 4 x H100-SXM dedicated 1\n" +
@@ -186,7 +186,8 @@ night best_effort normal 256 flex yes
 		t.Errorf("describe of a profile:\n%s", text)
 	}
 	for words, want := range map[string]string{"get|": "templates\nprofiles\n",
-		"get|templates|bo":      "big\nbig@v1.0.0\nbig@v2\nbounded\nbounded@v1.0.0\n",
+		"get|templates|bo": "big\nbig@v1.0.0\nbig@v2\nbounded\nbounded@v1.0.0\n" +
+			"odd: #1\nodd: #1@1.10\n",
 		"describe|profile|day|": "night\n", "get|profile/": "profile/day\nprofile/night\n"} {
 		args := append([]string{"__complete"}, strings.Split(words, "|")...)
 		if got := must(t, exitOK, args...).out; got != want+":4\n" {

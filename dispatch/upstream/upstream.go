@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -51,8 +50,9 @@ type Upstream struct {
 	// APIKeyFile names a file that holds the bearer token, which is read when the upstream is made.
 	// It is no key: external templates have it.
 	APIKeyFile string `yaml:"-"`
-	// APIKeyDigest is the digest of the bearer token, as Keyed sets it. It is no key.
-	APIKeyDigest [sha256.Size]byte `yaml:"-"`
+	// KeyState tells contents of that file apart, so that another key makes another runner. It is
+	// no key.
+	KeyState string `yaml:"-"`
 	// Reserved says that only batches that name the pool are sent there. It is no key.
 	Reserved bool `yaml:"-"`
 
@@ -101,14 +101,6 @@ func (u Upstream) AskHeader() (http.Header, error) {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	return header, nil
-}
-
-// Keyed returns the upstream with the digest of its key. So it differs from the one that was made
-// with another key. The error says why the key can't be read.
-func (u Upstream) Keyed() (Upstream, error) {
-	key, err := u.key()
-	u.APIKeyDigest = sha256.Sum256([]byte(key))
-	return u, err
 }
 
 // header applies the configured headers to the defaults.
@@ -232,14 +224,9 @@ func isToken(name string) bool {
 
 func (u Upstream) key() (string, error) {
 	if u.APIKeyFile != "" {
-		text, err := os.ReadFile(u.APIKeyFile)
+		key, err := readKey(u.APIKeyFile)
 		if err != nil {
 			return "", fmt.Errorf("read the key of upstream %s: %w", u.Name, err)
-		}
-		key := strings.TrimSpace(string(text))
-		if key == "" {
-			return "", fmt.Errorf("read the key of upstream %s: file %s is empty", u.Name,
-				u.APIKeyFile)
 		}
 		return key, nil
 	}
@@ -257,4 +244,30 @@ func (u Upstream) key() (string, error) {
 			u.APIKeyEnv)
 	}
 	return key, nil
+}
+
+// maxKey limits the bytes of the file of a key.
+const maxKey = 64 << 10
+
+// readKey reads the key in a file. A pipe or a device might never end, so only regular files are
+// read. No error shows the key.
+func readKey(file string) (string, error) {
+	switch info, err := os.Stat(file); {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular() || info.Size() > maxKey:
+		return "", fmt.Errorf("%s is no regular file of at most %d bytes", file, maxKey)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	switch key := strings.TrimSpace(string(text)); {
+	case key == "":
+		return "", fmt.Errorf("%s is empty", file)
+	case hasControl(key):
+		return "", fmt.Errorf("%s contains a control character, such as a newline", file)
+	default:
+		return key, nil
+	}
 }

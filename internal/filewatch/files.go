@@ -3,7 +3,10 @@
 // secrets.
 package filewatch
 
-import "os"
+import (
+	"os"
+	"slices"
+)
 
 // Files is a set of files to watch.
 type Files struct {
@@ -21,6 +24,9 @@ func New(paths ...string) *Files {
 	}
 	return f
 }
+
+// Equal reports whether the set is that of files with these paths.
+func (f *Files) Equal(paths ...string) bool { return slices.Equal(f.paths, New(paths...).paths) }
 
 // Changed reports whether a file was replaced, or has another size or modification time, since the
 // last call. The first call returns true. Read the files after the call: a change in between is

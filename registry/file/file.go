@@ -24,17 +24,21 @@ type Directory struct {
 	path  string
 	names []string
 	files *filewatch.Files
-	// settling says that files have changed and may still be written.
-	settling bool
+	// settling is the number of calls since which files change and may still be written.
+	settling int
 }
+
+// maxSettling is the number of calls after which files are read that change in each of them.
+const maxSettling = 5
 
 // New returns a directory. It reads nothing.
 func New(path string) *Directory { return &Directory{path: path} }
 
 // Read returns the documents by name if a file was added, changed or removed since the last call,
 // and reports that as changed; the first call does. A change is read when the files were the same
-// in two calls, since somebody may be writing them. If the directory can't be read, nothing is
-// known of its documents. A document that can't be read has an error of its own.
+// in two calls, since somebody may be writing them, but not later than after maxSettling calls. If
+// the directory can't be read, nothing is known of its documents. A document that can't be read has
+// an error of its own.
 func (d *Directory) Read() (documents []registry.Document, changed bool, err error) {
 	names, err := d.list()
 	if err != nil {
@@ -44,14 +48,15 @@ func (d *Directory) Read() (documents []registry.Document, changed bool, err err
 	if first || !slices.Equal(names, d.names) {
 		d.names, d.files = names, filewatch.New(names...)
 	}
-	if d.files.Changed() && !first {
-		d.settling = true
+	switch changed := d.files.Changed(); {
+	case first:
+	case changed && d.settling < maxSettling:
+		d.settling++
+		return nil, false, nil
+	case !changed && d.settling == 0:
 		return nil, false, nil
 	}
-	if !first && !d.settling {
-		return nil, false, nil
-	}
-	d.settling = false
+	d.settling = 0
 	for _, name := range names {
 		text, err := readFile(name)
 		documents = append(documents, registry.Document{Name: name, Text: text, Err: err})

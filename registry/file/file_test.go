@@ -91,3 +91,27 @@ func TestDirectoryIsFollowed(t *testing.T) {
 		t.Errorf("a directory that is gone: changed %v, %v", changed, err)
 	}
 }
+
+// A file that never stays the same is read all the same.
+func TestFilesThatAlwaysChangeAreRead(t *testing.T) {
+	dir := t.TempDir()
+	d := file.New(dir)
+	if _, _, err := d.Read(); err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	for i := range 60 {
+		text := strings.Repeat("# a comment\n", i) + profiles
+		if err := os.WriteFile(filepath.Join(dir, "p.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, changed, err := d.Read(); err != nil {
+			t.Fatal(err)
+		} else if changed {
+			reads++
+		}
+	}
+	if reads < 9 || reads > 12 {
+		t.Errorf("%d reads of 60 versions", reads)
+	}
+}
