@@ -283,6 +283,10 @@ func (d *draft) profileName(
 		strings.Join(tiers, "', '"))
 }
 
+// usualWindow is the completion window that OpenAI's SDKs always send. So it is no wish of the
+// user, and a profile without a deadline wins over it.
+const usualWindow = "24h"
+
 // follow applies a profile with overrides. What the request itself asks for holds if the profile as
 // registered permits it.
 func (d *draft) follow(registered, p registry.Profile, into *store.Resolved) error {
@@ -296,8 +300,11 @@ func (d *draft) follow(registered, p registry.Profile, into *store.Resolved) err
 		return beyond("completion_window", "a window of at most %s",
 			registered.Spec.Scheduling.CompletionWindow)
 	}
-	if own := s.Window(); own > 0 && own < d.WindowLength {
+	switch own := s.Window(); {
+	case own > 0 && own < d.WindowLength:
 		into.Window, d.WindowLength = s.CompletionWindow, own
+	case own == 0 && d.Window == usualWindow:
+		into.Window, d.WindowLength = registry.BestEffort, 0
 	}
 	if d.HasPriority && o.Priority > s.Level() {
 		return beyond(extensionsKey+".priority", "at most %d, its priority %s", s.Level(),

@@ -228,6 +228,17 @@ func TestProfilesSetOptions(t *testing.T) {
 		t.Errorf("an override of the window: %v, %q, no spot %v", got, shorter.Resolved.Window,
 			shorter.Options.NoSpot)
 	}
+	for members, want := range map[string]time.Duration{
+		"": 0, `"completion_window":"best_effort",`: 0, // SDKs of OpenAI always send 24h
+		`"completion_window":"2h",`: 2 * time.Hour,
+	} {
+		b := stored(members + `"aibrix":{"profile":{"name":"loose"}}`)
+		if got := b.Deadline; want == 0 && !got.IsZero() ||
+			want > 0 && got.Sub(b.CreatedAt) != want {
+			t.Errorf("%s in a profile without a deadline: created %v, deadline %v, want %v after",
+				members, b.CreatedAt, got, want)
+		}
+	}
 	standard := stored(``)
 	if standard.Resolved.Profile != "day" || standard.Options.MaxConcurrency != 256 {
 		t.Errorf("the default profile: %+v", standard.Resolved)

@@ -3,10 +3,13 @@ package dispatch_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -44,5 +47,58 @@ func TestLimitsCountAChunkThatWasGivenBackOnce(t *testing.T) {
 	up.list("m")
 	if b := w.awaitEnd(id); b.State != store.Completed || b.Usage.TotalTokens != 200 {
 		t.Errorf("the batch is %s with %d tokens: %v", b.State, b.Usage.TotalTokens, b.Errors)
+	}
+}
+
+// A batch whose results are larger than its profile permits ends and keeps its finished lines. What
+// was written before a restart counts as well.
+func TestOutputLimitEndsABatch(t *testing.T) {
+	run := func(restart bool) (completed int) {
+		var answered atomic.Int64
+		up := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if restart && answered.Load() >= 4 {
+				<-r.Context().Done()
+				return
+			}
+			answered.Add(1)
+			io.WriteString(w, okBody)
+		}, "m")
+		w := newWorld(t)
+		_, stop := w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
+			cfg.Drain = time.Millisecond
+		}, up.URL)
+		id := w.submit(chatLines(30, "m"), func(b *store.Batch) {
+			b.Options = store.Options{MaxConcurrency: 1,
+				MaxResultBytes: int64(10 * len(okBody))}
+		})
+		if restart {
+			w.await(id, "with 4 results", func(store.Batch) bool {
+				return w.progress(id).Completed == 4
+			})
+			stop()
+			w.dispatcher("b", nil, serve(t, nil, "m").URL)
+		}
+		b := w.awaitEnd(id)
+		if b.State != store.Failed || len(b.Errors) != 1 ||
+			b.Errors[0].Code != "output_limit_exceeded" ||
+			!strings.Contains(b.Errors[0].Message, "quota.max_output_size_gb") {
+			t.Errorf("the batch is %s: %+v", b.State, b.Errors)
+		}
+		output, errs := w.results(id)
+		if len(output) != b.Counts.Completed || len(output)+len(errs) != 30 {
+			t.Errorf("%d results and %d errors of 30 lines, counts %+v", len(output), len(errs),
+				b.Counts)
+		}
+		for _, e := range errs {
+			if e.Error == nil || e.Error.Code != "batch_stopped" {
+				t.Errorf("the error of a line that did not run: %+v", e)
+			}
+		}
+		return len(output)
+	}
+	without, with := run(false), run(true)
+	if without < 4 || without > 11 || with < without-1 || with > without+1 {
+		t.Errorf("%d lines are answered, and %d over a restart, want about 10 and as many", without,
+			with)
 	}
 }

@@ -107,7 +107,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	p.Runs.Each(func(r *work.Run) {
 		status, known := planner.Status(now, r.ID)
 		is := r.State(now)
-		said := reported{why: whyWaiting(status, noRunner),
+		said := reported{why: whyWaiting(&is.Batch, status, noRunner),
 			unranked: p.unranked.note(p.Log, r, status), leads: p.leading.LeadsAny(is.Batch.Models),
 			forecast: p.forecasts.of(r.ID), away: away}
 		batches.add(&is, now, said.forecast.Verdict)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/store"
@@ -14,7 +15,9 @@ import (
 type Target struct {
 	Pool   string // name of its pool, which no other target has
 	Models []string
+	// Target has the budget of the newest of the batches.
 	store.Target
+	newest time.Time // when this batch was created
 }
 
 // targets knows the targets in use. It is safe for concurrent use.
@@ -37,11 +40,15 @@ func (t *targets) see(b *store.Batch) {
 	}
 	pool := work.TargetPool(b.Resolved)
 	t.mu.Lock()
-	_, known := t.all[pool]
+	before := t.all[pool]
 	t.byBatch[b.ID] = pool
-	t.all[pool] = Target{Pool: pool, Models: b.Resolved.Models, Target: *b.Resolved.Target}
+	if !b.CreatedAt.Before(before.newest) {
+		t.all[pool] = Target{Pool: pool, Models: b.Resolved.Models, Target: *b.Resolved.Target,
+			newest: b.CreatedAt}
+	}
+	differs := t.all[pool].Target != before.Target
 	t.mu.Unlock()
-	if !known && t.changed != nil {
+	if differs && t.changed != nil {
 		t.changed()
 	}
 }

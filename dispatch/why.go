@@ -6,15 +6,23 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/store"
 )
 
 // whyWaiting returns why no more lines of a batch start, for its users: a code, a sentence and a
 // remedy; empty: they start. noRunner explains a model that has no runner.
-func whyWaiting(s plan.BatchStatus, noRunner func(model string) string) string {
+func whyWaiting(
+	b *store.Batch, s plan.BatchStatus, noRunner func(model string) string,
+) string {
 	switch s.Waiting {
 	case plan.Flowing:
 		return ""
 	case plan.NoRunner:
+		if r := b.Resolved; r != nil && r.Target != nil {
+			return fmt.Sprintf("%s: The server of the batch's template %s@%s is not in use: its "+
+				"key can't be read, or it is about to be added. Check `degraded` of `/readyz`.",
+				plan.NoRunner, r.Template, r.Version)
+		}
 		if s.Pools != nil {
 			return plan.NoRunner.Because(noRunnerOf(s.Pools, s.Model))
 		}
@@ -84,7 +92,10 @@ func failing(r plan.RunnerStatus) string {
 	if r.Failed.Status > 0 {
 		answer = fmt.Sprintf("%d (%s)", r.Failed.Status, answer)
 	}
-	return fmt.Sprintf("%s answered %s, %d of its last %d lines were answered badly, and nothing "+
-		"shows that the lines are the cause; one is tried now and then.", r.ID, answer, r.Bad,
-		r.Judged)
+	count := ""
+	if r.Judged > 0 {
+		count = fmt.Sprintf(", %d of its last %d lines were answered badly", r.Bad, r.Judged)
+	}
+	return fmt.Sprintf("%s answered %s%s, and nothing shows that the lines are the cause; one is "+
+		"tried now and then.", r.ID, answer, count)
 }

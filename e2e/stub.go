@@ -24,6 +24,7 @@ type Stub struct {
 	MinDelay, MaxDelay time.Duration
 
 	model   string
+	pages   atomic.Int64 // requests for pages, besides the list of models
 	address string
 	server  *http.Server
 	handle  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, body []byte) bool]
@@ -85,6 +86,7 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost { // metrics and capabilities
+		s.pages.Add(1)
 		http.NotFound(w, r)
 		return
 	}

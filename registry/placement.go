@@ -28,6 +28,8 @@ const (
 
 // Place returns the names of the pools that a batch may use, the first choice first; an empty name
 // is that of runners without a pool. Nil: all. A template that pools list is served by them alone.
+// NoOpenPool may come with the runners without a pool: it is the reason if they don't serve the
+// model.
 func (s *Snapshot) Place(c Claim) (names []string, why Unplaced) {
 	var bound []Pool
 	for _, p := range s.pools {
@@ -53,7 +55,8 @@ func (s *Snapshot) Place(c Claim) (names []string, why Unplaced) {
 	for i, p := range bound {
 		names[i] = p.Name
 	}
-	if len(names) == 0 {
+	open := slices.ContainsFunc(bound, func(p Pool) bool { return p.Name != "" })
+	if !open && len(s.pools) > 0 {
 		return names, NoOpenPool
 	}
 	return names, Placed

@@ -51,6 +51,35 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// Runners without a pool belong to no provider, so every profile permits them. If the profile
+// permits no pool besides, the batch says that once these runners don't serve it.
+func TestPlaceByProvider(t *testing.T) {
+	spot := registry.Pool{Name: "a", Provider: "x", Reclaim: 0.5}
+	both := []registry.Pool{spot, {Name: "b", Provider: "y"}}
+	prefers := func(providers ...string) registry.Claim {
+		return registry.Claim{Providers: providers}
+	}
+	for _, c := range []struct {
+		pools []registry.Pool
+		claim registry.Claim
+		want  []string
+		why   registry.Unplaced
+	}{
+		{both, registry.Claim{}, nil, registry.Placed},
+		{both, registry.Claim{NoSpot: true}, []string{"b", ""}, registry.Placed},
+		{both, prefers("y", "x"), []string{"b", "a", ""}, registry.Placed},
+		{both, prefers("z"), []string{""}, registry.NoOpenPool},
+		{[]registry.Pool{spot}, registry.Claim{NoSpot: true}, []string{""}, registry.NoOpenPool},
+		{nil, registry.Claim{NoSpot: true}, []string{""}, registry.Placed},
+	} {
+		names, why := registry.New(c.pools, flowcontrol.DefaultConfig()).Place(c.claim)
+		if !slices.Equal(names, c.want) || why != c.why {
+			t.Errorf("%d pools, %+v: got %q, %v, want %q, %v", len(c.pools), c.claim, names, why,
+				c.want, c.why)
+		}
+	}
+}
+
 func TestModelsOfTemplates(t *testing.T) {
 	for _, c := range []struct {
 		spec registry.TemplateSpec

@@ -115,8 +115,12 @@ func (p *Planner) decide(
 		}
 	}
 	other := p.elsewhere(l, j)
+	if f.Outcome == Refused && cause != ofRunner && !other { // no runner can show more
+		t.charged = now
+		return decided()
+	}
 	t.later = !other
-	return decideElsewhere(cfg, *l, f, cause, other)
+	return decideElsewhere(cfg, *l, cause, other)
 }
 
 // turnedAway reports whether the line was answered, and by no engine: it was shed, or a gateway

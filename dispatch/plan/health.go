@@ -382,8 +382,11 @@ func (p *Planner) takeTrial(r *runner, j *job) (l line, ok bool) {
 }
 
 // next takes the line that starts next on a runner with a free slot, or on another one. A trial of
-// a failing runner is a line of a job of which it has failed none, if there is one.
-func (p *Planner) next(now time.Time, pool *pool, r *runner) (j *job, l line, on *runner, ok bool) {
+// a failing runner is a line of a job of which it has failed none, if there is one. Jobs that may
+// not be used are passed over.
+func (p *Planner) next(
+	now time.Time, pool *pool, r *runner, may func(*job) bool,
+) (j *job, l line, on *runner, ok bool) {
 	var parked []string
 	var failed []*job
 	for len(parked) < maxAside {
@@ -392,9 +395,13 @@ func (p *Planner) next(now time.Time, pool *pool, r *runner) (j *job, l line, on
 			break
 		}
 		j = p.jobs[id]
-		if r.failing() && slices.Contains(r.answers.failed, j) {
+		switch usable := may(j); {
+		case usable && r.failing() && slices.Contains(r.answers.failed, j):
 			failed = append(failed, j)
-		} else if l, on, ok = p.take(now, pool, r, j); ok {
+		case usable:
+			l, on, ok = p.take(now, pool, r, j)
+		}
+		if ok {
 			break
 		}
 		pool.starts.Park(id)
@@ -410,6 +417,9 @@ func (p *Planner) next(now time.Time, pool *pool, r *runner) (j *job, l line, on
 	return j, l, on, ok
 }
 
+// anyJob is for [Planner.next] where every job may be used.
+func anyJob(*job) bool { return true }
+
 // try starts trials on the failing runners of a pool. It returns the number of those that could
 // start.
 func (p *Planner) try(now time.Time, pool *pool) (slots int) {
@@ -418,7 +428,7 @@ func (p *Planner) try(now time.Time, pool *pool) (slots int) {
 			continue
 		}
 		slots++
-		if j, l, on, ok := p.next(now, pool, r); ok {
+		if j, l, on, ok := p.next(now, pool, r, anyJob); ok {
 			p.start(now, pool, on, j, l)
 		}
 	}

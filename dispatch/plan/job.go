@@ -44,7 +44,7 @@ type Batch struct {
 	// Pools lists the names of the pools that the batch may use, the first choice first; empty
 	// names are those of pools without a name. Nil: all that are not reserved.
 	Pools []string
-	// Nowhere is why Pools is empty, if it is.
+	// Nowhere is why no runner serves the batch, if that is due to Pools; Flowing: it is not.
 	Nowhere Reason
 	Models  []ModelLines
 }

@@ -106,14 +106,12 @@ func (b *Batch) pause(cfg RetryConfig, n int) time.Duration {
 
 // decideElsewhere is the retry policy for an answer whose cause is probably or certainly the
 // runner. other reports whether another runner may take the line.
-func decideElsewhere(cfg RetryConfig, l line, f *Finished, cause fault, other bool) retryDecision {
+func decideElsewhere(cfg RetryConfig, l line, cause fault, other bool) retryDecision {
 	switch {
 	case cause == ofRunner && l.trouble.blamed >= maxBlamed:
 		return retryDecision{}
 	case other:
 		return retryDecision{again: true}
-	case f.Outcome == Refused && cause != ofRunner:
-		return retryDecision{}
 	}
 	return retryDecision{again: true,
 		pause: doubling(cfg.Base, longerPauses*cfg.Max, int(l.waits))}

@@ -133,11 +133,13 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 			pool.refresh(now, &p.out)
 		}
 	}
-	for _, pool := range p.inFillOrder() {
+	pools := p.inFillOrder()
+	p.fillFirstChoices(now, pools)
+	for _, pool := range pools {
 		p.fill(now, pool)
 	}
 	// A line that finds room in another pool needs nobody's place.
-	for _, pool := range p.inFillOrder() {
+	for _, pool := range pools {
 		p.preempt(now, pool, began)
 	}
 	p.out.Wake = p.wake()
@@ -193,7 +195,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	r := pool.mostFree(now)
 	for r != nil {
 		slots++
-		j, l, on, ok := p.next(now, pool, r)
+		j, l, on, ok := p.next(now, pool, r, anyJob)
 		if !ok {
 			break
 		}

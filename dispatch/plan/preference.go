@@ -7,12 +7,14 @@ import (
 )
 
 // fillOrder is the order in which pools get lines. A pool that batches prefer to others comes
-// before these, so that they get only what has no room in it.
+// before these, so that they get only what has no room in it. Where batches differ, no order does
+// that: then lines start on their first choices before others start anywhere.
 type fillOrder struct {
 	choosy      int // batches that prefer some pools to others
 	preemptible int // batches whose lines may be evicted for others
 	stale       bool
 	pools       []*pool
+	differ      bool // the order is not that of every batch
 }
 
 // noteTraits counts a batch that has come (1) or gone (-1) by what few batches have.
@@ -46,6 +48,7 @@ func (p *Planner) inFillOrder() []*pool {
 	slices.SortStableFunc(p.order.pools, func(a, b *pool) int {
 		return cmp.Compare(place[a.name], place[b.name])
 	})
+	p.order.differ = p.preferencesDiffer()
 	return p.order.pools
 }
 
@@ -54,6 +57,54 @@ func (p *Planner) inFillOrder() []*pool {
 // evicted as often as they start.
 func goesBefore(b, other *batchState) bool {
 	return b.Tenant == other.Tenant && b.Priority > other.Priority
+}
+
+// preferencesDiffer reports whether a batch prefers a pool to one that gets lines before it.
+func (p *Planner) preferencesDiffer() bool {
+	at := make(map[string]int, len(p.order.pools)) // the first of a name
+	for i, pool := range slices.Backward(p.order.pools) {
+		at[pool.name] = i
+	}
+	for _, b := range p.batches {
+		last := 0
+		for _, name := range b.Pools {
+			i, known := at[name]
+			if known && i < last {
+				return true
+			}
+			last = max(last, i)
+		}
+	}
+	return false
+}
+
+// fillFirstChoices starts lines on the pools that their batches prefer to all others with a free
+// slot. What is left has no room there, and may start anywhere.
+func (p *Planner) fillFirstChoices(now time.Time, pools []*pool) {
+	if p.order.choosy == 0 || !p.order.differ || p.draining || p.hold != Flowing {
+		return
+	}
+	for _, pool := range pools {
+		for r := pool.mostFree(now); r != nil; r = pool.mostFree(now) {
+			j, l, on, ok := p.next(now, pool, r, func(j *job) bool {
+				return j.firstChoice(now, pool)
+			})
+			if !ok {
+				break
+			}
+			p.start(now, pool, on, j, l)
+		}
+	}
+}
+
+// firstChoice reports whether the batch prefers no other pool with a free slot to this one.
+func (j *job) firstChoice(now time.Time, use *pool) bool {
+	order := j.batch.Pools
+	at := slices.Index(order, use.name)
+	return !slices.ContainsFunc(j.pools, func(other *pool) bool {
+		before := slices.Index(order, other.name)
+		return before >= 0 && before < at && other.mostFree(now) != nil
+	})
 }
 
 // preempt evicts lines of preemptible batches from a pool without a free slot, one for each line

@@ -81,6 +81,10 @@ func TestBatchesUseTheirPools(t *testing.T) {
 	if s, _ := p.Status(noon, "none"); s.Waiting != NoDeployment {
 		t.Errorf("the batch without a pool waits for %q", s.Waiting)
 	}
+	p.add(Batch{ID: "excluded", Pools: []string{"gone"}, Nowhere: NoOpenPool}, 1)
+	if s, _ := p.Status(noon, "excluded"); s.Waiting != NoOpenPool {
+		t.Errorf("the batch that its profile excludes from pools waits for %q", s.Waiting)
+	}
 	p.step(noon, RunnerGone{Runner: "rown"})
 	if s, _ := p.Status(noon, "own"); s.Waiting != NoRunner || !slices.Equal(s.Pools,
 		[]string{"own"}) {
@@ -94,6 +98,17 @@ func TestBatchesUseTheirPools(t *testing.T) {
 	p.step(noon, BatchPut{Batch{ID: "ab", Tenant: "t", Created: noon, Pools: []string{}}})
 	p.step(noon, &Finished{Start: p.starts["ab"], Outcome: Succeeded})
 	p.want("in the end", map[string]int{"ab on rb": 2, "ab on ra": 1})
+}
+
+// Batches that prefer pools in different orders each get their first choice, while it has room.
+func TestPreferencesDiffer(t *testing.T) {
+	p := newPlacing(t, "a", "b", "c")
+	p.add(Batch{ID: "ab", Pools: []string{"a", "b"}}, 1)
+	p.add(Batch{ID: "ba", Pools: []string{"b", "a"}}, 1)
+	p.add(Batch{ID: "ca", Pools: []string{"c", "a"}}, 3)
+	p.want("with room", map[string]int{"ab on ra": 1, "ba on rb": 1, "ca on rc": 2, "ca on ra": 1})
+	p.add(Batch{ID: "full", Pools: []string{"c", "a", "b"}}, 1)
+	p.want("with a second choice", map[string]int{"full on rb": 1})
 }
 
 // A line of a preemptible batch gives way to one that goes before, and is charged no attempt.
@@ -181,6 +196,34 @@ func TestPreemptionIsNotInVain(t *testing.T) {
 		if evicted != c.evicted || done["low"] == 0 {
 			t.Errorf("tenants a and %s: %d lines are evicted, want %d; done are %v", c.tenant,
 				evicted, c.evicted, done)
+		}
+	}
+}
+
+// A refusal of the only runner is tried again if its status is in the batch's list, though the
+// runner has answered nothing well yet, and is final otherwise.
+func TestFirstAnswerRefuses(t *testing.T) {
+	for status, want := range map[int]Verdict{409: Retry, 404: Record} {
+		p := newPlacing(t, "a")
+		p.add(Batch{ID: "b", RetryAttempts: 2, RetryOn: []int{409},
+			Backoff: []time.Duration{time.Second}}, 1)
+		refused := func(now time.Time) Verdict {
+			return p.step(now, &Finished{Start: p.starts["b"], Outcome: Refused,
+				Status: status}).Verdict
+		}
+		if got := refused(noon); got != want {
+			t.Errorf("the verdict on %d is %v, want %v", status, got, want)
+		}
+		if want == Record {
+			continue
+		}
+		later := noon.Add(2 * time.Second)
+		p.step(later, Tick{})
+		if again := p.starts["b"]; again.Attempt != 2 {
+			t.Errorf("after %d, attempt %d starts, want 2", status, again.Attempt)
+		}
+		if got := refused(later); got != Record {
+			t.Errorf("the verdict on the last attempt is %v, want %v", got, Record)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -93,7 +94,7 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 	}
 	served := slices.ContainsFunc(j.pools, func(x *pool) bool { return len(x.runners) > 0 })
 	if !served {
-		return NoRunner
+		return cmp.Or(j.batch.Nowhere, NoRunner)
 	}
 	if j.answeredBadly() {
 		return RunnersFailing

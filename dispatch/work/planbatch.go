@@ -50,10 +50,13 @@ func place(put *plan.Batch, b *store.Batch, pools *registry.Snapshot) {
 		registry.NoOpenPool: plan.NoOpenPool}[why]
 }
 
-// TargetPool returns the name of the pool of an external template. Templates that were changed
-// since have others: a batch stays with the target that it was created with.
+// TargetPool returns the name of the pool of an external template. If its server or key was changed
+// since, it has another one: a batch stays with those that it was created with. The budget is that
+// of the server, so batches share it, though some were created with another one.
 func TargetPool(r *store.Resolved) string {
-	target, err := json.Marshal(r.Target)
+	server := *r.Target
+	server.RequestsPerMinute, server.TokensPerMinute = 0, 0
+	target, err := json.Marshal(server)
 	if err != nil {
 		panic(err) // it has texts and numbers only
 	}
