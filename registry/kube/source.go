@@ -5,7 +5,6 @@ package kube
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ type Source struct {
 	kind      registry.Kind // of which it must have an entry
 	configMap ConfigMap
 
-	last []registry.Document
+	last map[string]string
 	read bool // at least once
 }
 
@@ -46,12 +45,11 @@ func (s *Source) Read() (documents []registry.Document, changed bool, err error)
 	if !listed {
 		return nil, false, err
 	}
-	documents = s.documents(entries)
-	if s.read && reflect.DeepEqual(documents, s.last) {
+	if s.read && maps.Equal(entries, s.last) {
 		return nil, false, err
 	}
-	s.last, s.read = documents, true
-	return documents, true, nil
+	s.last, s.read = entries, true
+	return s.documents(entries), true, nil
 }
 
 // documents returns the entries that hold items. Without any, there is a document that says so and
