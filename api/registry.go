@@ -248,7 +248,8 @@ func (d *draft) resolveProfile(
 	}
 	into.Profile, into.Priority = p.Name, p.Spec.Scheduling.Priority
 	into.Warnings = append(into.Warnings, e.Warnings...)
-	return d.follow(e.Item, p, into)
+	_, overridden := r.scheduling["completion_window"]
+	return d.follow(p, overridden, into)
 }
 
 // profileName returns the name of the profile that applies; empty: none does.
@@ -283,28 +284,21 @@ func (d *draft) profileName(
 		strings.Join(tiers, "', '"))
 }
 
-// usualWindow is the completion window that OpenAI's SDKs always send. So it is no wish of the
-// user, and a profile without a deadline wins over it.
-const usualWindow = "24h"
-
-// follow applies a profile with overrides. What the request itself asks for holds if the profile as
-// registered permits it.
-func (d *draft) follow(registered, p registry.Profile, into *store.Resolved) error {
+// follow applies a profile with overrides. What the request itself asks for holds if the profile
+// permits it. overridden says that the window is an override, which wins over that of the request
+// if that is longer.
+func (d *draft) follow(p registry.Profile, overridden bool, into *store.Resolved) error {
 	s, q, o := p.Spec.Scheduling, p.Spec.Quota, &d.Options
 	beyond := func(param, format string, args ...any) error {
 		return invalid(param, "invalid_value", "Invalid '%s': profile %s permits %s.", param,
 			p.Name, fmt.Sprintf(format, args...))
 	}
-	most := registered.Spec.Scheduling.Window()
-	if most > 0 && (d.WindowLength == 0 || d.WindowLength > most) {
-		return beyond("completion_window", "a window of at most %s",
-			registered.Spec.Scheduling.CompletionWindow)
-	}
-	switch own := s.Window(); {
-	case own > 0 && own < d.WindowLength:
-		into.Window, d.WindowLength = s.CompletionWindow, own
-	case own == 0 && d.Window == usualWindow:
-		into.Window, d.WindowLength = registry.BestEffort, 0
+	most := s.Window()
+	switch longer := d.WindowLength == 0 || d.WindowLength > most; {
+	case overridden && (most == 0 || longer): // SDKs send 24h, whatever the user wants
+		into.Window, d.WindowLength = s.CompletionWindow, most
+	case !overridden && most > 0 && longer:
+		return beyond("completion_window", "a window of at most %s", s.CompletionWindow)
 	}
 	if d.HasPriority && o.Priority > s.Level() {
 		return beyond(extensionsKey+".priority", "at most %d, its priority %s", s.Level(),

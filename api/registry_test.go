@@ -229,14 +229,19 @@ func TestProfilesSetOptions(t *testing.T) {
 			shorter.Options.NoSpot)
 	}
 	for members, want := range map[string]time.Duration{
-		"": 0, `"completion_window":"best_effort",`: 0, // SDKs of OpenAI always send 24h
-		`"completion_window":"2h",`: 2 * time.Hour,
+		`"aibrix":{"profile":{"name":"loose"}}`: 24 * time.Hour, // the request's own window
+		`"aibrix":{"profile":{"name":"loose","overrides":{"scheduling":
+			{"completion_window":"best_effort"}}}}`: 0,
+		`"completion_window":"best_effort","aibrix":{"profile":{"name":"loose"}}`: 0,
+		`"completion_window":"2h","aibrix":{"profile":{"name":"loose","overrides":{"scheduling":
+			{"completion_window":"4h"}}}}`: 2 * time.Hour,
+		`"aibrix":{"profile":{"name":"fast","overrides":{"scheduling":
+			{"completion_window":"1h"}}}}`: time.Hour,
 	} {
-		b := stored(members + `"aibrix":{"profile":{"name":"loose"}}`)
+		b := stored(members)
 		if got := b.Deadline; want == 0 && !got.IsZero() ||
 			want > 0 && got.Sub(b.CreatedAt) != want {
-			t.Errorf("%s in a profile without a deadline: created %v, deadline %v, want %v after",
-				members, b.CreatedAt, got, want)
+			t.Errorf("%s: created %v, deadline %v, want %v after", members, b.CreatedAt, got, want)
 		}
 	}
 	standard := stored(``)

@@ -218,7 +218,8 @@ func TestProfileConcurrencyWindowAndPriority(t *testing.T) {
 	narrow, whenever := NewLines("narrow", "m", 60), NewLines("whenever", "m", 60)
 	within := option.WithJSONSet("completion_window", "4h")
 	a := createIn(t, c, narrow, inProfile("narrow"), within)
-	b := createIn(t, c, whenever, inProfile("whenever"))
+	b := createIn(t, c, whenever, inProfile("whenever"),
+		option.WithJSONSet("aibrix.profile.overrides.scheduling.completion_window", "best_effort"))
 	shown := func(b *openai.Batch) (deadline *int64, priority int, resolved string) {
 		var of struct {
 			Tidefill struct {

@@ -45,8 +45,9 @@ func TestRegistryExamples(t *testing.T) {
 	}
 	c := sdk(d, ownKey, option.WithMaxRetries(0))
 	b := createIn(t, c, NewLines("examples", "small", 10), naming("small"))
-	if b.ExpiresAt != 0 {
-		t.Errorf("a batch of the default profile, which is best_effort, expires at %d", b.ExpiresAt)
+	if b.ExpiresAt-b.CreatedAt != 24*3600 {
+		t.Errorf("a batch with its own window of 24h, created at %d, expires at %d", b.CreatedAt,
+			b.ExpiresAt)
 	}
 	waiting := createIn(t, c, NewLines("external", "small", 2), naming("small-external"))
 	d.Client().Await(t, waiting.ID, 10*time.Second, func(b Batch) bool {
