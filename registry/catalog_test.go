@@ -145,8 +145,10 @@ func TestBadProfiles(t *testing.T) {
 	}
 }
 
-func TestStorageWithoutServiceAccountsWarns(t *testing.T) {
-	for backend, want := range map[string]string{"s3": "", "gcs": "HMAC keys access-key-id"} {
+// Storages that can't be used as documents have them are warned of.
+func TestStoragesWarn(t *testing.T) {
+	for backend, want := range map[string]string{"s3": "", "gcs": "HMAC keys access-key-id",
+		"minio": "endpoint_url: minio needs it", "local": "must be an absolute path"} {
 		p, err := read(nil, profiles("backend: s3=>backend: "+backend)).Profile(registry.Viewer{},
 			"day")
 		got := strings.Join(p.Warnings, "\n")

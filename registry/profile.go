@@ -186,18 +186,24 @@ func (p Profile) Validate() faults.List {
 // validate adds the faults with which a storage could not be opened, besides those of the backend
 // and of an empty bucket.
 func (s Storage) validate(f *faults.List) {
-	if s.Backend == "local" && s.Bucket != "" && !path.IsAbs(s.Bucket) {
-		f.Add("spec.storage.bucket", "is %q, must be an absolute path, since the backend is local",
-			s.Bucket)
-	}
 	if ref := s.CredentialsSecretRef; ref == "." || ref == ".." ||
 		strings.ContainsAny(ref, `/\`) && !path.IsAbs(ref) {
 		f.Add("spec.storage.credentials_secret_ref", "is %q, must be the name of a Secret, or the "+
 			"absolute path of a directory with its keys", ref)
 	}
-	if s.Backend == "minio" && s.EndpointURL == "" {
-		f.Add("spec.storage.endpoint_url", "is empty, and minio needs it")
+}
+
+// unusable returns why results can't be stored there; empty: they can, as far as the document says.
+// Documents of AIBrix may be so, and are good for all but that.
+func (s Storage) unusable() string {
+	switch {
+	case s.Backend == "local" && !path.IsAbs(s.Bucket):
+		return "spec.storage.bucket: must be an absolute path, since the backend is local; results " +
+			"can't be stored there"
+	case s.Backend == "minio" && s.EndpointURL == "":
+		return "spec.storage.endpoint_url: minio needs it; results can't be stored there"
 	}
+	return ""
 }
 
 // Validate returns the faults of the section, their paths without the section's.

@@ -24,6 +24,9 @@ func (t Template) warnings() (all []string) {
 
 // warnings implements Item.
 func (p Profile) warnings() (all []string) {
+	if why := p.Spec.Storage.unusable(); why != "" {
+		all = append(all, why)
+	}
 	if p.Spec.Storage.Backend == "gcs" {
 		all = append(all, "spec.storage: gcs is used through its S3 interface: the Secret must "+
 			"have the HMAC keys access-key-id and secret-access-key; service-account.json has no "+
