@@ -198,8 +198,8 @@ func (s Storage) validate(f *faults.List) {
 func (s Storage) unusable() string {
 	switch {
 	case s.Backend == "local" && !path.IsAbs(s.Bucket):
-		return "spec.storage.bucket: must be an absolute path, since the backend is local; results " +
-			"can't be stored there"
+		return "spec.storage.bucket: must be an absolute path, since the backend is local; " +
+			"results can't be stored there"
 	case s.Backend == "minio" && s.EndpointURL == "":
 		return "spec.storage.endpoint_url: minio needs it; results can't be stored there"
 	}
