@@ -122,7 +122,7 @@ func withTargets(
 	return cfg, problems, keyless
 }
 
-// keyState returns a digest of a header, which tells keys apart.
+// keyState returns the SHA-256 of a header's key, in hexadecimal.
 func keyState(header http.Header) string {
 	digest := sha256.Sum256([]byte(header.Get("Authorization")))
 	return hex.EncodeToString(digest[:])

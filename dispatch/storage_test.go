@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,17 @@ func withPlaces(t *testing.T, log slog.Handler) (*places.Places,
 	}
 }
 
+// countedPlaces counts the tries to end batches: each asks for the storage first.
+type countedPlaces struct {
+	*places.Places
+	of atomic.Int64
+}
+
+func (p *countedPlaces) Of(s store.Storage) store.Blobs {
+	p.of.Add(1)
+	return p.Places.Of(s)
+}
+
 // submitTo submits a batch whose results go to a storage.
 func (w *world) submitTo(s store.Storage, lines int) string {
 	w.t.Helper()
@@ -84,7 +96,11 @@ func TestStorageOfAProfileComesBack(t *testing.T) {
 	w := newWorld(t)
 	log := &warnings{}
 	p, with := withPlaces(t, log)
-	w.dispatcher("one", with, serve(t, nil, "m").URL)
+	asked := &countedPlaces{Places: p}
+	w.dispatcher("one", func(c *dispatch.Config, d *dispatch.Deps) {
+		with(c, d)
+		d.Places = asked
+	}, serve(t, nil, "m").URL)
 	mount := filepath.Join(t.TempDir(), "mount") // does not exist yet
 	storage := store.Storage{Backend: "local", Bucket: filepath.Join(mount, "results")}
 	away := w.submitTo(storage, 5)
@@ -99,7 +115,10 @@ func TestStorageOfAProfileComesBack(t *testing.T) {
 	if b := w.batch(away); b.State != store.Finalizing {
 		t.Errorf("the batch is %s, want it finalizing", b.State)
 	}
-	time.Sleep(1500 * time.Millisecond) // one more try
+	tries := asked.of.Load()
+	until(t, "it was tried again, and that try has ended", func() bool {
+		return asked.of.Load() >= tries+2
+	})
 	if said := log.with("does not take its results"); len(said) != 1 ||
 		!strings.Contains(said[0], mount) {
 		t.Errorf("logged %q, want one warning with the directory", said)

@@ -101,7 +101,7 @@ func TestProfileRetryPolicy(t *testing.T) {
 	answers := map[string]int{"retries-10": 500, "retries-20": 409, "retries-30": 501,
 		"retries-40": 404}
 	stub.MinDelay, stub.MaxDelay = 5*time.Millisecond, 10*time.Millisecond
-	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	stub.Intercept(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
 		id := lines.lineOf(body)
 		status := answers[id]
 		if id == "retries-50" && sheds.Add(1) <= 4 {
@@ -112,7 +112,7 @@ func TestProfileRetryPolicy(t *testing.T) {
 			return false
 		}
 		if status != http.StatusConflict { // that one comes before the runner has answered well
-			time.Sleep(5 * stub.MaxDelay)
+			stub.AwaitAnswers(r, 50)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -156,12 +156,13 @@ func TestProfileRetryPolicy(t *testing.T) {
 	sheds.Store(0)
 	lines = NewLines("once", "m", 60)
 	answers = map[string]int{"once-10": 500, "once-20": 429}
-	stub.Intercept(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
+	earlier := stub.answered.Load()
+	stub.Intercept(func(w http.ResponseWriter, r *http.Request, body []byte) bool {
 		id := lines.lineOf(body)
 		if answers[id] == 0 || answers[id] == 429 && sheds.Add(1) > 3 {
 			return false
 		}
-		time.Sleep(5 * stub.MaxDelay)
+		stub.AwaitAnswers(r, earlier+50)
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(answers[id])
 		return true

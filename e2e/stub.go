@@ -29,8 +29,10 @@ type Stub struct {
 	server  *http.Server
 	handle  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, body []byte) bool]
 	sender  atomic.Pointer[string] // the daemon of the newest attempt
-	mu      sync.Mutex
-	ledger  map[string][]*Attempt // by digest of the body
+	// answered counts good answers.
+	answered atomic.Int64
+	mu       sync.Mutex
+	ledger   map[string][]*Attempt // by digest of the body
 }
 
 // Attempt is one request of a line.
@@ -119,6 +121,20 @@ func (s *Stub) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	answer(w, s.model, digest)
+	s.answered.Add(1)
+}
+
+// AwaitAnswers waits until so many good answers were sent, or the request ends.
+func (s *Stub) AwaitAnswers(r *http.Request, n int64) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for s.answered.Load() < n {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 func answer(w http.ResponseWriter, model, digest string) {

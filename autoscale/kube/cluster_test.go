@@ -106,14 +106,19 @@ func run(t *testing.T, c *Cluster) {
 // watch.
 func awaitWatch(t *testing.T, c *Cluster) {
 	t.Helper()
+	awaitThat(t, "the pool is watched", func() bool {
+		s, known := c.State("batch")
+		return known && s.Age == 0
+	})
+}
+
+func awaitThat(t *testing.T, what string, holds func() bool) {
+	t.Helper()
 	deadline := time.After(30 * time.Second)
-	for {
-		if s, known := c.State("batch"); known && s.Age == 0 {
-			return
-		}
+	for !holds() {
 		select {
 		case <-deadline:
-			t.Fatal("no state")
+			t.Fatalf("waited 30s until %s", what)
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -52,19 +52,14 @@ func TestConfigMapIsFollowed(t *testing.T) {
 	})
 	await := func(want string) {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		awaitThat(t, "it is "+want, func() bool {
 			entries, listed, err := m.Read()
 			got := fmt.Sprint(entries, listed)
 			if err != nil {
 				got = err.Error()
 			}
-			if strings.HasSuffix(got, want) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("got %s, want %s", got, want)
-			}
-		}
+			return strings.HasSuffix(got, want)
+		})
 	}
 	await(`add to a Role in namespace aibrix-system that is bound to this user: apiGroups [""], ` +
 		`resources ["configmaps"], verbs ["list"], resourceNames ["profiles"] ` +
@@ -77,9 +72,9 @@ func TestConfigMapIsFollowed(t *testing.T) {
 	forbidden.Store(false)
 	<-m.Listed()
 	await("map[] true")
-	for !m.entries.source.lostAt().IsZero() { // until the fake server has a watch
-		time.Sleep(time.Millisecond)
-	}
+	awaitThat(t, "the fake server has a watch", func() bool {
+		return m.entries.source.lostAt().IsZero()
+	})
 	api := client.CoreV1().ConfigMaps("aibrix-system")
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "profiles"},
 		Data: map[string]string{"a": "1"}}

@@ -220,6 +220,20 @@ func itemsCommand(cmd *cobra.Command, do func(cmd *cobra.Command, r *remote, t i
 // completionTime limits the time for which a shell waits for names.
 const completionTime = 2 * time.Second
 
+// soon asks a daemon for what completes a word, within completionTime.
+func soon[T any](
+	ctx context.Context, r *remote, ask func(*client.Client, context.Context) (T, error),
+) (answer T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	c, err := r.client()
+	if err != nil {
+		return answer, err
+	}
+	defer c.Close()
+	return ask(c, ctx)
+}
+
 // completeItems returns what may stand in place of a word: a kind, or the name of an item.
 func completeItems(
 	ctx context.Context, r *remote, kinds, args []string, word string,
@@ -235,14 +249,7 @@ func completeItems(
 		prefix = ""
 	}
 	kind := itemKinds[args[0]]
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
-	c, err := r.client()
-	if err != nil {
-		return nil
-	}
-	defer c.Close()
-	of, err := c.Registry(ctx)
+	of, err := soon(ctx, r, (*client.Client).Registry)
 	if err != nil || kind == "" {
 		return nil
 	}

@@ -268,14 +268,7 @@ func completeSubmit(cmd *cobra.Command, r *remote) {
 
 // offered returns names that a batch may have; none if the daemon does not answer soon.
 func offered(ctx context.Context, r *remote, names func(client.Offers) []string) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
-	c, err := r.client()
-	if err != nil {
-		return nil
-	}
-	defer c.Close()
-	offers, err := c.Offers(ctx)
+	offers, err := soon(ctx, r, (*client.Client).Offers)
 	if err != nil {
 		return nil
 	}

@@ -50,8 +50,8 @@ type Upstream struct {
 	// APIKeyFile names a file that holds the bearer token, which is read when the upstream is made.
 	// It is no key: external templates have it.
 	APIKeyFile string `yaml:"-"`
-	// KeyState tells contents of that file apart, so that another key makes another runner. It is
-	// no key.
+	// KeyState is the SHA-256 of the token when it was read, in hexadecimal. With another one,
+	// another runner is made. Empty: the token does not change. It is no key.
 	KeyState string `yaml:"-"`
 	// Reserved says that only batches that name the pool are sent there. It is no key.
 	Reserved bool `yaml:"-"`

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,11 +276,14 @@ func TestBucketComesBack(t *testing.T) {
 	quick := open(t, places.Options{SecretsDir: secrets, AskAfter: time.Millisecond}).Of(at)
 	wantAway(t, write(t, quick, "results/b/f.1", "x"), "it does not answer")
 	var writing sync.WaitGroup
+	var refused atomic.Int64
 	for i := range 8 {
 		key := fmt.Sprint("results/b/f.", i)
 		writing.Go(func() {
 			for err := errors.New(""); err != nil; {
-				err = write(t, quick, key, "x")
+				if err = write(t, quick, key, "x"); err != nil {
+					refused.Add(1)
+				}
 				if away := new(store.StorageError); err != nil && !errors.As(err, &away) {
 					t.Errorf("got %v, want an error of the storage", err)
 					return
@@ -287,7 +291,7 @@ func TestBucketComesBack(t *testing.T) {
 			}
 		})
 	}
-	time.Sleep(100 * time.Millisecond)
+	eventually(t, func() bool { return refused.Load() >= 100 })
 	proxy.Choose(nil)
 	writing.Wait()
 }

@@ -36,7 +36,7 @@ func setup(format string, args ...any) error {
 	return &setupError{fmt.Sprintf(format, args...)}
 }
 
-// secretState tells contents of a Secret apart. The zero value is that of no Secret.
+// secretState is the SHA-256 of the files of a Secret. The zero value is that of no Secret.
 type secretState [sha256.Size]byte
 
 // secret is what the files of a Secret say. Keys stay in their files.
