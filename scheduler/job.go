@@ -27,6 +27,9 @@ type Job struct {
 	// Infeasible says that the deadline cannot be met in any case. Where urgent jobs overtake
 	// others, this one does not, so that it takes nothing from jobs that can meet their deadlines.
 	Infeasible bool
+	// Weight is the share of the job among those of its tenant that share by work, TenantWeight
+	// that of its tenant among the others; 0: 1, and as configured.
+	Weight, TenantWeight float64
 }
 
 // instant is a Unix time in microseconds. Integers are exact in a float64 up to the year 2255.

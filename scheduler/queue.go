@@ -74,6 +74,7 @@ func (q *Queue) Put(j Job) {
 		q.offer(e)
 	case e.queue == nq && e.class == class && e.job.Tenant == j.Tenant:
 		e.job = j
+		e.weigh()
 		q.rank(nq, e)
 		e.changes = changes
 		if !e.parked {

@@ -45,6 +45,20 @@ func (ts *tenants) addJob(e *entry) {
 	t.known++
 	e.tenant = t
 	t.jobs.join(&e.place, e, 1)
+	e.weigh()
+}
+
+// weigh sets the weights that the job asks for.
+func (e *entry) weigh() {
+	if e.tenant == nil {
+		return
+	}
+	if w := e.job.TenantWeight; w > 0 {
+		e.tenant.place.weight = w
+	}
+	if w := e.job.Weight; w > 0 {
+		e.place.weight = w
+	}
 }
 
 func (ts *tenants) add(name string) *tenant {

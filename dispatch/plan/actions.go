@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/tidefill/tidefill/scheduler/flows"
+)
 
 // Actions is the result of an event: what the driver has to do. The slices are valid until the next
 // Step.
@@ -12,6 +16,9 @@ type Actions struct {
 	// Evict lists lines in flight to cancel now. Each ends with Finished, with the outcome Evicted
 	// unless its answer was faster.
 	Evict []Start
+	// Admit lists the interactive requests that start now, and Refuse those that get no place.
+	Admit  []Admission
+	Refuse []Refusal
 	// Verdict says what to do with the answer of a Finished event.
 	Verdict Verdict
 	// Changed says that the allowance of a pool, or what limits it, has changed.
@@ -91,6 +98,8 @@ const (
 	KVFull         Reason = "kv_full"
 	DiskFull       Reason = "disk_full"
 	StorageAway    Reason = "storage_away" // that of the batch's profile
+	// Of interactive requests: others have the places, until the time to wait was over.
+	Waited Reason = Reason(flows.Waited)
 	// Nobody works on a batch. The planner does not return these: no process plans the batch.
 	NoDispatcher Reason = "no_dispatcher" // no process dispatches
 	NoLeader     Reason = "no_leader"     // the one that leads does not renew its lease

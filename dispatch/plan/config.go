@@ -6,12 +6,18 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/costmodel"
+	"github.com/tidefill/tidefill/scheduler/flows"
 )
 
 // Config configures the planner. Start from DefaultConfig.
 type Config struct {
 	// Retry sets which lines are sent again.
 	Retry RetryConfig
+	// Flows sets the order of interactive requests that pass through this process.
+	Flows flows.Config
+	// MaxRequests limits the interactive requests in flight on a runner, before readings show a
+	// lower limit.
+	MaxRequests int
 	Tuning
 }
 
@@ -65,6 +71,8 @@ const (
 	maxSheds = 20
 	// lookAheadTokens are some 7 MB of text.
 	lookAheadTokens = 2_000_000
+	// maxRequests is the number of sequences that vLLM runs at once by default.
+	maxRequests = 256
 	// failures opens a breaker soon, and not at one lost connection.
 	failures = 3
 )
@@ -91,6 +99,7 @@ func DefaultConfig() Config {
 				Base: 500 * time.Millisecond, Max: 30 * time.Second, Deaths: 5, Sheds: maxSheds,
 			},
 		},
+		Flows: flows.DefaultConfig(), MaxRequests: maxRequests,
 		Tuning: Tuning{
 			LookAhead: 2048, LookAheadTokens: lookAheadTokens,
 			Breaker: BreakerConfig{
@@ -121,6 +130,10 @@ func (c Config) Validate() error {
 	require(c.Breaker.Base > 0 && c.Breaker.Max >= c.Breaker.Base,
 		"tuning.breaker: base %v and max %v must be positive and in order", c.Breaker.Base,
 		c.Breaker.Max)
+	require(c.MaxRequests >= 1, "inline.max_running: is %d, must be at least 1", c.MaxRequests)
+	if err := c.Flows.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("inline.%w", err))
+	}
 	if err := c.Cost.Validate(); err != nil {
 		faults = append(faults, fmt.Errorf("tuning.cost.%w", err))
 	}
