@@ -34,6 +34,8 @@ type Config struct {
 	// Drain limits the time for lines in flight to finish at shutdown. The daemon sets it to
 	// shutdown.drain. Default: 30s.
 	Drain time.Duration `yaml:"-"`
+	// Inline configures interactive requests that pass through. The daemon sets it by inline.
+	Inline plan.InlineConfig `yaml:"-"`
 
 	Tuning `yaml:"tuning"`
 }
@@ -64,7 +66,9 @@ type Tuning struct {
 }
 
 // PlanConfig returns the planner's part of the configuration.
-func (c Config) PlanConfig() plan.Config { return plan.Config{Retry: c.Retry, Tuning: c.Plan} }
+func (c Config) PlanConfig() plan.Config {
+	return plan.Config{Retry: c.Retry, Tuning: c.Plan, Inline: c.Inline}
+}
 
 // DefaultConfig returns the documented defaults.
 func DefaultConfig() Config {
@@ -76,6 +80,7 @@ func DefaultConfig() Config {
 		Memory:         24 << 20,
 		MaxAnswerBytes: 16 << 20,
 		Drain:          30 * time.Second,
+		Inline:         planning.Inline,
 		Tuning: Tuning{
 			Plan:          planning.Tuning,
 			ChunkLines:    1024,

@@ -53,7 +53,7 @@ func (d *Dispatcher) newSession(
 		}})
 	learning := &learning{Session: with, store: metadata, every: cfg.LearnedEvery,
 		timeout: cfg.LeaseTTL / 3}
-	progress := d.newProgress(with, leading, cfg.LeaseTTL)
+	progress, requests := d.newProgress(with, leading, cfg.LeaseTTL), newRequests()
 	return &session{
 		Session: with, settings: d.settings.Load, ready: d.ready.Store,
 		settling: settleLimit(d.deps.Journals.Durability()), misplaced: d.deps.Misplaced,
@@ -76,11 +76,12 @@ func (d *Dispatcher) newSession(
 				Places: d.deps.Places, Journals: d.deps.Journals, Metrics: d.metrics},
 		},
 		claimer: claimer, finisher: finisher, rooms: rooms, senders: senders, progress: progress,
+		requests: requests,
 		loop: &loop{
 			Session: with, planner: planner, watcher: d.deps.Watcher, failures: progress.failures,
 			decisions:    decision.NewRecorder(d.decisions, planner),
 			registration: registered, senders: senders, claimer: claimer, recorder: recorder,
-			publishers: []publisher{progress, learning}, publishEvery: cfg.ProgressEvery,
+			requests: requests, publishers: []publisher{progress, learning}, publishEvery: cfg.ProgressEvery,
 			chunks: map[chunkKey]*work.Chunk{}, flights: map[flightKey]*work.Flight{},
 			done: make(chan struct{}),
 		},

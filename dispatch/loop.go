@@ -26,6 +26,7 @@ type loop struct {
 	senders      *send.Senders
 	claimer      *claim.Claimer
 	recorder     *finish.Recorder
+	requests     *requests
 	publishers   []publisher
 	publishEvery time.Duration
 
@@ -75,6 +76,7 @@ func (l *loop) run() {
 		case <-l.Inbox.Signal():
 		case <-progress.C:
 			l.decisions.Tick(time.Now())
+			l.requests.report(func(ev plan.RequestsDecoded) { l.step(ev) })
 			l.publish()
 		case <-timer.C:
 			l.armed = time.Time{} // the same instant again needs the timer again
@@ -182,7 +184,9 @@ func (l *loop) do(ev plan.Event) plan.Verdict {
 		l.evict(&actions.Evict[i])
 	}
 	l.wake = actions.Wake
-	return actions.Verdict
+	verdict := actions.Verdict
+	l.answerRequests(actions)
+	return verdict
 }
 
 func (l *loop) start(start *plan.Start) {
@@ -201,6 +205,24 @@ func (l *loop) start(start *plan.Start) {
 	}
 	l.flights[flightKey{c, start.Slot}] = f
 	l.senders.Submit(f)
+}
+
+// answerRequests tells the drivers of requests what the planner says. A request whose user has gone
+// meanwhile ends.
+func (l *loop) answerRequests(actions plan.Actions) {
+	for i := range actions.Refuse {
+		refused := actions.Refuse[i]
+		l.requests.answer(refused.ID, answer{refused: &refused})
+	}
+	var gone []uint64
+	for _, admitted := range actions.Admit {
+		if !l.requests.answer(admitted.ID, answer{admitted: admitted}) {
+			gone = append(gone, admitted.ID)
+		}
+	}
+	for _, id := range gone {
+		l.do(&plan.RequestEnded{ID: id, Outcome: plan.Evicted})
+	}
 }
 
 // evict cancels a line in flight. Its sender returns it as evicted, unless the answer came first.

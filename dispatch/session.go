@@ -47,6 +47,7 @@ type session struct {
 	progress   *progress
 	sweeper    *finish.Sweeper
 	follower   *lead.Follower
+	requests   *requests
 	ready      func(bool)
 	misplaced  func(ctx context.Context) error // see Deps.Misplaced
 }
@@ -138,6 +139,7 @@ func (s *session) run(taking context.Context) {
 // shutdown drains the loop, makes the answers durable and closes all chunks. holding ends when the
 // lease is lost.
 func (s *session) shutdown(holding context.Context) {
+	s.requests.end()
 	drained := s.loop.drain()
 	select {
 	case <-drained:

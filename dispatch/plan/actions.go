@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"time"
-
-	"github.com/tidefill/tidefill/scheduler/flows"
-)
+import "time"
 
 // Actions is the result of an event: what the driver has to do. The slices are valid until the next
 // Step.
@@ -98,8 +94,12 @@ const (
 	KVFull         Reason = "kv_full"
 	DiskFull       Reason = "disk_full"
 	StorageAway    Reason = "storage_away" // that of the batch's profile
-	// Of interactive requests: others have the places, until the time to wait was over.
-	Waited Reason = Reason(flows.Waited)
+	// Of interactive requests, those of package flows among them:
+	Waited  Reason = "waited"
+	TooMany Reason = "too_many_waiting"
+	// Requests with an objective would miss it if more ran.
+	ObjectiveAtRisk Reason = "objective_at_risk"
+	LinesYield      Reason = "lines_yield" // lines that hold the places are being evicted
 	// Nobody works on a batch. The planner does not return these: no process plans the batch.
 	NoDispatcher Reason = "no_dispatcher" // no process dispatches
 	NoLeader     Reason = "no_leader"     // the one that leads does not renew its lease

@@ -12,13 +12,25 @@ import (
 // Config configures the planner. Start from DefaultConfig.
 type Config struct {
 	// Retry sets which lines are sent again.
-	Retry RetryConfig
-	// Flows sets the order of interactive requests that pass through this process.
-	Flows flows.Config
-	// MaxRequests limits the interactive requests in flight on a runner, before readings show a
-	// lower limit.
-	MaxRequests int
+	Retry  RetryConfig
+	Inline InlineConfig
 	Tuning
+}
+
+// InlineConfig configures interactive requests that pass through this process.
+type InlineConfig struct {
+	// Enabled says that the interactive requests of pools pass through. Then they are readings,
+	// where engines show none.
+	Enabled bool
+	// Flows sets their order.
+	Flows flows.Config
+	// MaxRunning limits those in flight on a runner, before readings show a lower limit.
+	MaxRunning int
+}
+
+// DefaultInline returns the documented defaults. They are not enabled.
+func DefaultInline() InlineConfig {
+	return InlineConfig{Flows: flows.DefaultConfig(), MaxRunning: maxRunning}
 }
 
 // Tuning holds what planning can be tuned by.
@@ -71,8 +83,8 @@ const (
 	maxSheds = 20
 	// lookAheadTokens are some 7 MB of text.
 	lookAheadTokens = 2_000_000
-	// maxRequests is the number of sequences that vLLM runs at once by default.
-	maxRequests = 256
+	// maxRunning is the number of sequences that vLLM runs at once by default.
+	maxRunning = 256
 	// failures opens a breaker soon, and not at one lost connection.
 	failures = 3
 )
@@ -99,7 +111,7 @@ func DefaultConfig() Config {
 				Base: 500 * time.Millisecond, Max: 30 * time.Second, Deaths: 5, Sheds: maxSheds,
 			},
 		},
-		Flows: flows.DefaultConfig(), MaxRequests: maxRequests,
+		Inline: DefaultInline(),
 		Tuning: Tuning{
 			LookAhead: 2048, LookAheadTokens: lookAheadTokens,
 			Breaker: BreakerConfig{
@@ -130,8 +142,9 @@ func (c Config) Validate() error {
 	require(c.Breaker.Base > 0 && c.Breaker.Max >= c.Breaker.Base,
 		"tuning.breaker: base %v and max %v must be positive and in order", c.Breaker.Base,
 		c.Breaker.Max)
-	require(c.MaxRequests >= 1, "inline.max_running: is %d, must be at least 1", c.MaxRequests)
-	if err := c.Flows.Validate(); err != nil {
+	require(c.Inline.MaxRunning >= 1, "inline.max_running: is %d, must be at least 1",
+		c.Inline.MaxRunning)
+	if err := c.Inline.Flows.Validate(); err != nil {
 		faults = append(faults, fmt.Errorf("inline.%w", err))
 	}
 	if err := c.Cost.Validate(); err != nil {

@@ -51,7 +51,7 @@ type testDriver struct {
 	batches  map[string]*fakeBatch
 	runners  map[string]*fakeRunner
 	claims   []JobKey // not answered
-	requests []*request
+	requests []*sentLine
 	lines    map[lineID]*fakeLine // of living batches
 	wake     time.Time
 	hold     Reason
@@ -113,7 +113,7 @@ type fakeRunner struct {
 	open               bool
 	why                opening
 	until              time.Time
-	trial              *request
+	trial              *sentLine
 	heldUntil          time.Time // by Retry-After or by sheds without
 	askedUntil         time.Time // by Retry-After
 	sheds              int       // since the last answer
@@ -140,7 +140,7 @@ type fakeLine struct {
 	charged time.Time
 }
 
-type request struct {
+type sentLine struct {
 	Start
 	twin     Start
 	life     int
@@ -150,7 +150,7 @@ type request struct {
 	evicted  bool
 }
 
-func (f *request) id() lineID { return lineID{f.Key, f.Chunk, f.Slot} }
+func (f *sentLine) id() lineID { return lineID{f.Key, f.Chunk, f.Slot} }
 
 func newTestDriver(
 	t failer, cfg Config, sched scheduler.Config, flow flowcontrol.Config,
@@ -195,7 +195,7 @@ func (w *testDriver) step(ev Event) Verdict {
 			w.computed(f)
 			w.answered[f.Key]++
 		}
-		w.requests = slices.DeleteFunc(w.requests, func(x *request) bool { return x == f })
+		w.requests = slices.DeleteFunc(w.requests, func(x *sentLine) bool { return x == f })
 	}
 	if ev, ok := ev.(Reconfigure); ok {
 		ev.Flow.Shadow = flowcontrol.Shadow{}
@@ -254,8 +254,8 @@ func plain(a Actions) []string {
 }
 
 // request returns the request of a start.
-func (w *testDriver) request(s Start) *request {
-	i := slices.IndexFunc(w.requests, func(f *request) bool {
+func (w *testDriver) request(s Start) *sentLine {
+	i := slices.IndexFunc(w.requests, func(f *sentLine) bool {
 		return f.id() == lineID{s.Key, s.Chunk, s.Slot}
 	})
 	return w.requests[i]
@@ -263,7 +263,7 @@ func (w *testDriver) request(s Start) *request {
 
 // computed marks the prompts up to that of f as computed: engines compute the prompts of a runner
 // in the order of their starts.
-func (w *testDriver) computed(f *request) {
+func (w *testDriver) computed(f *sentLine) {
 	for _, x := range w.requests {
 		if x.Runner == f.Runner && x.number <= f.number {
 			x.computed = true
@@ -281,7 +281,7 @@ func (w *testDriver) settled() {
 		r := w.planner.runners[id]
 		for i := range r.lines.lines {
 			l := &r.lines.lines[i]
-			at := slices.IndexFunc(w.requests, func(f *request) bool {
+			at := slices.IndexFunc(w.requests, func(f *sentLine) bool {
 				return f.number == l.number
 			})
 			if at < 0 || !l.computed || w.requests[at].computed {
@@ -305,7 +305,7 @@ func (w *testDriver) settled() {
 
 // expectCached checks how many prompt tokens of a start are expected in the prefix cache, and
 // returns it.
-func (w *testDriver) expectCached(f *request) int {
+func (w *testDriver) expectCached(f *sentLine) int {
 	w.t.Helper()
 	got, want := int(f.cached), 0
 	if w.answered[f.Key] >= cachedAnswers && w.warm[warmRunner{f.Key, f.Runner, f.life}] {
@@ -324,7 +324,7 @@ func (w *testDriver) expectCached(f *request) int {
 func (w *testDriver) evicted(starts, begun []Start) {
 	w.t.Helper()
 	for _, s := range starts {
-		i := slices.IndexFunc(w.requests, func(f *request) bool {
+		i := slices.IndexFunc(w.requests, func(f *sentLine) bool {
 			return f.id() == lineID{s.Key, s.Chunk, s.Slot}
 		})
 		switch {
@@ -407,7 +407,7 @@ func (w *testDriver) started(starts, twins []Start) {
 	}
 	w.probe()
 	for i, s := range starts {
-		f := &request{Start: s, twin: twins[i]}
+		f := &sentLine{Start: s, twin: twins[i]}
 		line := w.lines[f.id()]
 		streamed := 0
 		for _, x := range w.requests {
@@ -852,7 +852,7 @@ func (w *testDriver) batchGone(id string) {
 }
 
 // firstToken reports the first token of a streamed line.
-func (w *testDriver) firstToken(f *request) {
+func (w *testDriver) firstToken(f *sentLine) {
 	w.step(&FirstToken{Start: f.Start, Latency: time.Second})
 }
 
@@ -892,7 +892,7 @@ func (w *testDriver) loadNone(i int, more bool, again time.Duration) {
 }
 
 func (w *testDriver) finish(
-	f *request, outcome Outcome, status int, retryAfter time.Duration, foreign ...bool,
+	f *sentLine, outcome Outcome, status int, retryAfter time.Duration, foreign ...bool,
 ) {
 	line, r := w.lines[f.id()], w.runners[f.Runner]
 	ev := &Finished{
@@ -936,7 +936,7 @@ func (w *testDriver) finish(
 }
 
 // judge finds the cause of an answer, as judge of the planner does, from all that has happened.
-func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finished) fault {
+func (w *testDriver) judge(r *fakeRunner, f *sentLine, line *fakeLine, ev *Finished) fault {
 	recent := r.good[max(0, len(r.good)-suspectAfter):]
 	working := slices.Contains(recent, true)
 	works, few := working, false
@@ -1005,7 +1005,7 @@ func (w *testDriver) judge(r *fakeRunner, f *request, line *fakeLine, ev *Finish
 }
 
 // fail notes what a line has met, and when it may start again. final: it is not tried again.
-func (w *testDriver) fail(line *fakeLine, f *request, ev *Finished, cause fault) (final bool) {
+func (w *testDriver) fail(line *fakeLine, f *sentLine, ev *Finished, cause fault) (final bool) {
 	retry := w.cfg.Retry
 	line.notBefore = w.now
 	pause := retry.Base
@@ -1085,7 +1085,7 @@ func (w *testDriver) overdue(line *fakeLine, of *job) bool {
 
 // report updates the expected breaker and Retry-After of a runner.
 func (w *testDriver) report(
-	r *fakeRunner, f *request, outcome Outcome, retryAfter time.Duration, cause fault,
+	r *fakeRunner, f *sentLine, outcome Outcome, retryAfter time.Duration, cause fault,
 ) {
 	wasTrial := r.trial == f
 	if wasTrial {
@@ -1151,7 +1151,7 @@ func (w *testDriver) report(
 }
 
 // suspected reports whether a runner's breaker opens because of its last answers.
-func (w *testDriver) suspected(r *fakeRunner, f *request) bool {
+func (w *testDriver) suspected(r *fakeRunner, f *sentLine) bool {
 	last := func(r *fakeRunner) (good, bad float64) {
 		for _, ok := range r.good[max(0, len(r.good)-judgedAnswers):] {
 			if ok {

@@ -13,6 +13,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	j.inFlight--
 	j.batch.inFlight--
 	r.inFlight--
+	r.unload(float64(l.work))
 	r.countServed(f)
 	if f.Outcome == Succeeded {
 		p.harvest(f)
@@ -27,7 +28,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	switch {
 	case r.pool != nil:
 		r.pool.inFlight--
-	case r.inFlight == 0:
+	case !r.busy():
 		delete(p.runners, r.id)
 		p.dropTallies(r)
 	}

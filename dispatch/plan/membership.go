@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/scheduler/flows"
 )
 
 func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
@@ -47,8 +49,9 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 	r.pool.remove(now, r)
 	r.life, r.breaker, r.answers, r.since = r.life+1, breaker{}, lastAnswers{},
 		time.Time{}
+	r.prefilling, r.room, r.requested = 0, requestRoom{}, requested{}
 	r.lines.detach()
-	if r.inFlight == 0 {
+	if !r.busy() {
 		delete(p.runners, id)
 		p.dropTallies(r)
 	}
@@ -124,7 +127,8 @@ func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
 	}
 	made := &pool{key: key, name: ev.Pool, models: models, closed: p.closed[ev.Pool],
 		reserved: ev.Reserved,
-		starts:   p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool)}
+		starts:   p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool),
+		requests: must(flows.New(p.cfg.Inline.Flows)), maxRequests: p.cfg.Inline.MaxRunning}
 	if len(ev.Models) > 0 {
 		made.first = ev.Models[0]
 	}

@@ -22,11 +22,13 @@ type Planner struct {
 	order   fillOrder              // of pools
 	runners map[string]*runner     // by ID, also removed ones that still have lines in flight
 	batches map[string]*batchState // by ID
-	jobs    map[string]*job        // by ID
-	limited int                    // jobs with a limit by Room
-	outputs map[string]*outputMean // by model
-	tallies map[string]*modelTally // by model
-	timers  timers
+	// requests holds those that wait or are in flight, by ID
+	requests map[uint64]*request
+	jobs     map[string]*job        // by ID
+	limited  int                    // jobs with a limit by Room
+	outputs  map[string]*outputMean // by model
+	tallies  map[string]*modelTally // by model
+	timers   timers
 
 	recalled []*recalled // what was learned of pools before
 	totals   *Totals
@@ -56,23 +58,25 @@ func New(cfg Config, deps Deps) (*Planner, error) {
 		return nil, err
 	}
 	p := &Planner{
-		cfg:     cfg,
-		rule:    cfg.order(deps.Scheduler),
-		flow:    deps.Flow,
-		random:  deps.Random,
-		runners: map[string]*runner{},
-		batches: map[string]*batchState{},
-		jobs:    map[string]*job{},
-		outputs: map[string]*outputMean{},
-		tallies: map[string]*modelTally{},
-		totals:  cmp.Or(deps.Totals, NewTotals()),
+		cfg:      cfg,
+		rule:     cfg.order(deps.Scheduler),
+		flow:     deps.Flow,
+		random:   deps.Random,
+		runners:  map[string]*runner{},
+		batches:  map[string]*batchState{},
+		requests: map[uint64]*request{},
+		jobs:     map[string]*job{},
+		outputs:  map[string]*outputMean{},
+		tallies:  map[string]*modelTally{},
+		totals:   cmp.Or(deps.Totals, NewTotals()),
 	}
 	return p, nil
 }
 
 // Step processes an event and returns what to do about it. It neither blocks nor reads a clock.
 func (p *Planner) Step(now time.Time, ev Event) Actions {
-	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0], Evict: p.out.Evict[:0]}
+	p.out = Actions{Start: p.out.Start[:0], Claim: p.out.Claim[:0], Evict: p.out.Evict[:0],
+		Admit: p.out.Admit[:0], Refuse: p.out.Refuse[:0]}
 	began := p.starts
 	switch ev := ev.(type) {
 	case RunnerUp:
@@ -114,18 +118,32 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 		p.forget(now, ev)
 	case Reconfigure:
 		p.reconfigure(now, ev)
+	case RequestCame:
+		p.requestCame(now, ev.Request)
+	case RequestLeft:
+		p.requestLeft(ev.ID)
+	case RequestSpoke:
+		p.requestSpoke(now, ev)
+	case RequestsDecoded:
+		p.requestsDecoded(ev)
+	case *RequestEnded:
+		p.requestEnded(now, ev)
 	case Hold:
 		p.hold = ev.Reason
 	case Room:
 		p.setRoom(now, ev)
 	case Drain:
 		p.draining = true
+		p.refuseAll(now)
 	case Tick:
 	default:
 		panic(fmt.Sprintf("plan: unknown event %T", ev))
 	}
 	p.fire(now)
 	p.reportRequired(now)
+	if p.cfg.Inline.Enabled {
+		p.serveRequests(now)
+	}
 	if !p.draining {
 		// Get the allowances even while starts are held, because they may evict lines, and before
 		// any line starts, because a line may wait for a runner of another pool.
@@ -266,6 +284,7 @@ func (p *Planner) countStart(now time.Time, pool *pool, r *runner, j *job, work 
 	j.inFlight++
 	j.batch.inFlight++
 	r.inFlight++
+	r.carried += work
 	pool.inFlight++
 	pool.starts.Charge(j.id, work)
 	pool.loads.Charge(j.id, work)
@@ -450,6 +469,10 @@ func (p *Planner) wake() time.Time {
 	}
 	for _, pool := range p.pools {
 		use(pool.until)
+		if p.cfg.Inline.Enabled && len(pool.runners) > 0 {
+			use(pool.watchAt)
+			use(pool.requests.Wake())
+		}
 	}
 	return next
 }

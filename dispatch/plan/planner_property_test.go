@@ -297,7 +297,7 @@ func (w *testDriver) drawHold(t *rapid.T) {
 }
 
 func (w *testDriver) drawFirstToken(t *rapid.T) {
-	var streamed []*request
+	var streamed []*sentLine
 	for _, f := range w.requests {
 		if f.Stream {
 			streamed = append(streamed, f)

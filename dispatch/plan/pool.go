@@ -8,6 +8,7 @@ import (
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/shadow"
 	"github.com/tidefill/tidefill/scheduler"
+	"github.com/tidefill/tidefill/scheduler/flows"
 )
 
 // pool is the set of runners that serve the same models, and the jobs that they can run. starts
@@ -51,7 +52,18 @@ type pool struct {
 	// doneBy holds, by job ID, when jobs must be done for those due later; absent: their deadline
 	doneBy     map[string]time.Time
 	waitReason Reason // what limited the last fill
-	places     places // of its jobs, for display
+
+	// Interactive requests that pass through:
+	requests        *flows.Queue // those that wait
+	requestsRunning int
+	requestReason   Reason // why those that wait do so
+	maxRequests     int    // in flight on a runner
+	guard           guard
+	cases           map[useCaseKey]*useCase
+	felt            felt
+	watchAt         time.Time // when to report next what they show
+
+	places places // of its jobs, for display
 }
 
 func (p *pool) serves(model string) bool {

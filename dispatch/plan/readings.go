@@ -57,6 +57,8 @@ func (p *Planner) reading(now time.Time, ev Reading) {
 			r.pool.read(now, r.id, ev.Reading)
 			if ev.Source == flowcontrol.Metrics {
 				r.lines.read(now, ev.Reading)
+				r.readRoom(ev.Reading)
+				r.requested.metricsUntil = now.Add(metricsHold)
 				p.promptsComputed(now, r)
 			}
 		}

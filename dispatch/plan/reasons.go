@@ -89,6 +89,12 @@ func Explanations() []Explanation {
 		{NoOpenPool, "The batch's profile permits none of the pools: by their providers, or " +
 			"because their replicas may be reclaimed.",
 			"Use another profile, or change `provider` or `reclaim` of a pool."},
+		{Waited, "Requests of its class or others had the places, for as long as the request may " +
+			"wait.", wait},
+		{TooMany, "Too many interactive requests wait for a place already.", wait},
+		{ObjectiveAtRisk, "Interactive requests of a use case with an objective would miss it if " +
+			"more ran.", wait},
+		{LinesYield, "Batch lines that hold the places are being evicted.", ""},
 		{Draining, "The process is stopping, or the runner is about to be removed.",
 			"Wait for the restart, or for another runner."},
 	}

@@ -42,10 +42,17 @@ func must[T any](built T, err error) T {
 
 func (p *Planner) reconfigure(now time.Time, ev Reconfigure) {
 	ev.Config.Cost = p.cfg.Cost
+	flowsChanged := !reflect.DeepEqual(ev.Config.Inline.Flows, p.cfg.Inline.Flows)
 	p.cfg = ev.Config
 	if order := p.cfg.order(ev.Scheduler); !reflect.DeepEqual(order, p.rule) {
 		p.rule = order
 		p.reorder()
+	}
+	for _, pool := range p.pools {
+		pool.maxRequests = p.cfg.Inline.MaxRunning
+		if flowsChanged {
+			p.reorderRequests(now, pool)
+		}
 	}
 	p.flow = ev.Flow
 	for _, pool := range p.pools {

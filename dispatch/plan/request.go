@@ -80,7 +80,7 @@ type Admission struct {
 // Refusal is a request that gets no place.
 type Refusal struct {
 	ID uint64
-	// Why is QueueFull or Waited if requests of its class or others have the places, NoRunner if
+	// Why is TooMany or Waited if requests of its class or others have the places, NoRunner if
 	// none serves the model, RunnersDown if none of those that do can be reached, and otherwise why
 	// none of these takes requests.
 	Why Reason
@@ -94,4 +94,4 @@ func (RequestCame) isEvent()     {}
 func (RequestLeft) isEvent()     {}
 func (RequestSpoke) isEvent()    {}
 func (RequestsDecoded) isEvent() {}
-func (RequestEnded) isEvent()    {}
+func (*RequestEnded) isEvent()   {}

@@ -34,7 +34,24 @@ type runner struct {
 	heldUntil time.Time
 	// pausedUntil is the end of a pause that its gateway has asked for; zero: of none
 	pausedUntil time.Time
+
+	// Interactive requests that pass through:
+	requests   int
+	prefilling int // tokens of their prompts without a first token yet
+	room       requestRoom
+	requested  requested
+	carried    float64 // expected work of those in flight and of lines
 }
+
+// unload takes the work of a line or request that has ended from what the runner carries.
+func (r *runner) unload(work float64) {
+	if r.carried = max(0, r.carried-work); !r.busy() {
+		r.carried = 0
+	}
+}
+
+// busy reports whether lines or requests are in flight on the runner.
+func (r *runner) busy() bool { return r.inFlight > 0 || r.requests > 0 }
 
 // free returns the number of further lines that may start on the runner now.
 func (r *runner) free(now time.Time) int {

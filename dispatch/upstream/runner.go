@@ -31,6 +31,9 @@ type Runner struct {
 	client  *openai.Client
 	engines engines // of a gateway
 	dropped droppedLog
+	// server and serverHeader are where requests of users go, and what they get.
+	server       *url.URL
+	serverHeader http.Header
 	// priority is the value of the member priority that lines get; nil: none.
 	priority json.RawMessage
 	// refusesPriority: the server refuses bodies with it, so none get it from now on.
@@ -96,7 +99,16 @@ func New(cfg Config, u Upstream, spool tempFiles) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	server, err := url.Parse(u.Base())
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", name, err)
+	}
+	serverHeader := u.header(http.Header{})
+	if key != "" {
+		serverHeader.Set("Authorization", "Bearer "+key)
+	}
 	made := &Runner{Upstream: u, Name: name, made: cfg, client: client,
+		server: server, serverHeader: serverHeader,
 		since: map[string]time.Time{}, earlier: map[string]bool{},
 		priority: u.Dialect.EnginePriority.value(),
 		engines:  engines{lists: func(planned string) bool { return u.lists(name, planned) }}}
@@ -282,6 +294,10 @@ func (u *Runner) Address() string {
 	base.User = nil
 	return base.String()
 }
+
+// Server returns the URL of the server without /v1, and the header with which it takes requests of
+// users: the key, and the configured headers. Neither may be changed.
+func (u *Runner) Server() (*url.URL, http.Header) { return u.server, u.serverHeader }
 
 // Send sends a request to the server.
 func (u *Runner) Send(

@@ -34,8 +34,8 @@ type Reason string
 
 // The reasons.
 const (
-	QueueFull Reason = "queue_full" // more requests wait than may
-	Waited    Reason = "waited"     // no place became free before its deadline
+	TooMany Reason = "too_many_waiting" // more requests wait than may
+	Waited  Reason = "waited"           // no place became free before its deadline
 )
 
 // Queue holds the requests of a pool that wait, and counts those in flight.
@@ -64,6 +64,7 @@ type flow struct {
 	class   *class
 	items   []*item // in the order in which they came
 	running int
+	credit  float64 // work charged beyond what was done
 }
 
 // item is a request that waits.
@@ -145,10 +146,10 @@ func (q *Queue) Add(now time.Time, r Request) []Shed {
 	if len(q.waiting) >= q.cfg.MaxWaiting {
 		victim := q.victim(x)
 		if victim == nil {
-			return []Shed{{r.ID, QueueFull}}
+			return []Shed{{r.ID, TooMany}}
 		}
 		q.drop(victim)
-		shed = []Shed{{victim.ID, QueueFull}}
+		shed = []Shed{{victim.ID, TooMany}}
 	}
 	i := &item{Request: r, flow: x, came: now, due: r.Deadline}
 	if i.due.IsZero() {
@@ -268,14 +269,21 @@ func (q *Queue) Start(id uint64, work float64) (came time.Time, ok bool) {
 	x := i.flow
 	x.running++
 	x.class.running++
-	x.class.order.Charge(x.id, work)
+	x.charge(work)
 	return i.came, true
 }
 
-// Charge counts work of a flow beyond that which was expected at a start.
+// charge counts work of the flow, less what was counted too much before.
+func (x *flow) charge(work float64) {
+	work -= x.credit
+	x.credit = max(0, -work)
+	x.class.order.Charge(x.id, work)
+}
+
+// Charge counts work of a flow beyond that which was expected at a start, or less if negative.
 func (q *Queue) Charge(f Flow, work float64) {
-	if c, x := q.find(f); x != nil {
-		c.order.Charge(x.id, work)
+	if _, x := q.find(f); x != nil {
+		x.charge(work)
 	}
 }
 
@@ -303,7 +311,7 @@ func (q *Queue) Classes(do func(name string, waiting, running int)) {
 	}
 }
 
-// All returns the requests that wait, in the order of their flows, when they came, and removes them.
+// All removes and returns the requests that wait, those first whose time to wait ends first.
 func (q *Queue) All() (all []Request) {
 	for len(q.due) > 0 {
 		i := q.due[0]
@@ -337,4 +345,11 @@ func (h *dueHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
+}
+
+// Resume counts a request in flight that another queue has started.
+func (q *Queue) Resume(f Flow) {
+	x := q.flow(f)
+	x.running++
+	x.class.running++
 }

@@ -1,0 +1,104 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/scheduler/flows"
+)
+
+func request() plan.Request {
+	return plan.Request{Model: "m", Flow: flows.Flow{Class: flows.Critical, UseCase: "m",
+		Tenant: "default"}}
+}
+
+// Interactive requests get places on the runners that lines use, one waits for the other's place,
+// and a user who goes leaves nothing behind.
+func TestRequestsGetPlaces(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, nil, "m")
+	d, _ := w.dispatcher("a", func(c *dispatch.Config, _ *dispatch.Deps) {
+		c.Inline.Enabled, c.Inline.MaxRunning = true, 1
+	}, up.URL)
+	var first *dispatch.Place
+	awaitThat(t, "the runner serves the model", func() bool {
+		place, err := d.Admit(t.Context(), request())
+		if refused := (*dispatch.Refused)(nil); errors.As(err, &refused) {
+			return false
+		}
+		first = place
+		return err == nil
+	})
+	if first.Base().String() != up.URL {
+		t.Errorf("the request goes to %s, want %s", first.Base(), up.URL)
+	}
+	leaving, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		_, err := d.Admit(leaving, request())
+		left <- err
+	}()
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("the user who left got %v", err)
+	}
+	second := make(chan *dispatch.Place)
+	go func() {
+		place, err := d.Admit(t.Context(), request())
+		if err != nil {
+			t.Error(err)
+		}
+		second <- place
+	}()
+	first.Decoded(3, 2, 1000)
+	first.Done(plan.RequestEnded{Outcome: plan.Succeeded, OutputTokens: 3})
+	first.Done(plan.RequestEnded{}) // has no effect
+	place := <-second
+	place.Done(plan.RequestEnded{Outcome: plan.Succeeded})
+	// Batches go on beside them.
+	id := w.submit(chatLines(10, "m"), nil)
+	if b := w.awaitEnd(id); b.Counts.Completed != 10 {
+		t.Errorf("the batch ended with %+v", b.Counts)
+	}
+}
+
+// A user who goes at the instant of an admission holds no place.
+func TestPlacesOfUsersWhoGoAreFree(t *testing.T) {
+	w := newWorld(t)
+	up := serve(t, nil, "m")
+	d, _ := w.dispatcher("a", func(c *dispatch.Config, _ *dispatch.Deps) {
+		c.Inline.Enabled, c.Inline.MaxRunning = true, 2
+	}, up.URL)
+	done := make(chan struct{})
+	for i := range 200 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			go cancel(fmt.Errorf("user %d is gone", i))
+			if place, err := d.Admit(ctx, request()); err == nil {
+				place.Done(plan.RequestEnded{Outcome: plan.Succeeded})
+			}
+		}()
+	}
+	for range 200 {
+		<-done
+	}
+	awaitThat(t, "both places are free", func() bool {
+		a, err := d.Admit(t.Context(), request())
+		if err != nil {
+			return false
+		}
+		b, err := d.Admit(t.Context(), request())
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		a.Done(plan.RequestEnded{Outcome: plan.Succeeded})
+		b.Done(plan.RequestEnded{Outcome: plan.Succeeded})
+		return true
+	})
+}

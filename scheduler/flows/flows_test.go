@@ -1,0 +1,149 @@
+package flows_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/scheduler/flows"
+	"github.com/tidefill/tidefill/scheduler/flows/flowstest"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestPolicies(t *testing.T) {
+	for _, name := range flows.Policies() {
+		t.Run(name, func(t *testing.T) { flowstest.TestPolicy(t, name) })
+	}
+}
+
+func TestStrictKeepsReserves(t *testing.T) {
+	strict, err := flows.NewPolicy("strict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name          string
+		waiting       [3]int
+		running       [3]int
+		reserve       [3]float64
+		places, limit int
+		want          int
+	}{
+		{"the first class goes first", [3]int{1, 1, 1}, [3]int{0, 5, 0}, [3]float64{}, 10, 10, 0},
+		{"then the next", [3]int{0, 1, 1}, [3]int{0, 5, 0}, [3]float64{}, 10, 10, 1},
+		{"nothing without a place", [3]int{1, 1, 1}, [3]int{5, 5, 0}, [3]float64{}, 10, 10, -1},
+		{"the reserve of a class before stays free", [3]int{0, 1, 0}, [3]int{0, 8, 0},
+			[3]float64{0.2, 0, 0}, 10, 10, -1},
+		{"it counts what runs of it", [3]int{0, 1, 0}, [3]int{2, 7, 0}, [3]float64{0.2, 0, 0}, 10,
+			10, 1},
+		{"that of a class after is kept while it waits", [3]int{1, 0, 1}, [3]int{9, 0, 0},
+			[3]float64{0, 0, 0.1}, 10, 10, 2},
+		{"and not while it does not", [3]int{1, 0, 0}, [3]int{9, 0, 0}, [3]float64{0, 0, 0.1}, 10,
+			10, 0},
+		{"a limit holds a class", [3]int{0, 1, 0}, [3]int{0, 4, 0}, [3]float64{}, 10, 4, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var classes []flows.Standing
+			for i := range 3 {
+				classes = append(classes, flows.Standing{Waiting: c.waiting[i],
+					Running: c.running[i], Reserve: c.reserve[i], Limit: c.limit})
+			}
+			if got := strict.Next(c.places, classes); got != c.want {
+				t.Errorf("class %d starts, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func open(int) int { return 1 << 30 }
+
+// A flow's requests go in the order in which they came, tenants of a use case take turns, and a
+// tenant with a larger weight gets more.
+func TestTenantsOfAUseCaseShare(t *testing.T) {
+	cfg := flows.DefaultConfig()
+	cfg.TenantWeights = map[string]float64{"heavy": 4}
+	q, err := flows.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, of := uint64(0), map[uint64]string{}
+	for _, tenant := range []string{"heavy", "light"} {
+		for range 100 {
+			id++
+			of[id] = tenant
+			q.Add(noon, flows.Request{ID: id, Flow: flows.Flow{Class: flows.Standard,
+				UseCase: "chat", Tenant: tenant}})
+		}
+	}
+	got, last := map[string]int{}, map[string]uint64{}
+	for range 100 {
+		next, ok := q.Next(noon, 1000, open)
+		if !ok {
+			t.Fatal("nothing starts")
+		}
+		if next < last[of[next]] {
+			t.Fatalf("request %d starts after %d", next, last[of[next]])
+		}
+		q.Start(next, 100)
+		got[of[next]]++
+		last[of[next]] = next
+	}
+	if got["heavy"] < 78 || got["heavy"] > 82 {
+		t.Errorf("of 100 starts: %v, want 80 of the heavy one", got)
+	}
+}
+
+// Of a full queue the newest request of the longest flow of the last class goes.
+func TestFullQueue(t *testing.T) {
+	cfg := flows.DefaultConfig()
+	cfg.MaxWaiting = 4
+	q, err := flows.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(id uint64, class, tenant string) string {
+		return fmt.Sprint(q.Add(noon, flows.Request{ID: id, Flow: flows.Flow{Class: class,
+			UseCase: "u", Tenant: tenant}}))
+	}
+	for _, c := range []struct {
+		id            uint64
+		class, tenant string
+		want          string
+	}{
+		{1, flows.Standard, "a", "[]"},
+		{2, flows.Standard, "a", "[]"},
+		{3, flows.Standard, "a", "[]"},
+		{4, flows.Flex, "a", "[]"},
+		{5, flows.Standard, "a", "[{4 too_many_waiting}]"},
+		{6, flows.Standard, "a", "[{6 too_many_waiting}]"},
+		{7, flows.Flex, "b", "[{7 too_many_waiting}]"},
+		{8, flows.Standard, "b", "[{5 too_many_waiting}]"},
+		{9, flows.Critical, "b", "[{3 too_many_waiting}]"},
+	} {
+		if got := add(c.id, c.class, c.tenant); got != c.want {
+			t.Errorf("request %d: %s, want %s", c.id, got, c.want)
+		}
+	}
+	if shed := q.Expire(noon.Add(20 * time.Second)); len(shed) != 3 ||
+		shed[0].Why != flows.Waited || q.Waiting() != 1 {
+		t.Errorf("after the longest wait: %v, and %d wait", shed, q.Waiting())
+	}
+}
+
+func TestConfigFaults(t *testing.T) {
+	cfg := flows.DefaultConfig()
+	cfg.Policy, cfg.MaxWaiting = "strickt", 0
+	cfg.TenantWeights = map[string]float64{"t": -1}
+	cfg.Classes = append(cfg.Classes, flows.ClassConfig{Name: flows.Flex, Reserve: 0.9})
+	err := cfg.Validate()
+	want := `policy: unknown policy between classes "strickt": did you mean "strict"? there are strict, weighted
+classes[3].name: is "flex", must be unique and not empty
+classes[3].max_wait: is 0s, must be above 0
+classes: their reserves are 1.15 together, at most 1
+max_waiting: is 0, must be at least 1
+tenant_weights.t: is -1, must be between 0.001 and 1000`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
