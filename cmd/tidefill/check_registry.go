@@ -70,10 +70,9 @@ func unclear(text []byte) string {
 	if fault != nil || len(documents) == 0 || isConfiguration(text) {
 		return ""
 	}
-	note := "has no key of the daemon's configuration, and is no list of templates, no table " +
-		"with the items of profiles, and no ConfigMap with templates.yaml or profiles.yaml"
+	note := "has no key of the daemon's configuration, and " + registry.Unrecognized
 	if n := documents[0]; hasKey(n, "name") && hasKey(n, "spec") {
-		return note + "; a template or a profile must be an item of a list"
+		return note + "; a template, a profile or a set of use cases must be an item of a list"
 	}
 	return note + "; as a configuration, it has these faults:"
 }
