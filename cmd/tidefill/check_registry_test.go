@@ -112,9 +112,11 @@ func TestCheckOfSeveralFilesOfTheRegistry(t *testing.T) {
 // The examples are what documents of users begin with.
 func TestExamplesOfTheRegistryAreValid(t *testing.T) {
 	const dir = "../../deploy/examples/registry/"
-	got := must(t, exitOK, "check", dir+"templates.yaml", dir+"profiles.yaml")
+	got := must(t, exitOK, "check", dir+"templates.yaml", dir+"profiles.yaml",
+		dir+"usecases.yaml")
 	want := dir + "templates.yaml is valid: 4 templates, 0 profiles.\n" + dir +
-		"profiles.yaml is valid: 0 templates, 3 profiles.\n"
+		"profiles.yaml is valid: 0 templates, 3 profiles.\n" + dir +
+		"usecases.yaml is valid: 0 templates, 0 profiles, 1 use case set.\n"
 	if got.out != want {
 		t.Errorf("got\n%s\nwant\n%s", got.out, want)
 	}
