@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidefill/tidefill/app/console"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -38,7 +39,7 @@ func (a *App) adminHandler() http.Handler {
 		Problems: a.problems,
 		StandsBy: a.dispatcher.StandsBy, Peers: a.consolePeers, Batches: a.dispatcher.Batches,
 		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scaling.driver.Snapshot,
-		Registry: a.feed.now, RegistrySources: a.feed.sourcesNow,
+		Registry: a.feed.now, RegistrySources: a.feed.sourcesNow, Pools: a.poolsNow,
 		Now:    time.Now,
 		Logger: a.log.With("component", "console"),
 	})
@@ -57,6 +58,9 @@ func (a *App) flow(name string, models []string) flowcontrol.Config {
 	cfg, _, _ := withTargets(*a.running.Load(), a.dispatcher.Targets())
 	return cfg.Snapshot().Flow(name, models)
 }
+
+// poolsNow returns the pools that are in force now.
+func (a *App) poolsNow() *registry.Snapshot { return a.running.Load().Snapshot() }
 
 // degraded returns the sources of readings that give none.
 func (a *App) degraded() []telemetry.Degradation {

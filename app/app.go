@@ -107,7 +107,7 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	}
 	a.follow()
 	if err := errors.Join(a.registerReady(), a.registerSharing(),
-		options.Registry.Register(registryCollector{a.feed})); err != nil {
+		options.Registry.Register(registryCollector{a.feed, a.poolsNow})); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	if err := a.newServers(); err != nil {

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// registryEvery is the time between two looks at the documents of templates and profiles.
+	// registryEvery is the time between two looks at the documents.
 	registryEvery = time.Second
 	// registryWait is the longest time for which a start waits for the API server's first answer,
 	// so that batches that are created right after it find their templates.
 	registryWait = 5 * time.Second
 )
 
-// documents is a source of templates and profiles.
+// documents is a source of templates, profiles and use cases.
 type documents interface {
 	// Read returns the documents if they have changed since the last call, and reports that. The
 	// error says why they may be old.
@@ -41,7 +41,7 @@ type itemSource struct {
 	err  error // of the last try
 }
 
-// registryFeed follows the documents of templates and profiles.
+// registryFeed follows the documents of templates, profiles and use cases.
 type registryFeed struct {
 	log        *slog.Logger
 	sources    []*itemSource // only look uses them
@@ -69,7 +69,7 @@ func newRegistryFeed(cfg config.Config, log *slog.Logger) (f *registryFeed, err 
 	f.configMaps, err = kube.NewConfigMaps(cfg.Kubernetes,
 		kube.ConfigMaps{Namespace: in.Namespace, Names: names})
 	if err != nil {
-		return nil, fmt.Errorf("find templates and profiles: %w", err)
+		return nil, fmt.Errorf("find templates, profiles and use cases: %w", err)
 	}
 	for i, m := range f.configMaps {
 		s := registrykube.New(in, names[i], m)
@@ -143,7 +143,7 @@ func (f *registryFeed) look(ctx context.Context, now time.Time) {
 	for _, s := range f.sources {
 		fresh, other, err := s.Read()
 		if err != nil && (s.err == nil || s.err.Error() != err.Error()) {
-			f.log.WarnContext(ctx, "could not read templates and profiles; what was read last "+
+			f.log.WarnContext(ctx, "could not read the registry; what was read last "+
 				"stays in force", "source", s.name, "error", err)
 		}
 		s.err = err
@@ -194,7 +194,8 @@ func (f *registryFeed) report(ctx context.Context, before, next *registry.Catalo
 		f.log.InfoContext(ctx, "nothing in the registry is refused any more")
 	}
 	f.log.InfoContext(ctx, "registry read", "templates", len(next.Templates()),
-		"profiles", len(next.Profiles()), "refused", len(next.Refused()))
+		"profiles", len(next.Profiles()), "usecases", len(next.UseCases()),
+		"refused", len(next.Refused()))
 }
 
 // maxRefused limits the refused items that /readyz names, and of one change the log.

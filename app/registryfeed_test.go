@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/registry"
 )
 
@@ -25,6 +26,9 @@ const registryDocument = `- name: llama
     service_id: x
 ---
 items: [{name: day}, {name: night, spec: {priority: low}}]
+---
+- {name: a, spec: {useCases: [{modelName: a}], poolRef: [{name: prod}]}}
+- {name: b, spec: {useCases: [{modelName: b}], poolRef: [{name: other}]}}
 `
 
 // oneDocument is a source whose text and error are set by a test.
@@ -44,7 +48,9 @@ func (d *oneDocument) Read() ([]registry.Document, bool, error) {
 func values(t *testing.T, f *registryFeed) (rows []string) {
 	t.Helper()
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(registryCollector{f})
+	metrics.MustRegister(registryCollector{f, func() *registry.Snapshot {
+		return registry.New([]registry.Pool{{Name: "prod"}}, flowcontrol.DefaultConfig())
+	}})
 	families, err := metrics.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -76,16 +82,17 @@ func TestRegistryMetrics(t *testing.T) {
 	f.look(t.Context(), noon)
 	want := []string{"items profile active: 1", "items template active: 1",
 		"items template deprecated: 0", "items template draft: 0",
+		"items usecase active: 1", "items usecase waiting: 1",
 		fmt.Sprintf("last_read_timestamp_seconds: %v", float64(noon.Unix())),
 		"refused document: 0", "refused profile: 1", "refused template: 0",
-		"sources_away: 0", "warnings: 1"}
+		"refused usecase: 0", "sources_away: 0", "warnings: 1"}
 	if diff := cmp.Diff(want, values(t, f)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	// What was read last stays when the source is away, and so does the time of the last look.
 	source.err = errors.New("is gone")
 	f.look(t.Context(), noon.Add(time.Minute))
-	want[8] = "sources_away: 1"
+	want[11] = "sources_away: 1"
 	if diff := cmp.Diff(want, values(t, f)); diff != "" {
 		t.Errorf("away (-want +got)\n%s", diff)
 	}

@@ -11,24 +11,29 @@ import (
 
 var (
 	registryItems = prometheus.NewDesc("tidefill_registry_items",
-		"Templates and profiles in force, by kind (template or profile) and status (active, "+
-			"deprecated or draft; profiles are active).", []string{"kind", "status"}, nil)
+		"Templates, profiles and sets of use cases in force, by kind (template, profile or "+
+			"usecase) and status (active, deprecated or draft; profiles are active; sets are "+
+			"active or, while a pool of theirs does not exist, waiting).",
+		[]string{"kind", "status"}, nil)
 	registryRefused = prometheus.NewDesc("tidefill_registry_refused",
-		"Items of the registry that are not in force as they stand, by kind: template, profile "+
-			"or, for a document as a whole, document. GET /admin/registry says why.",
+		"Items of the registry that are not in force as they stand, by kind: template, profile, "+
+			"usecase or, for a document as a whole, document. GET /admin/registry says why.",
 		[]string{"kind"}, nil)
 	registryWarnings = prometheus.NewDesc("tidefill_registry_warnings",
-		"Fields of templates and profiles in force that are set and have no effect.", nil, nil)
+		"Fields of items of the registry in force that are set and have no effect.", nil, nil)
 	registryLastRead = prometheus.NewDesc("tidefill_registry_last_read_timestamp_seconds",
-		"Time of the last look at the documents of templates and profiles at which all sources "+
-			"could be read; NaN: never, or there is no source.", nil, nil)
+		"Time of the last look at the documents of the registry at which all sources could "+
+			" be read; NaN: never, or there is no source.", nil, nil)
 	registryAway = prometheus.NewDesc("tidefill_registry_sources_away",
-		"Sources of templates and profiles that can't be read now. What was read last stays in "+
+		"Sources of the registry that can't be read now. What was read last stays in "+
 			"force.", nil, nil)
 )
 
 // registryCollector collects the metrics of a feed.
-type registryCollector struct{ feed *registryFeed }
+type registryCollector struct {
+	feed  *registryFeed
+	pools func() *registry.Snapshot
+}
 
 // Describe implements prometheus.Collector.
 func (c registryCollector) Describe(ch chan<- *prometheus.Desc) {
@@ -54,12 +59,20 @@ func (c registryCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, e := range all.Profiles() {
 		warnings += len(e.Warnings)
 	}
+	accepted := map[bool]float64{}
+	pools := c.pools()
+	for _, e := range all.UseCases() {
+		accepted[e.Item.Accepted(pools.HasPool).Status]++
+		warnings += len(e.Warnings)
+	}
 	for _, status := range []registry.Status{registry.Active, registry.Deprecated,
 		registry.Draft} {
 		send(registryItems, templates[status], string(registry.Templates), string(status))
 	}
 	send(registryItems, float64(len(all.Profiles())), string(registry.Profiles),
 		string(registry.Active))
+	send(registryItems, accepted[true], string(registry.UseCases), string(registry.Active))
+	send(registryItems, accepted[false], string(registry.UseCases), "waiting")
 	refused := map[registry.Kind]float64{}
 	for _, r := range all.Refused() {
 		refused[r.Kind]++
@@ -67,6 +80,7 @@ func (c registryCollector) Collect(ch chan<- prometheus.Metric) {
 	send(registryRefused, refused[""], "document")
 	send(registryRefused, refused[registry.Templates], string(registry.Templates))
 	send(registryRefused, refused[registry.Profiles], string(registry.Profiles))
+	send(registryRefused, refused[registry.UseCases], string(registry.UseCases))
 	send(registryWarnings, float64(warnings))
 	lastRead := math.NaN()
 	if !seen.IsZero() {

@@ -88,19 +88,19 @@ type Config struct {
 	// Webhooks lists the URLs that are notified when batches end, and when it becomes known whether
 	// they will meet their deadlines. Empty: nobody is.
 	Webhooks []webhook.Endpoint `yaml:"webhooks"`
-	// Registry sets where the templates and profiles are that batches name.
+	// Registry sets where the templates and profiles are that batches name, and the use cases.
 	Registry RegistryConfig `yaml:"registry"`
 	Shutdown Shutdown       `yaml:"shutdown"`
 }
 
-// RegistryConfig sets where templates and profiles are read from. Of several with one name, that of
-// the directory counts.
+// RegistryConfig sets where templates, profiles and use cases are read from. Of several with one
+// name, that of the directory counts.
 type RegistryConfig struct {
-	// Dir is a directory of *.yaml files with templates and profiles. A change is in force within
-	// two seconds. Empty: none is read.
+	// Dir is a directory of *.yaml files with templates, profiles and use cases. A change is in
+	// force within two seconds. Empty: none is read.
 	Dir string `yaml:"dir"`
-	// Kubernetes names ConfigMaps with templates and profiles. A change is in force within two
-	// seconds.
+	// Kubernetes names ConfigMaps with templates, profiles and use cases. A change is in force
+	// within two seconds.
 	Kubernetes registrykube.Config `yaml:"kubernetes"`
 	// SecretsDir is a directory of Secrets that profiles name in credentials_secret_ref: each is a
 	// directory of its name with a file for each key. Files are read at use. Empty: profiles name

@@ -109,6 +109,11 @@ type catalog[T Item[T]] struct {
 	faults  []Refused // refused, but with each fault of an item
 }
 
+// from reports whether an item in force is from a document.
+func (c *catalog[T]) from(document string) bool {
+	return slices.ContainsFunc(c.entries, func(e Entry[T]) bool { return e.Document == document })
+}
+
 // find returns an item by its key.
 func (c *catalog[T]) find(k Key) (e Entry[T], found bool) {
 	i, found := slices.BinarySearchFunc(c.entries, k, func(e Entry[T], k Key) int {

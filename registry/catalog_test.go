@@ -392,8 +392,22 @@ func FuzzDocuments(f *testing.F) {
 	f.Add("a: &a [*a]", "- &a [x, x]\n- &b [*a, *a]\n- [*b, *b]")
 	f.Add("kind: ConfigMap\ndata: {templates.yaml: 7, profiles.yaml: [1]}", "default: {}\nitems: 3")
 	f.Add("- name: {a: b}\n- [1]\n- null\n- spec: 7", "items:\n- name: 3\n  spec: {scheduling: []}")
+	f.Add(useCases(), manifest()+"---\n"+short("a", "m", "p")+"---\n"+short("b", "m", ""))
+	f.Add("kind: UseCaseSet\nspec: {useCases: [{modelName: a, targetModels: [{weight: -1}]}]}",
+		"- useCases: &a [*a]\n- {kind: UseCaseSet, metadata: [], spec: {poolRef: 7}}")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		c := read(read(nil, template(), profiles()), a, b)
+		c := read(read(nil, template(), profiles(), useCases()), a, b)
+		for _, e := range c.UseCases() {
+			if faults := e.Item.Validate(); len(faults) > 0 {
+				t.Errorf("%v is in force: %v", e.Item.Key(), faults)
+			}
+			for _, u := range e.Item.UseCases() {
+				m := c.UseCase("a", u.Model, func(string) bool { return true })
+				if len(u.Tenants) == 0 && len(m.UseCases) == 0 {
+					t.Errorf("%q is in force and has no use case", u.Model)
+				}
+			}
+		}
 		for _, e := range c.Templates() {
 			if faults := e.Item.Validate(); len(faults) > 0 {
 				t.Errorf("%v is in force: %v", e.Item.Key(), faults)

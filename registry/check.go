@@ -15,9 +15,12 @@ import (
 
 // validName reports a name or a version that is too long, or that logs, metrics and databases can't
 // carry.
-func validName(f *faults.List, path, name string) {
-	if n := utf8.RuneCountInString(name); n < 1 || n > maxName {
-		f.Add(path, "has %d characters, must have 1 to %d", n, maxName)
+func validName(f *faults.List, path, name string) { validText(f, path, name, maxName) }
+
+// validText is validName for texts of another length.
+func validText(f *faults.List, path, name string, longest int) {
+	if n := utf8.RuneCountInString(name); n < 1 || n > longest {
+		f.Add(path, "has %d characters, must have 1 to %d", n, longest)
 		return
 	}
 	for _, r := range name {

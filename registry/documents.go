@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,6 +26,7 @@ type Kind string
 const (
 	Templates Kind = "template"
 	Profiles  Kind = "profile"
+	UseCases  Kind = "usecase"
 )
 
 // DataKey returns the name of the entry of a ConfigMap that holds items of the kind.
@@ -51,7 +53,8 @@ type part struct {
 }
 
 // read returns what a document has of each kind. Items of ConfigMaps go before others, and of
-// several ConfigMaps, and of several others, the first of a kind counts.
+// several ConfigMaps, and of several others, the first of a kind counts. Lists and manifests of use
+// cases are joined.
 func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
 	parts = map[Kind]*part{}
 	switch {
@@ -71,13 +74,17 @@ func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
 			if isMap(n) != wanted {
 				continue
 			}
-			found, fault := partsOf(n, wanted)
+			found, fault := partsOf(n, wanted, d.Name)
 			if fault != nil {
 				faults = append(faults, fault)
 			}
 			for kind, p := range found {
 				if parts[kind] == nil {
 					parts[kind] = p
+					continue
+				}
+				if kind == UseCases && !wanted && parts[kind].first == 0 {
+					parts[kind].join(p)
 					continue
 				}
 				faults = append(faults, &strictyaml.Fault{Row: n.Line, Text: fmt.Sprintf(
@@ -88,28 +95,54 @@ func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
 	return parts, faults
 }
 
-// Recognizes reports whether a text has a document of templates or profiles, which may be faulty.
+// join adds the items of another part of the same document.
+func (p *part) join(other *part) {
+	p.items = append(p.items, other.items...)
+	if p.fault == nil {
+		p.fault = other.fault
+	}
+	if p.fault == nil && len(p.items) > maxItems {
+		p.fault = tooMany(0, len(p.items))
+	}
+}
+
+func tooMany(row, items int) *strictyaml.Fault {
+	return &strictyaml.Fault{Row: row, Text: fmt.Sprintf("has %d items, at most %d are read", items,
+		maxItems)}
+}
+
+// Recognizes reports whether a text has a document of the registry, which may be faulty.
 func Recognizes(text []byte) bool {
 	documents, fault := strictyaml.Documents(text)
 	return fault == nil && slices.ContainsFunc(documents, func(n *yaml.Node) bool {
 		isMap := valueOf(n, "kind") == "ConfigMap"
-		parts, fault := partsOf(n, isMap)
+		parts, fault := partsOf(n, isMap, "")
 		return fault == nil && len(parts) > 0
 	})
 }
 
-// partsOf returns what one document has of each kind.
-func partsOf(n *yaml.Node, isMap bool) (map[Kind]*part, *strictyaml.Fault) {
+// Unrecognized says what a document is not that has no items.
+const Unrecognized = "is no list of templates or use case sets, no table with the items of " +
+	"profiles, no " + UseCaseSetKind + ", and no ConfigMap with templates.yaml, profiles.yaml or " +
+	"usecases.yaml"
+
+// partsOf returns what one document of a text with the name has of each kind.
+func partsOf(n *yaml.Node, isMap bool, name string) (map[Kind]*part, *strictyaml.Fault) {
+	kind := valueOf(n, "kind")
 	switch {
 	case isMap:
 		return partsOfMap(n), nil
+	case kind == UseCaseSetKind, n.Kind == yaml.SequenceNode && listsUseCases(n, name):
+		return map[Kind]*part{UseCases: partOf(UseCases, n)}, nil
 	case n.Kind == yaml.SequenceNode:
 		return map[Kind]*part{Templates: partOf(Templates, n)}, nil
-	case n.Kind == yaml.MappingNode && (has(n, "items") || has(n, "default")):
+	case n.Kind == yaml.MappingNode && kind == "" && (has(n, "items") || has(n, "default")):
 		return map[Kind]*part{Profiles: partOf(Profiles, n)}, nil
+	case kind != "":
+		return nil, &strictyaml.Fault{Row: n.Line, Path: "kind", Text: fmt.Sprintf("is %q, must "+
+			"be ConfigMap or %s; move other manifests elsewhere", kind, UseCaseSetKind)}
 	}
-	return nil, &strictyaml.Fault{Row: n.Line, Text: "is no list of templates, no table with the " +
-		"items of profiles, and no ConfigMap with templates.yaml or profiles.yaml"}
+	return nil, &strictyaml.Fault{Row: n.Line, Text: Unrecognized}
 }
 
 // partsOfMap returns what a ConfigMap has of each kind.
@@ -141,6 +174,12 @@ func entryOf(kind Kind, text []byte) *part {
 		return &part{fault: fault}
 	case len(documents) == 0:
 		return &part{}
+	case kind == UseCases:
+		p := &part{}
+		for _, n := range documents {
+			p.join(partOf(kind, n))
+		}
+		return p
 	case len(documents) > 1:
 		return &part{fault: &strictyaml.Fault{Row: documents[1].Line, Text: "is a second " +
 			"document, which is not read; join it with the first"}}
@@ -177,22 +216,75 @@ func partOf(kind Kind, n *yaml.Node) *part {
 			items = &yaml.Node{Kind: yaml.SequenceNode}
 		}
 	}
+	if kind == UseCases && valueOf(n, "kind") == UseCaseSetKind {
+		items = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Content: []*yaml.Node{n}}
+	}
 	switch {
 	case p.fault != nil:
 	case items.Kind == yaml.ScalarNode && items.Tag == "!!null":
 	case items.Kind != yaml.SequenceNode:
-		p.fault = &strictyaml.Fault{Row: items.Line, Text: fmt.Sprintf("must be a list of %ss",
-			kind)}
+		p.fault = &strictyaml.Fault{Row: items.Line, Text: mustBe(kind)}
 	case len(items.Content) > maxItems:
-		p.fault = &strictyaml.Fault{Row: items.Line, Text: fmt.Sprintf("has %d items, at most %d "+
-			"are read", len(items.Content), maxItems)}
+		p.fault = tooMany(items.Line, len(items.Content))
 	case repeated(items, map[*yaml.Node]int{}) > maxValues:
 		p.fault = &strictyaml.Fault{Row: items.Line, Text: fmt.Sprintf("has more than %d values "+
 			"with those that aliases repeat, which are not read", maxValues)}
+	case kind == UseCases:
+		for _, item := range items.Content {
+			p.items = append(p.items, fromManifest(item))
+		}
 	default:
 		p.items = items.Content
 	}
 	return p
+}
+
+func mustBe(kind Kind) string {
+	if kind == UseCases {
+		return "must be a list of use case sets, or a manifest of the kind " + UseCaseSetKind
+	}
+	return fmt.Sprintf("must be a list of %ss", kind)
+}
+
+// listsUseCases reports whether a list of the text with the name is one of use case sets: an item
+// has the keys of one, or the name says so and no item has those of a template.
+func listsUseCases(n *yaml.Node, name string) bool {
+	template := false
+	for _, item := range n.Content {
+		spec := child(item, "spec")
+		if valueOf(item, "kind") == UseCaseSetKind || has(item, "useCases") ||
+			has(spec, "useCases") || has(spec, "poolRef") {
+			return true
+		}
+		template = template || has(spec, "engine")
+	}
+	return name[strings.LastIndexAny(name, `/\`)+1:] == UseCases.DataKey() && !template
+}
+
+// fromManifest returns a manifest as an item of a list: its metadata has more than the name and the
+// namespace, and its status is of no use here.
+func fromManifest(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if valueOf(n, "kind") != UseCaseSetKind {
+		return n
+	}
+	item := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column}
+	eachPair(n, func(key, value *yaml.Node) {
+		switch key.Value {
+		case "kind", "status":
+		case "metadata":
+			eachPair(value, func(key, value *yaml.Node) {
+				if key.Value == "name" || key.Value == "namespace" {
+					item.Content = append(item.Content, key, value)
+				}
+			})
+		default:
+			item.Content = append(item.Content, key, value)
+		}
+	})
+	return item
 }
 
 // repeated returns the number of values of a node, each as often as an alias repeats it, up to one
@@ -243,4 +335,4 @@ func valueOf(n *yaml.Node, key string) string {
 }
 
 // kinds lists the kinds in the order in which they are read.
-var kinds = []Kind{Templates, Profiles}
+var kinds = []Kind{Templates, Profiles, UseCases}

@@ -25,6 +25,10 @@ type Pool struct {
 	// Role is shared if interactive requests come to the pool too, batch if it serves batch lines
 	// alone. Flow control lets lines fill the engines of a batch pool. Default: shared.
 	Role Role `yaml:"role"`
+	// AllowImplicit serves models of the pool that no use case names to interactive requests too,
+	// at the lowest class. Any tenant may then name any model that the engines have, LoRA adapters
+	// among them. Default: false.
+	AllowImplicit bool `yaml:"allow_implicit"`
 	// Min is the minimum number of replicas. Default: 0.
 	Min int `yaml:"min"`
 	// Max is the maximum number of replicas. Required.

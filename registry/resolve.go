@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Catalogs are the templates and profiles that are in force. They are immutable. The zero value has
-// none.
+// Catalogs are the templates, profiles and use cases that are in force. They are immutable. The
+// zero value has none.
 type Catalogs struct {
 	templates catalog[Template]
 	profiles  catalog[Profile]
+	useCases  catalog[UseCaseSet]
 	documents []Refused // refused as a whole
 	standard  string    // name of the default profile; empty: there is none
 	byTier    map[string]string
+	byModel   map[string][]*UseCase // in the order in which they were read
 }
 
 // Next returns the catalogs of what documents have now. Whatever is faulty stays in force as it
@@ -45,21 +47,24 @@ func (c *Catalogs) Next(now time.Time, documents []Document) *Catalogs {
 	}
 	before := *c
 	before.templates.kind, before.profiles.kind = Templates, Profiles
+	before.useCases.kind = UseCases
 	next.templates = *before.templates.next(now, found[Templates])
 	next.profiles = *before.profiles.next(now, found[Profiles])
+	next.useCases = *before.useCases.next(now, found[UseCases])
 	next.ambiguous(now, before.templates.refused)
 	next.chooseStandard(now, before, found[Profiles])
 	next.aliases(now, before.profiles.refused)
+	order := make([]string, len(documents))
+	for i, d := range documents {
+		order[i] = d.Name
+	}
+	next.settleUseCases(now, &before.useCases, order)
 	return next
 }
 
 // from reports whether an item in force is from a document.
 func (c *Catalogs) from(document string) bool {
-	return slices.ContainsFunc(c.templates.entries, func(e Entry[Template]) bool {
-		return e.Document == document
-	}) || slices.ContainsFunc(c.profiles.entries, func(e Entry[Profile]) bool {
-		return e.Document == document
-	})
+	return c.templates.from(document) || c.profiles.from(document) || c.useCases.from(document)
 }
 
 func since(all []Refused, document, text string, now time.Time) time.Time {
@@ -152,12 +157,12 @@ func (c *Catalogs) aliases(now time.Time, before []Refused) {
 
 // Refused lists what is not in force as it stands.
 func (c *Catalogs) Refused() []Refused {
-	return slices.Concat(c.documents, c.templates.refused, c.profiles.refused)
+	return slices.Concat(c.documents, c.templates.refused, c.profiles.refused, c.useCases.refused)
 }
 
 // Faults is Refused, but lists each fault of an item. Their times are unknown.
 func (c *Catalogs) Faults() []Refused {
-	return slices.Concat(c.documents, c.templates.faults, c.profiles.faults)
+	return slices.Concat(c.documents, c.templates.faults, c.profiles.faults, c.useCases.faults)
 }
 
 // Templates lists the templates by name and version.

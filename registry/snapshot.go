@@ -55,6 +55,22 @@ func (s *Snapshot) Pool(name string) (p Pool, found bool) {
 	return s.pools[i], true
 }
 
+// HasPool reports whether there is a pool of a name.
+func (s *Snapshot) HasPool(name string) bool {
+	_, found := s.byName[name]
+	return found
+}
+
+// AllowsImplicit reports whether a pool serves models that no use case names. The name is empty for
+// the upstreams that name no pool, which serve them.
+func (s *Snapshot) AllowsImplicit(name string) bool {
+	if name == "" {
+		return true
+	}
+	p, found := s.Pool(name)
+	return found && p.AllowImplicit
+}
+
 // Lists returns the name of a pool that lists the model, the last of several. Empty: none does.
 func (s *Snapshot) Lists(model string) (pool string) { return s.scaled[model] }
 

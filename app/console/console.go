@@ -42,13 +42,15 @@ type Deps struct {
 	Forget func(ctx context.Context, pool string) error
 	// Scaling returns what was decided last about replicas. The error says why nothing is.
 	Scaling func() (*autoscale.Snapshot, error)
-	// Registry returns the templates and profiles in force. The error says why they are not known
-	// yet.
+	// Registry returns the templates, profiles and use cases in force. The error says why they are
+	// not known yet.
 	Registry func() (*registry.Catalogs, error)
 	// RegistrySources returns where they are read from.
 	RegistrySources func() []RegistrySource
-	Now             func() time.Time
-	Logger          *slog.Logger
+	// Pools returns the pools in force.
+	Pools  func() *registry.Snapshot
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Console serves the JSON and the page.

@@ -71,7 +71,10 @@ func newDeps(names ...string) console.Deps {
 		Scaling:         func() (*autoscale.Snapshot, error) { return &autoscale.Snapshot{}, nil },
 		Registry:        func() (*registry.Catalogs, error) { return new(registry.Catalogs), nil },
 		RegistrySources: func() []console.RegistrySource { return nil },
-		Now:             func() time.Time { return began }, Logger: slog.New(slog.DiscardHandler),
+		Pools: func() *registry.Snapshot {
+			return registry.New([]registry.Pool{{Name: "prod"}}, flowcontrol.DefaultConfig())
+		},
+		Now: func() time.Time { return began }, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tidefill/tidefill/registry"
 )
 
-// RegistrySource is a source of templates and profiles.
+// RegistrySource is a source of items of the registry.
 type RegistrySource struct {
 	Name string
 	Err  error // why it can't be read now; nil: it can
@@ -23,6 +23,7 @@ type registryList struct {
 	Unknown   *string    `json:"unknown"`
 	Templates []template `json:"templates"`
 	Profiles  []profile  `json:"profiles"`
+	UseCases  []useCases `json:"use_cases"`
 	// Default is the name of the default profile; null: there is none.
 	Default *string          `json:"default_profile"`
 	Refused []refused        `json:"refused"`
@@ -43,7 +44,15 @@ type profile struct {
 	inForce
 }
 
-// inForce is what templates and profiles have in common.
+// useCases is a set of use cases that is in force.
+type useCases struct {
+	Name string `json:"name"` // after the namespace, if there is one
+	inForce
+	// Conditions say whether its pools exist.
+	Conditions []registry.Condition `json:"conditions"`
+}
+
+// inForce is what items have in common.
 type inForce struct {
 	Description string   `json:"description"`
 	VisibleTo   []string `json:"visible_to"` // empty: all tenants
@@ -58,7 +67,7 @@ type inForce struct {
 
 // refused is an item or a document that is not in force as it stands.
 type refused struct {
-	// Kind is template, profile or, for a document as a whole, document.
+	// Kind is template, profile, usecase or, for a document as a whole, document.
 	Kind     string        `json:"kind"`
 	Name     string        `json:"name"`
 	Version  string        `json:"version"`
@@ -78,8 +87,8 @@ type registrySource struct {
 
 func (c *Console) registry(w http.ResponseWriter, _ *http.Request) error {
 	list := registryList{Object: "registry", Time: decision.Time{Time: c.deps.Now()},
-		Templates: []template{}, Profiles: []profile{}, Refused: []refused{},
-		Sources: []registrySource{}}
+		Templates: []template{}, Profiles: []profile{}, UseCases: []useCases{},
+		Refused: []refused{}, Sources: []registrySource{}}
 	for _, s := range c.deps.RegistrySources() {
 		shown := registrySource{Name: s.Name}
 		if s.Err != nil {
@@ -102,6 +111,12 @@ func (c *Console) registry(w http.ResponseWriter, _ *http.Request) error {
 		p := e.Item
 		list.Profiles = append(list.Profiles, profile{p.Name,
 			showInForce(e, p.Description, p.VisibleTo, p.Spec)})
+	}
+	pools := c.deps.Pools()
+	for _, e := range all.UseCases() {
+		list.UseCases = append(list.UseCases, useCases{e.Item.Key().String(),
+			showInForce(e, "", nil, e.Item.Spec),
+			[]registry.Condition{e.Item.Accepted(pools.HasPool)}})
 	}
 	if name := all.Standard(); name != "" {
 		list.Default = &name

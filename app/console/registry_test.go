@@ -49,18 +49,24 @@ items:
       credentials_secret_ref: minio-keys}
 `
 
+const teams = `- {name: a, spec: {useCases: [{modelName: m}], poolRef: [{name: prod}]}}
+- {name: b, spec: {useCases: [{modelName: m}], poolRef: [{name: gone}]}}
+`
+
 func catalogs(texts ...string) *registry.Catalogs {
 	var documents []registry.Document
 	for i, text := range texts {
-		documents = append(documents, registry.Document{Name: []string{"t.yaml", "p.yaml"}[i],
-			Text: []byte(text)})
+		name := []string{"t.yaml", "p.yaml", "u.yaml"}[i]
+		documents = append(documents, registry.Document{Name: name, Text: []byte(text)})
 	}
 	return new(registry.Catalogs).Next(began.Add(-time.Minute), documents)
 }
 
 func TestRegistryIsShownWithoutSecrets(t *testing.T) {
 	deps := newDeps("m")
-	deps.Registry = func() (*registry.Catalogs, error) { return catalogs(templates, nights), nil }
+	deps.Registry = func() (*registry.Catalogs, error) {
+		return catalogs(templates, nights, teams), nil
+	}
 	deps.RegistrySources = func() []console.RegistrySource {
 		return []console.RegistrySource{{Name: "/etc/registry"},
 			{Name: "cluster", Err: errors.New("is away")}}
@@ -80,6 +86,12 @@ func TestRegistryIsShownWithoutSecrets(t *testing.T) {
 		`"ready_timeout_seconds":600`, `"pp":1`, `"credentials_secret_ref":"minio-keys"`,
 		`"max_concurrency":256`, `"default_profile":"night"`, `"visible_to":["a"]`,
 		`"description":"for nights"`, `"warnings":["spec.service_id has no effect"]`,
+		`"use_cases":[{"name":"a","description":"","visible_to":[],"document":"u.yaml","row":1,` +
+			`"kept":false,"warnings":[],"spec":{"useCases":[{"modelName":"m","objective":null,` +
+			`"targetModels":[{"targetModelName":"m","weight":1}],"class":"standard","weight":1,` +
+			`"tenants":null,"sticky":"none"}],"poolRef":[{"name":"prod"}]},"conditions":[{"type":` +
+			`"Accepted","status":true,"reason":"Accepted","message":"The use cases are in force."}]`,
+		`"status":false,"reason":"PoolNotFound"`,
 		`"sources":[{"name":"/etc/registry","error":null},{"name":"cluster","error":"is away"}]`,
 		`"kind":"template","name":"other","version":"v1.0.0","document":"t.yaml","row":22,` +
 			`"path":"spec.engine.type"`, `is \"--api-key=*** must be a list"`, `"kept":false,"since":`, `"age_seconds":60`,
@@ -89,7 +101,7 @@ func TestRegistryIsShownWithoutSecrets(t *testing.T) {
 		}
 	}
 	want := []string{"default_profile", "object", "profiles", "refused", "sources", "templates",
-		"time", "unknown"}
+		"time", "unknown", "use_cases"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" ||
 		got["object"] != "registry" || got["unknown"] != nil {
 		t.Errorf("keys (-want +got):\n%s", diff)
@@ -100,7 +112,7 @@ func TestRegistryIsShownWithoutSecrets(t *testing.T) {
 func TestRegistryMayBeEmptyOrUnknown(t *testing.T) {
 	deps := newDeps("m")
 	body := serve(t, deps, "/admin/registry").Body.String()
-	if want := `"unknown":null,"templates":[],"profiles":[],"default_profile":null,"refused":[],` +
+	if want := `"unknown":null,"templates":[],"profiles":[],"use_cases":[],"default_profile":null,"refused":[],` +
 		`"sources":[]}`; !strings.Contains(body, want) {
 		t.Errorf("got %s", body)
 	}

@@ -24,13 +24,13 @@ func checkCommand() *cobra.Command {
 	var c check
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Find the errors in batch files, configurations, templates and profiles",
-		Long: `Find every error in batch input files (JSONL) and in configurations, templates and profiles (.yaml, .yml), with line numbers, without
-a daemon. For a valid configuration, print all keys with their effective values, without secrets. The files that it names, such as certificates and the
+		Short: "Find the errors in batch files, configurations, templates, profiles and use cases",
+		Long: `Find every error in batch input files (JSONL) and in configurations, templates, profiles and use cases (.yaml, .yml), with line
+numbers, without a daemon. For a valid configuration, print all keys with their effective values, without secrets. The files that it names, such as certificates and the
 keys file, are read; nothing is sent, and no environment variable is needed.
 
-A list of templates, a table with the items of profiles, and a ConfigMap with templates.yaml or profiles.yaml are recognized by what they contain. Those of
-one call are judged together, as the files of registry.dir are. Warnings name what is set and has no effect.
+A list of templates or of use case sets, a table with the items of profiles, a UseCaseSet, and a ConfigMap with templates.yaml, profiles.yaml or usecases.yaml
+are recognized by what they contain. Those of one call are judged together, as the files of registry.dir are. Warnings name what is set and has no effect.
 
 "-" is a batch file on standard input. Exit status 1 means that there are errors.`,
 		Example: `  tidefill check requests.jsonl
@@ -59,7 +59,7 @@ one call are judged together, as the files of registry.dir are. Warnings name wh
 	cmd.Flags().StringVar(&c.endpoint, "endpoint", "",
 		"the `url` that every line must have (default: that of the first line)")
 	cmd.Flags().BoolVar(&c.json, "json", false,
-		"print one JSON object per batch file, and per file of templates or profiles")
+		"print one JSON object per batch file, and per file of the registry")
 	c.set.register(cmd)
 	return cmd
 }

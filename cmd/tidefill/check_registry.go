@@ -16,15 +16,15 @@ import (
 	"github.com/tidefill/tidefill/registry"
 )
 
-// registryCheck judges the files of templates and profiles among those that are checked. They are
-// judged together, as those of a directory are: a name is known in all of them.
+// registryCheck judges the files of the registry among those that are checked. They are judged
+// together, as those of a directory are: a name is known in all of them.
 type registryCheck struct {
 	names    []string
 	catalogs *registry.Catalogs
 }
 
-// readRegistry finds the files of templates and profiles among YAML files. One that can't be read
-// is left to the check of configurations, which reports that.
+// readRegistry finds the files of the registry among YAML files. One that can't be read is left to
+// the check of configurations, which reports that.
 func readRegistry(names []string) registryCheck {
 	var r registryCheck
 	var documents []registry.Document
@@ -70,10 +70,9 @@ func unclear(text []byte) string {
 	if fault != nil || len(documents) == 0 || isConfiguration(text) {
 		return ""
 	}
-	note := "has no key of the daemon's configuration, and is no list of templates, no table " +
-		"with the items of profiles, and no ConfigMap with templates.yaml or profiles.yaml"
+	note := "has no key of the daemon's configuration, and " + registry.Unrecognized
 	if n := documents[0]; hasKey(n, "name") && hasKey(n, "spec") {
-		return note + "; a template or a profile must be an item of a list"
+		return note + "; a template, a profile or a set of use cases must be an item of a list"
 	}
 	return note + "; as a configuration, it has these faults:"
 }
@@ -93,6 +92,8 @@ func (r *registryCheck) file(c *check, name string) (valid bool, err error) {
 	templates, warnings := inFile(r.catalogs.Templates(), registry.Templates, name)
 	profiles, more := inFile(r.catalogs.Profiles(), registry.Profiles, name)
 	warnings = append(warnings, more...)
+	useCases, more := inFile(r.catalogs.UseCases(), registry.UseCases, name)
+	warnings = append(warnings, more...)
 	faults := []registryFinding{}
 	for _, f := range r.catalogs.Faults() {
 		if f.Document != name {
@@ -109,9 +110,10 @@ func (r *registryCheck) file(c *check, name string) (valid bool, err error) {
 			Valid     bool              `json:"valid"`
 			Templates int               `json:"templates"`
 			Profiles  int               `json:"profiles"`
+			UseCases  int               `json:"use_cases"` // sets of them
 			Faults    []registryFinding `json:"faults"`
 			Warnings  []registryFinding `json:"warnings"`
-		}{name, valid, templates, profiles, faults, warnings})
+		}{name, valid, templates, profiles, useCases, faults, warnings})
 	}
 	for _, f := range faults {
 		printf(c.out, "%s: %s\n", f.place(name), f.text())
@@ -121,8 +123,11 @@ func (r *registryCheck) file(c *check, name string) (valid bool, err error) {
 			registry.Key{Name: w.Name, Version: w.Version}, w.Text)
 	}
 	if valid {
-		printf(c.out, "%s is valid: %s, %s.\n", name, humanize.Count(templates, "template"),
-			humanize.Count(profiles, "profile"))
+		has := humanize.Count(templates, "template") + ", " + humanize.Count(profiles, "profile")
+		if useCases > 0 {
+			has += ", " + humanize.Count(useCases, "use case set")
+		}
+		printf(c.out, "%s is valid: %s.\n", name, has)
 	}
 	return valid, nil
 }

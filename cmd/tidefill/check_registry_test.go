@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/tidefill/tidefill/registry"
 )
 
 // template returns a template in a row of a list.
@@ -62,16 +64,14 @@ func TestCheckTemplatesAndProfiles(t *testing.T) {
 		{"a default that is none", "default: dai\n" + profileItems, exitError,
 			"FILE:1: default: there is no profile \"dai\" in force\n"},
 		{"a mixed file", template("a") + "---\nx: 1\n", exitError,
-			"FILE:9: is no list of templates, no table with the items of profiles, and no " +
-				"ConfigMap with templates.yaml or profiles.yaml\n"},
+			"FILE:9: " + registry.Unrecognized + "\n"},
 		{"a configuration", "listen: 127.0.0.1:0\nitems: []\n", exitError,
 			"FILE:2: unknown key items"},
 		{"an unclear file", "metadata: {}\n", exitError,
-			"FILE: has no key of the daemon's configuration, and is no list of templates, no " +
-				"table with the items of profiles, and no ConfigMap with templates.yaml or " +
-				"profiles.yaml; as a configuration, it has these faults:\nFILE:1: unknown key"},
+			"FILE: has no key of the daemon's configuration, and " + registry.Unrecognized +
+				"; as a configuration, it has these faults:\nFILE:1: unknown key"},
 		{"an item without a list", "name: a\nspec: {}\n", exitError,
-			"a template or a profile must be an item of a list\n"},
+			"a template, a profile or a set of use cases must be an item of a list\n"},
 		{"a syntax fault", "- name: [\n", exitError, "FILE:1: did not find"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
@@ -112,9 +112,11 @@ func TestCheckOfSeveralFilesOfTheRegistry(t *testing.T) {
 // The examples are what documents of users begin with.
 func TestExamplesOfTheRegistryAreValid(t *testing.T) {
 	const dir = "../../deploy/examples/registry/"
-	got := must(t, exitOK, "check", dir+"templates.yaml", dir+"profiles.yaml")
+	got := must(t, exitOK, "check", dir+"templates.yaml", dir+"profiles.yaml",
+		dir+"usecases.yaml")
 	want := dir + "templates.yaml is valid: 4 templates, 0 profiles.\n" + dir +
-		"profiles.yaml is valid: 0 templates, 3 profiles.\n"
+		"profiles.yaml is valid: 0 templates, 3 profiles.\n" + dir +
+		"usecases.yaml is valid: 0 templates, 0 profiles, 1 use case set.\n"
 	if got.out != want {
 		t.Errorf("got\n%s\nwant\n%s", got.out, want)
 	}

@@ -18,14 +18,16 @@ import (
 func describeItemsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe KIND NAME[@VERSION]...",
-		Short: "Say all of a template or a profile",
-		Long: `Say all of templates or profiles in force: the document that each is read from, who sees it, and each field with its default. Also
-say what users may override, what has no effect, and what is refused. KIND is template or profile; KIND/NAME does the same.
+		Short: "Say all of a template, a profile or a set of use cases",
+		Long: `Say all of templates, profiles or sets of use cases in force: the document that each is read from, who sees it, and each field with its
+default. Also say what users may override, which pools are missing, what has no effect, and what is refused. KIND is template, profile or usecase; KIND/NAME
+does the same.
 
 --admin or TIDEFILL_ADMIN is the URL of the daemon's admin address (admin_listen).`,
 		Example: `  tidefill describe template large-prod
   tidefill describe template large-prod@v2.0.0
-  tidefill describe profile/night`,
+  tidefill describe profile/night
+  tidefill describe usecase chat`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	return itemsCommand(cmd, func(cmd *cobra.Command, r *remote, t itemTarget,
@@ -66,14 +68,25 @@ func describeItem(
 	}
 	row("Name:", "%s", i.Name)
 	var spec any
-	if kind == registry.Profiles {
+	switch kind {
+	case registry.UseCases:
+		var s registry.UseCaseSetSpec
+		if err := readSpec(i, &s); err != nil {
+			return err
+		}
+		row("Pools:", "%s", poolsOf(s))
+		for _, c := range i.Conditions {
+			row(c.Type+":", "%s (%s): %s", yesNo(c.Status), c.Reason, c.Message)
+		}
+		spec = s
+	case registry.Profiles:
 		var s registry.ProfileSpec
 		if err := readSpec(i, &s); err != nil {
 			return err
 		}
 		row("Default:", "%s", yesNo(of.DefaultProfile != nil && *of.DefaultProfile == i.Name))
 		spec = s
-	} else {
+	default:
 		var s registry.TemplateSpec
 		if err := readSpec(i, &s); err != nil {
 			return err
@@ -83,12 +96,14 @@ func describeItem(
 		row("Overrides:", "%s", allowedOverrides(&s))
 		spec = s
 	}
-	row("Description:", "%s", orNone(i.Description))
-	visible := "all tenants"
-	if len(i.VisibleTo) > 0 {
-		visible = strings.Join(i.VisibleTo, ", ")
+	if kind != registry.UseCases {
+		row("Description:", "%s", orNone(i.Description))
+		visible := "all tenants"
+		if len(i.VisibleTo) > 0 {
+			visible = strings.Join(i.VisibleTo, ", ")
+		}
+		row("Visible to:", "%s", visible)
 	}
-	row("Visible to:", "%s", visible)
 	row("Document:", "%s:%d", i.Document, i.Row)
 	if len(i.Warnings) == 0 {
 		row("Warnings:", "none")

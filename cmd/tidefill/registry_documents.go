@@ -41,12 +41,25 @@ func visibleTo(i *client.RegistryItem) []string {
 	return i.VisibleTo
 }
 
+// useCaseSet returns a set as a document has it.
+func useCaseSet(i *client.RegistryItem) (s registry.UseCaseSet, err error) {
+	s.Name = i.Name
+	if namespace, name, inside := strings.Cut(i.Name, "/"); inside {
+		s.Namespace, s.Name = namespace, name
+	}
+	return s, readSpec(i, &s.Spec)
+}
+
 // itemNode returns an item as a document has it, without the fields that are not set.
 func itemNode(kind registry.Kind, i *client.RegistryItem) (*yaml.Node, error) {
-	if kind == registry.Profiles {
+	switch kind {
+	case registry.Profiles:
 		p := registry.Profile{Name: i.Name, Description: i.Description, VisibleTo: visibleTo(i)}
 		err := readSpec(i, &p.Spec)
 		return strictyaml.EncodeSet(p), err
+	case registry.UseCases:
+		s, err := useCaseSet(i)
+		return strictyaml.EncodeSet(s), err
 	}
 	t := registry.Template{Name: i.Name, Version: i.Version, Status: registry.Status(i.Status),
 		Description: i.Description, VisibleTo: visibleTo(i)}

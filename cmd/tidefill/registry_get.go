@@ -23,16 +23,18 @@ func getItemsCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME[@VERSION]...]",
-		Short: "List the templates or profiles in force",
-		Long: `List the templates or profiles that a daemon has in force, and below them on standard error what is refused. KIND is templates or
-profiles. NAME is that of an item; KIND/NAME does the same. A template is shown in all versions, or in the given one.
+		Short: "List the templates, profiles or use cases in force",
+		Long: `List the templates, profiles or use cases that a daemon has in force, and below them on standard error what is refused. KIND is
+templates, profiles or usecases. NAME is that of an item, or of a set of use cases; KIND/NAME does the same. A template is shown in all versions, or in the
+given one.
 
-With -o yaml, print a document that can be put back into templates.yaml or profiles.yaml. Values that look like secrets are ***.
+With -o yaml, print a document that can be put back into templates.yaml, profiles.yaml or usecases.yaml. Values that look like secrets are ***.
 
 --admin or TIDEFILL_ADMIN is the URL of the daemon's admin address (admin_listen).`,
 		Example: `  tidefill get templates
   tidefill get template large-prod@v2.0.0 -o yaml
-  tidefill get profile/night`,
+  tidefill get profile/night
+  tidefill get usecases`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "",
@@ -138,26 +140,107 @@ func printItems(
 		}
 		fmt.Fprintln(table, strings.Join(narrow, "\t"))
 	}
-	rows := templateRow
-	if kind == registry.Profiles {
+	rows := oneRow(templateRow)
+	switch kind {
+	case registry.Profiles:
 		row([]string{"NAME", "WINDOW", "PRIORITY", "MAX CONCURRENCY", "TIER ALIAS", "DEFAULT"},
 			"STORAGE", "MAX REQUESTS", "MAX INPUT", "MAX OUTPUT", "VISIBLE TO", "DOCUMENT")
-		rows = func(i *client.RegistryItem) (narrow, more []string, err error) {
+		rows = oneRow(func(i *client.RegistryItem) (narrow, more []string, err error) {
 			return profileRow(i, i.Name == standard)
-		}
-	} else {
+		})
+	case registry.UseCases:
+		row([]string{"NAME", "MODEL", "CLASS", "OBJECTIVE", "TARGETS", "POOLS", "ACCEPTED"},
+			"WEIGHT", "STICKY", "TENANTS", "DOCUMENT")
+		rows = useCaseRows
+	default:
 		row([]string{"NAME", "VERSION", "STATUS", "MODEL", "ACCELERATOR", "MODE", "WARNINGS"},
 			"ENGINE", "ENDPOINTS", "VISIBLE TO", "DOCUMENT")
 	}
 	for i := range items {
-		narrow, more, err := rows(&items[i])
+		all, err := rows(&items[i])
 		if err != nil {
 			return err
 		}
-		row(narrow, append(more, strings.Join(items[i].VisibleTo, ","),
-			fmt.Sprintf("%s:%d", items[i].Document, items[i].Row))...)
+		for _, of := range all {
+			row(of.narrow, append(of.more, fmt.Sprintf("%s:%d", items[i].Document,
+				items[i].Row))...)
+		}
 	}
 	return table.Flush()
+}
+
+// itemRow is a row of a table: what it always has, and what a wide one has too.
+type itemRow struct{ narrow, more []string }
+
+// oneRow returns the function that makes the one row of a template or a profile.
+func oneRow(
+	make func(i *client.RegistryItem) (narrow, more []string, err error),
+) func(i *client.RegistryItem) ([]itemRow, error) {
+	return func(i *client.RegistryItem) ([]itemRow, error) {
+		narrow, more, err := make(i)
+		return []itemRow{{narrow, append(more, strings.Join(i.VisibleTo, ","))}}, err
+	}
+}
+
+// useCaseRows returns a row for each use case of a set.
+func useCaseRows(i *client.RegistryItem) (rows []itemRow, err error) {
+	var s registry.UseCaseSetSpec
+	if _, err := readKnown(i, &s); err != nil {
+		return nil, err
+	}
+	name := i.Name
+	if i.Kept {
+		name += " (last good)"
+	}
+	for _, u := range s.UseCases {
+		objective, weight := "", ""
+		if u.Objective != nil {
+			objective = u.Objective.PerOutputToken
+		}
+		if u.Weight != nil {
+			weight = fmt.Sprint(*u.Weight)
+		}
+		rows = append(rows, itemRow{
+			[]string{name, u.ModelName, u.Class, objective, targetShares(u.TargetModels),
+				poolsOf(s), acceptedText(i)},
+			[]string{weight, u.Sticky, strings.Join(u.Tenants, ",")}})
+	}
+	return rows, nil
+}
+
+// targetShares lists targets with their weights, such as v1:20,v2:80.
+func targetShares(targets []registry.TargetModel) string {
+	var all []string
+	for _, t := range targets {
+		name := t.TargetModelName
+		if len(targets) > 1 && t.Weight != nil {
+			name += fmt.Sprintf(":%d", *t.Weight)
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, ",")
+}
+
+func poolsOf(s registry.UseCaseSetSpec) string {
+	names := registry.UseCaseSet{Spec: s}.PoolNames()
+	if len(names) == 0 {
+		return "(all)"
+	}
+	return strings.Join(names, ",")
+}
+
+// acceptedText returns True or why a set waits.
+func acceptedText(i *client.RegistryItem) string {
+	for _, c := range i.Conditions {
+		switch {
+		case c.Type != "Accepted":
+		case c.Status:
+			return "True"
+		default:
+			return c.Reason
+		}
+	}
+	return ""
 }
 
 func templateRow(i *client.RegistryItem) (narrow, more []string, err error) {

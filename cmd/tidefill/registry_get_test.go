@@ -130,7 +130,7 @@ odd: #1  1.10  draft  org/m�odel  4 x H100-SXM  shared  -
 			"big v1.0.0 active org/model 4 x H100-SXM dedicated 1\n" +
 			"big v2 active org/model 4 x H100-SXM dedicated -\n",
 			"is active in the versions v1.0.0, v2; users must name one"},
-		{"get templates/big@v2 bounded", exitUsage, "", `"bounded"; give templates or profiles`},
+		{"get templates/big@v2 bounded", exitUsage, "", `"bounded"; give templates, profiles or usecases`},
 		{"get templates/big@v2 template/bounded -o name", exitOK,
 			"template/big@v2\ntemplate/bounded@v1.0.0\n", ""},
 		{"get profiles", exitOK, `NAME WINDOW PRIORITY MAX CONCURRENCY TIER ALIAS DEFAULT
@@ -185,7 +185,7 @@ night best_effort normal 256 flex yes
 		"Default:      yes\n") || !strings.Contains(text, "    max_retries: 0\n") {
 		t.Errorf("describe of a profile:\n%s", text)
 	}
-	for words, want := range map[string]string{"get|": "templates\nprofiles\n",
+	for words, want := range map[string]string{"get|": "templates\nprofiles\nusecases\n",
 		"get|templates|bo": "big\nbig@v1.0.0\nbig@v2\nbounded\nbounded@v1.0.0\n" +
 			"odd: #1\nodd: #1@1.10\n",
 		"describe|profile|day|": "night\n", "get|profile/": "profile/day\nprofile/night\n"} {

@@ -19,7 +19,8 @@ import (
 
 // itemKinds are the words for kinds of items, as they are written in commands.
 var itemKinds = map[string]registry.Kind{"template": registry.Templates,
-	"templates": registry.Templates, "profile": registry.Profiles, "profiles": registry.Profiles}
+	"templates": registry.Templates, "profile": registry.Profiles, "profiles": registry.Profiles,
+	"usecase": registry.UseCases, "usecases": registry.UseCases}
 
 // itemTarget is what a command is about.
 type itemTarget struct {
@@ -37,7 +38,7 @@ func parseItems(args []string) (t itemTarget, err error) {
 		if near := suggest.Nearest(word, known); near != "" {
 			return "", usageErrorf("there is no kind %q; did you mean %s?", word, near)
 		}
-		return "", usageErrorf("there is no kind %q; give templates or profiles", word)
+		return "", usageErrorf("there is no kind %q; give templates, profiles or usecases", word)
 	}
 	word, name, slash := strings.Cut(args[0], "/")
 	if t.kind, err = kind(word); err != nil {
@@ -64,8 +65,11 @@ func parseItems(args []string) (t itemTarget, err error) {
 
 // all returns the items of the target's kind.
 func (t itemTarget) all(r *client.Registry) []client.RegistryItem {
-	if t.kind == registry.Profiles {
+	switch t.kind {
+	case registry.Profiles:
 		return r.Profiles
+	case registry.UseCases:
+		return r.UseCases
 	}
 	return r.Templates
 }
@@ -189,9 +193,9 @@ func itemsCommand(cmd *cobra.Command, do func(cmd *cobra.Command, r *remote, t i
 	of *client.Registry) error) *cobra.Command {
 	r := new(remote)
 	r.registerAdmin(cmd)
-	kinds := []string{"templates", "profiles"}
+	kinds := []string{"templates", "profiles", "usecases"}
 	if cmd.Name() == "describe" {
-		kinds = []string{"template", "profile"}
+		kinds = []string{"template", "profile", "usecase"}
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) (
 		[]string, cobra.ShellCompDirective) {

@@ -5,7 +5,7 @@ import { BatchView } from './batch.js';
 import { clock, duration } from './format.js';
 import { Notice, PoolView } from './pool.js';
 import { learn } from './reasons.js';
-import { ProfileView, RefusedView, TemplateView, refusedKey, summary } from './registry.js';
+import { ProfileView, RefusedView, TemplateView, UseCaseView, refusedKey, summary, useCasesOf } from './registry.js';
 import { ScalingView } from './scaling.js';
 
 const interval = 2000, patience = 8000; // milliseconds
@@ -15,6 +15,7 @@ const pools = new Keyed(byId('pools'), () => new PoolView());
 const scaling = new Keyed(byId('scaling-rows'), (item) => new ScalingView(item));
 const templates = new Keyed(byId('template-rows'), () => new TemplateView());
 const profiles = new Keyed(byId('profile-rows'), () => new ProfileView());
+const useCases = new Keyed(byId('use-case-rows'), () => new UseCaseView());
 const refused = new Keyed(byId('refused'), () => new RefusedView());
 const batches = new Keyed(byId('batch-rows'), ({ batch }) => new BatchView(batch));
 const notices = new Keyed(byId('notices'), (notice) => new Notice(notice.kind));
@@ -63,10 +64,12 @@ function showScaling(scaled) {
 function showRegistry(registry) {
   templates.update(registry.templates, (item) => JSON.stringify([item.name, item.version]));
   profiles.update(registry.profiles.map((item) => ({ item, isDefault: item.name === registry.default_profile })), ({ item }) => item.name);
+  useCases.update(useCasesOf(registry.use_cases), ({ item, useCase }) => JSON.stringify([item.name, useCase.modelName]));
   refused.update(registry.refused, refusedKey);
   byId('templates').hidden = registry.templates.length === 0;
   byId('profiles').hidden = registry.profiles.length === 0;
-  byId('registry').hidden = registry.templates.length + registry.profiles.length + registry.refused.length === 0;
+  byId('use-cases').hidden = registry.use_cases.length === 0;
+  byId('registry').hidden = registry.templates.length + registry.profiles.length + registry.use_cases.length + registry.refused.length === 0;
   setParts(byId('registry-summary'), ...summary(registry));
 }
 

@@ -1,4 +1,4 @@
-// Templates and profiles in force, as rows, and what is refused, as notices.
+// Templates, profiles and use cases in force, as rows, and what is refused, as notices.
 
 import { h, name, set, setParts } from './dom.js';
 import { count, dash, duration } from './format.js';
@@ -14,7 +14,11 @@ class Row {
 
   // show sets the title and the cells, each a text or a list of parts.
   show(item, ...cells) {
-    setParts(this.title, name(item.name));
+    this.showAs(item.name, item, ...cells);
+  }
+
+  showAs(title, item, ...cells) {
+    setParts(this.title, name(title));
     set(this.title, 'title', [item.description, `${item.document}:${item.row}`].filter(Boolean).join('\n'));
     cells.forEach((cell, i) => setParts(this.cells[i], ...[cell].flat()));
   }
@@ -46,6 +50,31 @@ export class ProfileView extends Row {
   }
 }
 
+export class UseCaseView extends Row {
+  constructor() {
+    super(['Set', 'Class', 'Objective', 'Targets', 'Pools', 'State']);
+    this.cells[5].classList.add('reason');
+  }
+
+  update({ item, useCase }) {
+    const { modelName, objective, targetModels: targets } = useCase;
+    const weight = targets.reduce((sum, target) => sum + target.weight, 0);
+    const share = (target) => (targets.length > 1 ? ` ${Math.round(100 * target.weight / weight)} %` : '');
+    const shares = targets.flatMap((target, i) => [i ? ', ' : '', name(target.targetModelName), share(target)]);
+    const pools = (item.spec.poolRef ?? []).flatMap((pool, i) => [i ? ', ' : '', name(pool.name)]);
+    const waits = item.conditions.filter((condition) => !condition.status);
+    const states = [...waits.map((condition) => condition.message), ...(item.kept ? ['last good version'] : []), ...item.warnings];
+    const wanted = objective ? Object.values(objective)[0] : dash;
+    this.showAs(modelName, item, [name(item.name)], useCase.class, wanted, shares, pools.length ? pools : 'all', states.join('; ') || 'in force');
+    set(this.cells[5], 'data-kind', item.kept ? 'fault' : waits.length ? 'careful' : 'flow');
+  }
+}
+
+// useCasesOf lists the use cases of all sets.
+export function useCasesOf(sets) {
+  return sets.flatMap((item) => item.spec.useCases.map((useCase) => ({ item, useCase })));
+}
+
 export class RefusedView {
   constructor() {
     this.element = h('li', { class: 'notice bad' });
@@ -66,7 +95,8 @@ export function refusedKey(item) {
 // summary counts what there is, and names sources that can't be read.
 export function summary(registry) {
   const away = registry.sources.filter((source) => source.error !== null);
-  return [`${count(registry.templates.length)} templates, ${count(registry.profiles.length)} profiles`,
+  const useCases = useCasesOf(registry.use_cases).length;
+  return [`${count(registry.templates.length)} templates, ${count(registry.profiles.length)} profiles, ${count(useCases)} use cases`,
     registry.refused.length ? `, ${count(registry.refused.length)} refused` : '',
     ...away.flatMap((source) => [' · ', name(source.name), ' can\'t be read: ', name(source.error)])];
 }
