@@ -266,7 +266,8 @@ func (p *Planner) requestEnded(now time.Time, ev *RequestEnded) {
 		p.reportRequest(now, x, ev)
 	}
 	pool.learn(now, x, ev)
-	if done := p.cfg.Cost.Work(float64(x.PromptTokens), float64(ev.OutputTokens)); ev.OutputTokens > 0 {
+	if ev.OutputTokens > 0 {
+		done := p.cfg.Cost.Work(float64(x.PromptTokens), float64(ev.OutputTokens))
 		pool.requests.Charge(x.Flow, done-x.work)
 	}
 }
@@ -317,7 +318,7 @@ func (p *Planner) moveRequests(now time.Time, from *pool) {
 		}
 		x.pool = pool
 		if x.Deadline.IsZero() {
-			x.Deadline = x.came.Add(p.cfg.Inline.Flows.Classes[p.cfg.Inline.Flows.Index(x.Flow.Class)].MaxWait)
+			x.Deadline = x.came.Add(p.cfg.Inline.Flows.Class(x.Flow.Class).MaxWait)
 		}
 		p.await(now, x)
 	}

@@ -109,7 +109,8 @@ func (c Config) Index(name string) int {
 	return i
 }
 
+// Class returns the class of a name; the last one for an unknown name.
+func (c Config) Class(name string) ClassConfig { return c.Classes[c.Index(name)] }
+
 // Lists reports whether the class of a name is configured.
-func (c Config) Lists(name string) bool {
-	return slices.ContainsFunc(c.Classes, func(class ClassConfig) bool { return class.Name == name })
-}
+func (c Config) Lists(name string) bool { return c.Class(name).Name == name }
