@@ -83,7 +83,7 @@ func (d *Dispatcher) newSession(
 			registration: registered, senders: senders, claimer: claimer, recorder: recorder,
 			publishers: []publisher{progress, learning}, publishEvery: cfg.ProgressEvery,
 			requests: requests,
-			chunks: map[chunkKey]*work.Chunk{}, flights: map[flightKey]*work.Flight{},
+			chunks:   map[chunkKey]*work.Chunk{}, flights: map[flightKey]*work.Flight{},
 			done: make(chan struct{}),
 		},
 		sweeper: &finish.Sweeper{Batches: metadata, Journals: d.deps.Journals,

@@ -166,8 +166,8 @@ func (q *Queue) Add(now time.Time, r Request) []Shed {
 }
 
 // victim returns the request that gives up its place in the full queue for a new one of a flow;
-// nil: none does. It is the newest of the longest flow of the last class that has one. In the new one's
-// own class only a flow with more requests than its own gives one up.
+// nil: none does. It is the newest of the longest flow of the last class that has one. In the new
+// one's own class only a flow with more requests than its own gives one up.
 func (q *Queue) victim(of *flow) *item {
 	for i := len(q.classes) - 1; i >= 0; i-- {
 		c := q.classes[i]
