@@ -35,6 +35,7 @@ func (a *App) adminHandler() http.Handler {
 	a.console = console.New(console.Deps{
 		Version: a.options.Version, Node: a.cfg.Node, Decisions: a.dispatcher.Decisions(),
 		Flow: a.flow, Degraded: a.degraded, Failures: a.dispatcher.Failures,
+		Requests: a.dispatcher.Pools,
 		Waiting:  func() []string { return a.readiness().Waiting },
 		Problems: a.problems,
 		StandsBy: a.dispatcher.StandsBy, Peers: a.consolePeers, Batches: a.dispatcher.Batches,

@@ -48,7 +48,39 @@ type Pool struct {
 	} `json:"warnings"`
 	// Failures are those of the runners that have failed lines in the last minutes.
 	Failures []RunnerFailures `json:"failures"`
-	Decision Decision         `json:"decision"`
+	// Requests are the interactive requests that pass through; nil: none do.
+	Requests *Requests `json:"requests"`
+	Decision Decision  `json:"decision"`
+}
+
+// Requests are the interactive requests of a pool that pass through the daemon.
+type Requests struct {
+	// Places is the number that may be in flight, and Bound that of the classes after those with an
+	// objective; nil: none.
+	Places int  `json:"places"`
+	Bound  *int `json:"bound"`
+	// Reason is why those that wait do so; empty: none waits.
+	Reason  string `json:"reason"`
+	Classes []struct {
+		Name    string `json:"name"`
+		Waiting int    `json:"waiting"`
+		Running int    `json:"running"`
+	} `json:"classes"`
+	UseCases []UseCaseState `json:"use_cases"`
+}
+
+// UseCaseState is a use case in the last five minutes.
+type UseCaseState struct {
+	Name      string   `json:"name"`
+	Class     string   `json:"class"`
+	Objective *float64 `json:"objective_ms"`
+	Requests  int      `json:"requests"`
+	// P95 is the 95th percentile of the average times per output token, Attained the share within
+	// the objective; nil: unknown, with fewer than 50 requests.
+	P95      *float64 `json:"p95_ms"`
+	Attained *float64 `json:"attained"`
+	// Refused counts the requests that got no place, by reason.
+	Refused map[string]int `json:"refused"`
 }
 
 // RunnerFailures is what a runner has failed in the last minutes.

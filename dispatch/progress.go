@@ -79,6 +79,9 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	for i, allowance := range planner.Shadows(now) {
 		pools[i].Shadow = allowance
 	}
+	for i, requests := range planner.Requests(now) {
+		pools[i].Requests = requests
+	}
 	p.warn(pools)
 	if p.onPools != nil {
 		p.onPools(now, pools)

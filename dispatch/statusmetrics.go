@@ -188,6 +188,7 @@ func showPool(p *plan.PoolStatus, terms []flowcontrol.Term, show showGauge) {
 	show(poolInFlight, float64(p.InFlight), pool)
 	show(poolAllowance, float64(p.Limit), pool)
 	showShadow(pool, p, show)
+	showRequests(pool, p.Requests, show)
 	byRunner := showPoolTerms(pool, terms, show)
 	for i := range p.Runners {
 		showRunner(pool, &p.Runners[i], byRunner[p.Runners[i].ID], show)

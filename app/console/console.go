@@ -10,6 +10,7 @@ import (
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/decision"
+	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/telemetry"
@@ -25,6 +26,8 @@ type Deps struct {
 	Degraded func() []telemetry.Degradation
 	// Failures returns what runners have failed in the last minutes.
 	Failures func() []dispatch.RunnerFailures
+	// Requests returns the pools with the interactive requests that pass through.
+	Requests func() []plan.PoolStatus
 	// Waiting returns why the daemon is not ready; none: it is.
 	Waiting func() []string
 	// Problems lists what does not work and leaves the daemon ready, besides sources of readings.

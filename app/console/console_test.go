@@ -15,6 +15,7 @@ import (
 	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/app/console"
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -58,6 +59,13 @@ func newDeps(names ...string) console.Deps {
 		Degraded: func() []telemetry.Degradation { return nil },
 		Waiting:  func() []string { return []string{} },
 		Problems: func() []string { return nil },
+		Requests: func() []plan.PoolStatus {
+			chat := plan.UseCaseStatus{Name: "chat", Class: "critical", Requests: 60,
+				Objective: 40 * time.Millisecond, P95: 35 * time.Millisecond, Attained: 0.99}
+			return []plan.PoolStatus{{ID: "small", Requests: &plan.RequestsStatus{Places: 8,
+				Classes:  []plan.ClassStatus{{Name: "critical", Waiting: 1, Running: 2}},
+				UseCases: []plan.UseCaseStatus{chat}}}}
+		},
 		Failures: func() []dispatch.RunnerFailures {
 			return []dispatch.RunnerFailures{{Pool: "m", Runner: "r", Failing: true, Bad: 9,
 				Judged: 10, Causes: []store.Failure{{Count: 9, Status: 500, Sample: "boom"}}}}
@@ -356,5 +364,17 @@ func TestThePageIsLockedDown(t *testing.T) {
 		if w := serve(t, deps, target); w.Code != want {
 			t.Errorf("%s: status %d, want %d", target, w.Code, want)
 		}
+	}
+}
+
+// Of interactive requests that pass through, each pool shows its own; null: none do.
+func TestPoolsShowRequests(t *testing.T) {
+	list := decode[struct{ Data []client.Pool }](t, serve(t, newDeps("small", "large"),
+		"/admin/pools"))
+	r := list.Data[0].Requests
+	if r == nil || r.Places != 8 || r.Bound != nil || len(r.Classes) != 1 ||
+		r.Classes[0].Waiting != 1 || len(r.UseCases) != 1 || *r.UseCases[0].P95 != 35 ||
+		*r.UseCases[0].Attained != 0.99 || list.Data[1].Requests != nil {
+		t.Errorf("the pools show %+v and %+v", r, list.Data[1].Requests)
 	}
 }

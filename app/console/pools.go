@@ -40,7 +40,9 @@ type pool struct {
 	Protection string    `json:"protection"` // a sentence
 	Warnings   []warning `json:"warnings"`
 	// Failures are those of the runners that have failed lines in the last minutes.
-	Failures []failures        `json:"failures"`
+	Failures []failures `json:"failures"`
+	// Requests are the interactive requests that pass through; null: none do.
+	Requests *requests         `json:"requests"`
 	Decision decision.Decision `json:"decision"`
 }
 
@@ -94,9 +96,14 @@ func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
 // ownPools returns the pools that this process leads, and the sources that give no readings.
 func (c *Console) ownPools() (pools []pool, sources []degraded) {
 	pools, sources = []pool{}, []degraded{}
+	of := map[string]*plan.RequestsStatus{}
+	for _, p := range c.deps.Requests() {
+		of[p.ID] = p.Requests
+	}
 	for _, p := range c.deps.Decisions.Pools() {
 		shown := pool{Name: p.Name, Node: c.deps.Node, Models: p.Models, Policy: p.Policy,
-			Warnings: []warning{}, Failures: []failures{}, Decision: p.Last}
+			Warnings: []warning{}, Failures: []failures{}, Decision: p.Last,
+			Requests: requestsOf(of[p.Name])}
 		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Group, p.Models))
 		for _, w := range p.Warnings {
 			shown.Warnings = append(shown.Warnings, warning(w))

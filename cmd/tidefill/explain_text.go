@@ -88,6 +88,7 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 		row("", "%s", text)
 	}
 	row("limited by", "%s", reasonText(d.Reason, list.Reasons))
+	explainRequests(w, p.Requests, list.Reasons, row)
 	for _, f := range p.Failures {
 		name := "failed"
 		if f.Failing {

@@ -156,7 +156,6 @@ type ClassStatus struct {
 
 // RequestsStatus is the state of the interactive requests of a pool that pass through.
 type RequestsStatus struct {
-	Pool     string // as PoolStatus.ID
 	Places   int
 	Bound    int    // of the guard of objectives; 0: none
 	Reason   Reason // why those that wait do so
@@ -164,11 +163,14 @@ type RequestsStatus struct {
 	UseCases []UseCaseStatus // by name, then class
 }
 
-// Requests returns the state of the requests of all pools.
-func (p *Planner) Requests(now time.Time) (all []RequestsStatus) {
+// Requests returns the state of the requests of all pools, in the order of Pools; nil if none pass
+// through.
+func (p *Planner) Requests(now time.Time) (all []*RequestsStatus) {
+	if !p.cfg.Inline.Enabled {
+		return nil
+	}
 	for _, pool := range p.pools {
-		s := RequestsStatus{Pool: pool.id, Places: pool.requestPlaces(now),
-			Bound: int(pool.guard.bound)}
+		s := &RequestsStatus{Places: pool.requestPlaces(now), Bound: int(pool.guard.bound)}
 		if pool.requests.Waiting() > 0 {
 			s.Reason = pool.requestReason
 		}

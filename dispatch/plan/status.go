@@ -165,6 +165,9 @@ type PoolStatus struct {
 	Warnings []flowcontrol.Warning
 	// TakenOver is what was taken over of what was learned before; nil: nothing was known.
 	TakenOver *TakenOver
+	// Requests are the interactive requests that pass through, which Planner.Pools leaves out. Nil:
+	// none do.
+	Requests *RequestsStatus
 	// Shadow is what the pool's shadow would allow, which Planner.Pools leaves out too. Nil: there
 	// is none.
 	Shadow *shadow.Allowance
