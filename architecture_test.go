@@ -80,7 +80,9 @@ var mayImport = map[string][]string{
 		"flowcontrol", "runner"},
 	"app/console": {"api", "store", "dispatch", "dispatch/decision", "dispatch/plan", "flowcontrol",
 		"telemetry", "autoscale", "registry", "internal/strictyaml"},
-	"api":              {"api", "store", "internal/batchfile", "scheduler", "registry"},
+	"api": {"api", "store", "internal/batchfile", "scheduler", "registry"},
+	"inline": {"dispatch/plan", "scheduler/flows", "internal/batchfile",
+		"internal/httpserver"},
 	"client":           {"internal/batchfile"},
 	"runner":           {"runner", "simulator/engine", "internal/httpserver"},
 	"simulator/engine": {"costmodel"},
@@ -101,8 +103,8 @@ var mayImport = map[string][]string{
 		"store"},
 	"config": {"registry", "config", "api", "autoscale", "autoscale/keda", "autoscale/kube",
 		"dispatch",
-		"flowcontrol", "internal/httpserver", "internal/wallclock", "scheduler", "store",
-		"telemetry"},
+		"flowcontrol", "inline", "internal/httpserver", "internal/wallclock", "scheduler",
+		"store", "telemetry"},
 }
 
 // anywhere lists the packages of ours that any other may import. They know nothing of Tidefill.

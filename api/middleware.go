@@ -67,9 +67,11 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 			writeError(out, answerTo(err))
 			return
 		}
-		if err := s.moveToGate(out, r, &s.gates.requests); err != nil {
-			writeError(out, answerTo(err))
-			return
+		if !s.isInline(r) {
+			if err := s.moveToGate(out, r, &s.gates.requests); err != nil {
+				writeError(out, answerTo(err))
+				return
+			}
 		}
 		next.ServeHTTP(out, r)
 	})

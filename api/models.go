@@ -28,9 +28,9 @@ func (m ModelInfo) object() modelObject {
 	return o
 }
 
-func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) listModels(w http.ResponseWriter, r *http.Request) error {
 	data := []modelObject{}
-	for _, m := range s.deps.Models() {
+	for _, m := range s.models(r) {
 		data = append(data, m.object())
 	}
 	return writeJSON(w, struct {
@@ -41,7 +41,7 @@ func (s *Server) listModels(w http.ResponseWriter, _ *http.Request) error {
 
 func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	models := s.deps.Models()
+	models := s.models(r)
 	i := slices.IndexFunc(models, func(m ModelInfo) bool { return m.ID == id })
 	if i < 0 {
 		return &httpError{

@@ -50,6 +50,8 @@ type Deps struct {
 	// Older returns an error while bytes that no record refers to must stay, since the records may
 	// be older. Nil: they never are.
 	Older func(ctx context.Context) error
+	// Inline serves interactive requests. Nil: their URLs are unknown.
+	Inline Inline
 	// Keys are the API keys until SetKeys. Nil or empty: requests need no key and belong to
 	// DefaultTenant.
 	Keys *Keyring
@@ -136,6 +138,7 @@ func (s *Server) routes() {
 	s.route("/v1/models", methods{"GET": s.listModels})
 	s.route("/v1/models/{id...}", methods{"GET": s.getModel})
 	s.route("/v1/registry", methods{"GET": s.listRegistry})
+	s.inlineRoutes()
 	s.fileRoutes()
 	s.uploadRoutes()
 	s.batchRoutes()

@@ -52,6 +52,7 @@ func TestChangesOfEveryKey(t *testing.T) {
 		"scheduler.policy": "edf", "scheduler.urgency": "never",
 		"scheduler.between_queues": "weighted", "scheduler.expression": "created",
 		"scheduler.tenant_weights": "{a: 2}", "scheduler.queues": "[{name: a, match: [{}]}]",
+		"inline.tenant_weights": "{a: 2}", "inline.policy": "weighted", "inline.classes": "[]",
 		"api.unknown_models": "wait", "api.admission": "strict", "api.tenant_quotas": "{a: 1}",
 		"http.proxies": "[10.0.0.0/8]",
 		"http.hosts":   "[a]", "http.origins": "[https://a]", "upstreams": "[{url: http://a}]",

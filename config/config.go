@@ -20,6 +20,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/flowcontrol"
 	_ "github.com/tidefill/tidefill/flowcontrol/builtin" // the policies that can be configured
+	"github.com/tidefill/tidefill/inline"
 	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/internal/wallclock"
 	registrykube "github.com/tidefill/tidefill/registry/kube"
@@ -68,6 +69,9 @@ type Config struct {
 	// API limits what users may send and sets how long files and batches are kept. Sizes are in
 	// bytes.
 	API api.Config `yaml:"api"`
+	// Inline sets whether interactive requests pass through the daemon, and in which order they
+	// reach the runners.
+	Inline inline.Config `yaml:"inline"`
 	// Scheduler sets how jobs are ordered.
 	Scheduler scheduler.Config `yaml:"scheduler"`
 	// FlowControl sets how much batch work the runners may carry.
@@ -149,6 +153,7 @@ func Default() Config {
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
 		HTTP:        httpserver.DefaultConfig(),
 		API:         api.DefaultConfig(),
+		Inline:      inline.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
 		Telemetry:   telemetry.DefaultConfig(),
@@ -205,6 +210,7 @@ func (c Config) Validate() error {
 		section("http", c.HTTP.Validate()),
 		section("tls", c.TLS.Validate()),
 		section("api", c.API.Validate()),
+		section("inline", c.Inline.Validate()),
 		section("scheduler", c.Scheduler.Validate()),
 		section("flowcontrol", c.FlowControl.Validate()),
 		section("telemetry", c.Telemetry.Validate()),

@@ -28,6 +28,7 @@ type exchange struct {
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc // ends the request's context
 	client  context.Context         // ends with the client's side of the connection; nil: unused
+	follows bool                    // the request's context ends with client
 
 	read, write deadline
 	body        *body  // nil: the request has none
@@ -83,8 +84,8 @@ func (x *exchange) WriteHeader(code int) {
 	if code >= 200 && !x.began {
 		x.began = true
 		x.discard()
-		if isStream(x.Header()) && x.client != nil {
-			context.AfterFunc(x.client, func() { x.cancel(context.Canceled) })
+		if isStream(x.Header()) {
+			x.endWithClient()
 		}
 	}
 	x.ResponseWriter.WriteHeader(code)
@@ -100,6 +101,31 @@ func (x *exchange) discard() {
 		_ = x.read.transfer(time.Now())
 	default:
 		_ = x.read.transfer(time.Now().Add(discardTimeout))
+	}
+}
+
+// EndWithClient makes the context of a request end when the client closes its sending side, as that
+// of a stream does. w is the handler's writer, or one that unwraps to it. It is for work that is
+// too dear to be done for a client that has gone.
+func EndWithClient(w http.ResponseWriter) {
+	for w != nil {
+		if x, ours := w.(*exchange); ours {
+			x.endWithClient()
+			return
+		}
+		wrapper, is := w.(interface{ Unwrap() http.ResponseWriter })
+		if !is {
+			return
+		}
+		w = wrapper.Unwrap()
+	}
+}
+
+// endWithClient ends the request's context with the client's side of the connection.
+func (x *exchange) endWithClient() {
+	if x.client != nil && !x.follows {
+		x.follows = true
+		context.AfterFunc(x.client, func() { x.cancel(context.Canceled) })
 	}
 }
 

@@ -292,3 +292,25 @@ func TestBudget(t *testing.T) {
 		t.Errorf("500 bytes at 1000 B/s are worth %v", b.worth(500))
 	}
 }
+
+// A handler may want to know that its client has gone before it answers.
+func TestEndWithClient(t *testing.T) {
+	ended := make(chan error, 1)
+	_, address := serve(t, testConfig(), Options{HalfClose: true}, func(w http.ResponseWriter,
+		r *http.Request) {
+		EndWithClient(wrapped{w})
+		<-r.Context().Done()
+		ended <- r.Context().Err()
+	})
+	c := dial(t, address)
+	c.send(get)
+	c.Close()
+	if err := await(t, ended, "the end of the request"); !errors.Is(err, context.Canceled) {
+		t.Errorf("the request ended with %v", err)
+	}
+	EndWithClient(wrapped{}) // no writer of a server: nothing happens
+}
+
+type wrapped struct{ http.ResponseWriter }
+
+func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
