@@ -16,6 +16,7 @@ import (
 	"github.com/tidefill/tidefill/app/console"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/inline"
 	"github.com/tidefill/tidefill/internal/filewatch"
 	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/internal/wallclock"
@@ -47,6 +48,7 @@ type App struct {
 	targets    *targets
 	kubernetes *kubernetes // nil: no pool is in Kubernetes
 	api        *api.Server
+	inline     *inline.Proxy // nil: no interactive requests pass through
 	webhooks   *webhook.Notifier
 	keyless    bool // the API requires no key
 	keysFile   *filewatch.Files
@@ -181,8 +183,12 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.onClose("registry", a.feed.start(a.options.Stop))
+	if err := a.newInline(); err != nil {
+		return err
+	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
-		Store: a.apiStore(), Places: a.places, Outlook: &outlook{a.dispatcher, a.scaling.driver,
+		Inline: a.interactive(),
+		Store:  a.apiStore(), Places: a.places, Outlook: &outlook{a.dispatcher, a.scaling.driver,
 			a.plansReplicas},
 		Nudge: a.changed, Models: a.models, Keys: keys,
 		Catalogs: a.feed.now, UnservedModels: a.unservedModels, Windows: a.sharing,

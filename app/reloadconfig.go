@@ -177,6 +177,9 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 	return func(ctx context.Context) {
 		a.options.LogLevel.Set(now.Log.Level)
 		a.api.SetConfig(now.API)
+		if a.inline != nil {
+			a.inline.SetConfig(now.Inline)
+		}
 		configure()
 		a.scaling.configure(now)
 		read(ctx)
@@ -197,6 +200,7 @@ func checkKeys(upstreams []dispatch.Upstream) error {
 // dispatchSettings returns the dispatcher's part of a configuration.
 func dispatchSettings(cfg config.Config) dispatch.Settings {
 	cfg.Dispatch.Drain = cfg.Shutdown.Drain
+	cfg.Dispatch.Inline = inlineSettings(cfg)
 	cfg.Dispatch.WaitForModels = cfg.API.UnknownModels == api.WaitUnknownModels
 	return dispatch.Settings{Config: cfg.Dispatch, Upstreams: cfg.Upstreams,
 		Scheduler: cfg.Scheduler, Registry: cfg.Snapshot()}

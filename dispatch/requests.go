@@ -192,3 +192,15 @@ func (d *Dispatcher) Admit(ctx context.Context, r plan.Request) (*Place, error) 
 	place.server, place.header = u.Server()
 	return place, nil
 }
+
+// Knows reports whether a runner that is not reserved for batches serves the model or has served
+// it, or a pool is configured with it.
+func (d *Dispatcher) Knows(model string) bool {
+	now := d.settings.Load()
+	for _, u := range now.open {
+		if u.Knows(model) {
+			return true
+		}
+	}
+	return now.Registry.Expects(model)
+}

@@ -45,7 +45,7 @@ func DefaultConfig() Config {
 		MaxBodyBytes: 64 << 20,
 		Memory:       256 << 20,
 		RewriteModel: true,
-		MaxRunning:   plan.DefaultConfig().MaxRequests,
+		MaxRunning:   plan.DefaultInline().MaxRunning,
 		MaxDeadline:  time.Hour,
 		Config:       flows.DefaultConfig(),
 	}

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/dispatch"
+	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/inline"
+	"github.com/tidefill/tidefill/registry"
+)
+
+// newInline builds the path of interactive requests, if it is enabled.
+func (a *App) newInline() (err error) {
+	if !a.cfg.Inline.Enabled {
+		return nil
+	}
+	a.inline, err = inline.New(a.cfg.Inline, inline.Deps{Admission: admission{a.dispatcher},
+		UseCases: &useCases{a}, Logger: a.log, Registerer: a.options.Registry})
+	if err != nil {
+		return err
+	}
+	a.onClose("interactive requests", func() error {
+		a.inline.Close()
+		return nil
+	})
+	return nil
+}
+
+// inlineSettings returns the planner's part of the configuration of interactive requests.
+func inlineSettings(cfg config.Config) plan.InlineConfig {
+	return plan.InlineConfig{Enabled: cfg.Inline.Enabled, Flows: cfg.Inline.Config,
+		MaxRunning: cfg.Inline.MaxRunning}
+}
+
+// admission has the dispatcher find places for interactive requests.
+type admission struct{ dispatcher *dispatch.Dispatcher }
+
+// Admit implements inline.Admission.
+func (a admission) Admit(ctx context.Context, r plan.Request) (inline.Place, error) {
+	place, err := a.dispatcher.Admit(ctx, r)
+	if refused, is := errors.AsType[*dispatch.Refused](err); is {
+		return nil, &inline.Refused{Refusal: refused.Refusal}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return place, nil
+}
+
+// useCases resolves models by the registry.
+type useCases struct{ app *App }
+
+// Find implements inline.UseCases.
+func (u *useCases) Find(tenant, model string) (inline.UseCase, bool) {
+	catalogs, _ := u.app.feed.now() // while it is unread, it has none
+	match := catalogs.UseCase(tenant, model, u.exists)
+	if len(match.UseCases) == 0 {
+		pools := u.implicit(match.Implicit)
+		return inline.UseCase{Name: model, Implicit: true, Pools: pools},
+			len(pools) > 0 && u.app.dispatcher.Knows(model)
+	}
+	found := match.UseCases[0]
+	made := inline.UseCase{Name: model, Class: found.Class, Objective: found.Objective,
+		Weight: found.Weight, Critical: found.Objective > 0}
+	if len(found.Pools) > 0 {
+		made.Pools = found.Pools
+	}
+	for _, t := range found.Targets {
+		made.Targets = append(made.Targets, inline.Target{Model: t.Model,
+			Weight: float64(t.Weight)})
+	}
+	switch found.Sticky {
+	case registry.StickyNone:
+	case registry.StickyPrefix:
+		made.Sticky.Prefix = true
+	default:
+		made.Sticky.Header = found.Sticky
+	}
+	return made, true
+}
+
+// Names implements inline.UseCases.
+func (u *useCases) Names(tenant string) []string {
+	catalogs, _ := u.app.feed.now()
+	return catalogs.UseCaseModels(tenant, u.exists)
+}
+
+func (u *useCases) exists(pool string) bool {
+	_, found := u.app.poolsNow().Pool(pool)
+	return found
+}
+
+// implicit lists the pools that serve models without a use case, as far as may says of each. The
+// name of the upstreams that name no pool is empty.
+func (u *useCases) implicit(may func(pool string) bool) (pools []string) {
+	if may("") {
+		pools = append(pools, "")
+	}
+	for _, p := range u.app.poolsNow().Pools() {
+		if p.AllowImplicit && may(p.Name) {
+			pools = append(pools, p.Name)
+		}
+	}
+	return pools
+}
+
+// interactive returns what serves interactive requests; nil: nothing.
+func (a *App) interactive() api.Inline {
+	if a.inline == nil {
+		return nil
+	}
+	return a.inline
+}
