@@ -325,6 +325,13 @@ type raw struct {
 	in *bufio.Reader
 }
 
+// of returns the service for another test.
+func (s *service) of(t testing.TB) *service {
+	other := *s
+	other.t = t
+	return &other
+}
+
 func (s *service) dial() *raw {
 	s.t.Helper()
 	c, err := net.Dial("tcp", s.address)
@@ -334,6 +341,9 @@ func (s *service) dial() *raw {
 	s.t.Cleanup(func() { c.Close() })
 	return &raw{s.t, c, bufio.NewReader(c)}
 }
+
+// CloseWrite closes the sending side.
+func (c *raw) CloseWrite() { _ = c.Conn.(*net.TCPConn).CloseWrite() }
 
 func (c *raw) send(format string, args ...any) {
 	c.t.Helper()
