@@ -49,6 +49,7 @@ type App struct {
 	kubernetes *kubernetes // nil: no pool is in Kubernetes
 	api        *api.Server
 	inline     *inline.Proxy // nil: no interactive requests pass through
+	leaders    leaders
 	webhooks   *webhook.Notifier
 	keyless    bool // the API requires no key
 	keysFile   *filewatch.Files

@@ -17,7 +17,7 @@ func (a *App) newInline() (err error) {
 	if !a.cfg.Inline.Enabled {
 		return nil
 	}
-	a.inline, err = inline.New(a.cfg.Inline, inline.Deps{Admission: admission{a.dispatcher},
+	a.inline, err = inline.New(a.cfg.Inline, inline.Deps{Admission: admission{a},
 		UseCases: &useCases{a}, Logger: a.log, Registerer: a.options.Registry})
 	if err != nil {
 		return err
@@ -35,13 +35,19 @@ func inlineSettings(cfg config.Config) plan.InlineConfig {
 		MaxRunning: cfg.Inline.MaxRunning}
 }
 
-// admission has the dispatcher find places for interactive requests.
-type admission struct{ dispatcher *dispatch.Dispatcher }
+// admission has the dispatcher find places for interactive requests, or says which other process
+// does: the one that leads the pool has the only account of what runs there.
+type admission struct{ app *App }
 
 // Admit implements inline.Admission.
 func (a admission) Admit(ctx context.Context, r plan.Request) (inline.Place, error) {
-	place, err := a.dispatcher.Admit(ctx, r)
+	place, err := a.app.dispatcher.Admit(ctx, r)
 	if refused, is := errors.AsType[*dispatch.Refused](err); is {
+		if why := refused.Why; why == plan.NoRunner || why == plan.NoDispatcher {
+			if to := a.app.leaderOf(ctx, r.Model); to != nil {
+				return nil, &inline.Elsewhere{URL: to}
+			}
+		}
 		return nil, &inline.Refused{Refusal: refused.Refusal}
 	}
 	if err != nil {
@@ -60,7 +66,7 @@ func (u *useCases) Find(tenant, model string) (inline.UseCase, bool) {
 	if len(match.UseCases) == 0 {
 		pools := u.implicit(match.Implicit)
 		return inline.UseCase{Name: model, Implicit: true, Pools: pools},
-			len(pools) > 0 && u.app.dispatcher.Knows(model)
+			len(pools) > 0 && (u.app.dispatcher.Knows(model) || u.app.knownElsewhere(model))
 	}
 	found := match.UseCases[0]
 	made := inline.UseCase{Name: model, Class: found.Class, Objective: found.Objective,

@@ -35,6 +35,9 @@ type report struct {
 	Epoch   int64
 	Console json.RawMessage
 	Catalog dispatch.Catalog
+	// URL is where it takes interactive requests for the models that it Leads; empty: nowhere.
+	URL   string
+	Leads []string
 }
 
 // publish publishes what this process leads, until ctx ends.
@@ -83,7 +86,8 @@ func (a *App) report(epoch int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(report{a.cfg.Node, epoch, shown, a.dispatcher.Catalog()})
+	return json.Marshal(report{a.cfg.Node, epoch, shown, a.dispatcher.Catalog(), a.inlineURL(),
+		a.ledModels()})
 }
 
 // stored has the snapshots that are in the store.

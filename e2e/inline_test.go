@@ -13,6 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"github.com/tidefill/tidefill/internal/testservers/postgres"
+	"github.com/tidefill/tidefill/internal/testservers/redis"
 )
 
 // newInline returns a daemon through which interactive requests pass to emulated engines, and their
@@ -252,5 +255,47 @@ func TestInlineBesideBatches(t *testing.T) {
 	b := d.Client().AwaitEnd(t, batch.ID, time.Minute)
 	if b.RequestCounts.Completed != 3000 {
 		t.Errorf("the batch ended with %+v", b.RequestCounts)
+	}
+}
+
+// Of processes that share a store one leads the pool, and the others pass requests on to it. When
+// it dies, the next one takes over.
+func TestInlineRequestsFindTheLeader(t *testing.T) {
+	t.Parallel()
+	engine := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "m")
+	set := append(clusterStore(t, postgres.Start(t)), liveStore(redis.Start(t))...)
+	set = append(set, "inline.enabled=true", "dispatch.tuning.lease_ttl=3s")
+	data := t.TempDir()
+	var all []*Daemon
+	for _, name := range []string{"a", "b", "c"} {
+		o := Options{Data: data, Upstreams: []string{engine}, Keys: "own=" + ownKey,
+			Args: []string{"--node", name}, Set: set, Admin: freeAddress(t)}
+		if name == "c" {
+			o.Roles = []string{"api"}
+		}
+		all = append(all, NewDaemon(t, o))
+	}
+	body := `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":3,"stream":true}`
+	answers := func(d *Daemon) bool {
+		status, header, text := post(t, d.URL, "/v1/chat/completions", body, ownKey)
+		return status == 200 && strings.HasSuffix(text, "data: [DONE]\n\n") &&
+			header.Get("X-Tidefill-Target") == "m"
+	}
+	for _, d := range all {
+		await(t, 30*time.Second, "each process answers", func() bool { return answers(d) })
+	}
+	for range 20 {
+		for _, d := range all {
+			if !answers(d) {
+				t.Error("a request was not answered")
+			}
+		}
+	}
+	if status, _, _ := post(t, all[2].URL, "/v1/chat/completions", body, "sk-no"); status != 401 {
+		t.Errorf("with a wrong key: status %d", status)
+	}
+	all[0].Kill()
+	for _, d := range all[1:] {
+		await(t, 30*time.Second, "each process answers again", func() bool { return answers(d) })
 	}
 }

@@ -255,7 +255,7 @@ func TestOnlyTheModelChanges(t *testing.T) {
 	s := newService(t, newRunners(t, engine.url), cases())
 	for body, want := range map[string]string{
 		`{"model":"u"}`: `{"model":"t\"é"}`,
-		"{\"a\":[1, 2.50],\r\n\"model\" :\t\"u\"}": "{\"a\":[1, 2.50],\r\n\"model\" :\t\"t\\\"é\"}",
+		"{\"a\":[1, 2.50],\r\n\"model\" :\t\"u\"}":  "{\"a\":[1, 2.50],\r\n\"model\" :\t\"t\\\"é\"}",
 		`{"m\u006fdel":"\u0075","x":{"model":"u"}}`: `{"m\u006fdel":"t\"é","x":{"model":"u"}}`,
 		`{"model":"m","user":"u"}`:                  `{"model":"m","user":"u"}`,
 	} {

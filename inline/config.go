@@ -3,6 +3,7 @@ package inline
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -36,6 +37,10 @@ type Config struct {
 	// the header X-Tidefill-Deadline. Without it the max_wait of its class holds. Default: 1h.
 	MaxDeadline time.Duration `yaml:"max_deadline"`
 
+	// AdvertiseURL is where other processes of the store send the requests for pools that this one
+	// leads. Empty: its address on the network and the port of listen.
+	AdvertiseURL string `yaml:"advertise_url,omitempty"`
+
 	flows.Config `yaml:",inline"`
 }
 
@@ -62,6 +67,10 @@ func (c Config) Validate() error {
 	fault(c.MaxBodyBytes > 0, "max_body_bytes: is %d, must be above 0", c.MaxBodyBytes)
 	fault(c.Memory >= holdBytes, "memory: is %d, must be at least %d (256 KiB), for one body",
 		c.Memory, holdBytes)
+	if u, err := url.Parse(c.AdvertiseURL); c.AdvertiseURL != "" {
+		fault(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"),
+			"advertise_url: is %q, must be a URL such as http://10.0.0.7:8080", c.AdvertiseURL)
+	}
 	fault(c.MaxRunning >= 1, "max_running: is %d, must be at least 1", c.MaxRunning)
 	fault(c.MaxDeadline > 0, "max_deadline: is %v, must be above 0", c.MaxDeadline)
 	return errors.Join(append(found, c.Config.Validate())...)

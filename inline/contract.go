@@ -39,6 +39,13 @@ type Place interface {
 // Refused is the error of a request that gets no place.
 type Refused struct{ plan.Refusal }
 
+// Elsewhere is the error of a request for which another process finds the place, at URL. The whole
+// request goes there as it came.
+type Elsewhere struct{ URL *url.URL }
+
+// Error names the process.
+func (e *Elsewhere) Error() string { return "another process plans the pool: " + e.URL.Host }
+
 // Error names the reason.
 func (r *Refused) Error() string { return "no place: " + string(r.Why) }
 

@@ -38,8 +38,9 @@ type exchange struct {
 	literal []byte
 	own     http.Header // of the answer, which an answer of a runner does not replace
 
-	running bool // counted as in flight
-	answer  *answer
+	running   bool // counted as in flight
+	forwarded bool // to another process, which does all that is done here
+	answer    *answer
 }
 
 var _ http.RoundTripper = (*exchange)(nil)
@@ -156,6 +157,9 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 		place, err := x.proxy.deps.Admission.Admit(ctx, x.request)
 		if noPlace := (*Refused)(nil); refused != nil && errors.As(err, &noPlace) {
 			return refused, nil
+		}
+		if to := elsewhere(err); to != nil {
+			return x.forward(out, to)
 		}
 		if err != nil {
 			return nil, err
@@ -300,7 +304,9 @@ func (x *exchange) modify(answer *http.Response) error {
 		delete(h, name)
 	}
 	maps.Copy(x.w.Header(), x.own) // an interim answer has removed them
-	x.describe(h)
+	if !x.forwarded {
+		x.describe(h)
+	}
 	return nil
 }
 
