@@ -15,6 +15,9 @@ type class struct {
 	minutes    []minute
 	ttft, tpot sketch
 
+	// Prompt tokens of finished requests, and those of them that prefix caches had.
+	prompts, cached int64
+
 	missedTTFT, missedTPOT, rejected, lost, undecided, retries, gaveUp int
 }
 
@@ -41,6 +44,8 @@ func (c *class) outputTokens(tpot time.Duration) (held bool) {
 func (c *class) merge(o *class) {
 	c.ttft.merge(&o.ttft)
 	c.tpot.merge(&o.tpot)
+	c.prompts += o.prompts
+	c.cached += o.cached
 	c.missedTTFT += o.missedTTFT
 	c.missedTPOT += o.missedTPOT
 	c.rejected += o.rejected
@@ -59,6 +64,9 @@ func (c *class) report() Interactive {
 		MissedTTFT: c.missedTTFT, MissedTPOT: c.missedTPOT, Refused: c.rejected, Lost: c.lost,
 		Undecided: c.undecided, Retries: c.retries, GaveUp: c.gaveUp,
 		TTFT: c.ttft.quantiles(), TPOT: c.tpot.quantiles(),
+	}
+	if c.prompts > 0 {
+		r.PrefixHitRate = float64(c.cached) / float64(c.prompts)
 	}
 	attained := 0
 	for _, m := range c.minutes {

@@ -30,7 +30,8 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		pool.Network = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond,
 			2 * time.Second}).Draw(t, "network")
 		pool.Router = rapid.SampledFrom([]scenario.Router{scenario.LeastWork,
-			scenario.LeastRequests, scenario.RoundRobin, scenario.PrefixAffinity}).Draw(t, "router")
+			scenario.LeastRequests, scenario.RoundRobin, scenario.PrefixAffinity,
+			scenario.ExpectedLoad}).Draw(t, "router")
 		pool.RouterView = rapid.SampledFrom([]time.Duration{0, 3 * time.Second}).Draw(t, "view")
 		s.Policy.ChunkLines = rapid.SampledFrom([]int{1, 7, 1024}).Draw(t, "chunk")
 		s.Policy.Flow.Policy = rapid.SampledFrom([]string{"aimd", "fixed"}).Draw(t, "policy")
@@ -80,6 +81,7 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 		if sum.Input != input || sum.Output != output || sum.Useful != input+output {
 			t.Fatalf("harvest %+v, by jobs %d + %d", sum, input, output)
 		}
+		checkExpectedWork(t, sim)
 		inside := 0
 		for _, req := range sim.requests {
 			if req.line != nil && !req.line.canceled {

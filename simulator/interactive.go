@@ -59,6 +59,8 @@ func (s *interactiveStats) finished(req *request, c engine.Completion) {
 			held = class.outputTokens(tpot) && held
 		}
 		s.window.add(ttft, tpot, held)
+		class.prompts += int64(req.input)
+		class.cached += int64(c.Cached)
 		m.judged++
 		if held {
 			m.attained++

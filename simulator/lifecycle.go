@@ -133,6 +133,7 @@ func (r *replica) end() {
 		delete(r.sim.serving, r.name)
 	}
 	r.pool.remove(r)
+	r.sim.expected.ended(r)
 	r.sim.scaling.stepNow()
 }
 

@@ -20,6 +20,8 @@ type replica struct {
 	since      time.Time // when its phase began
 	inside     int       // requests in the engine
 	routerLoad float64   // its load as the router last saw it
+	routerKV   float64   // the share of its KV blocks in use as the router last saw it
+	work       float64   // expected, of the requests inside; in milliseconds; see expectedLoad
 	engine     *engine.Engine
 	shedUntil  time.Time          // batch lines are answered 429 until then
 	wrong      scenario.FaultKind // batch lines are answered so until wrongUntil
@@ -47,6 +49,7 @@ func (r *replica) submit(id engine.ID, req *request, content workload.Request, p
 		r.sim.requests[id] = req
 		req.id, req.replica = id, r
 		r.inside++
+		r.sim.expected.submitted(r, req, content)
 	}
 	r.advance()
 	return err
@@ -113,5 +116,6 @@ func (r *replica) remove(id engine.ID) *request {
 	delete(r.sim.requests, id)
 	r.inside--
 	r.tokenGaps.removed(r, req)
+	r.sim.expected.removed(r, req)
 	return req
 }

@@ -20,5 +20,6 @@ type request struct {
 	judged        bool // counted already, and leaving the engine
 	// of an interactive request, in case another replica must serve it
 	content workload.Request
-	user    *user // of a closed loop; nil: of an open stream
+	work    assumedWork // of what is left of it, as expectedLoad expects
+	user    *user       // of a closed loop; nil: of an open stream
 }

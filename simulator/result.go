@@ -42,6 +42,8 @@ type Interactive struct {
 	Attainment float64   `json:"attainment"`
 	TTFT       Quantiles `json:"ttft_ms"`
 	TPOT       Quantiles `json:"tpot_ms"` // of each request's mean
+	// PrefixHitRate is the share of prompt tokens of finished requests that prefix caches had.
+	PrefixHitRate float64 `json:"prefix_hit_rate"`
 	// MissedTTFT and MissedTPOT count missed objectives; a request may have missed both.
 	MissedTTFT int `json:"missed_ttft"`
 	MissedTPOT int `json:"missed_tpot"`
@@ -85,6 +87,7 @@ type Overload struct {
 // Quantiles are of times, in milliseconds.
 type Quantiles struct {
 	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
 	P99 float64 `json:"p99"`
 }
 

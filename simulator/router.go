@@ -28,6 +28,8 @@ func (sim *simulation) choose(req *request) *replica {
 		return sim.leastLoaded(sim.lastRouted, func(*replica) float64 { return 0 })
 	case scenario.LeastRequests:
 		return sim.leastLoaded(sim.lastRouted, sim.routerLoad)
+	case scenario.ExpectedLoad:
+		return sim.expected.choose(req)
 	case scenario.PrefixAffinity:
 		return sim.leastLoadedOr(sim.home(req))
 	default:
@@ -94,12 +96,20 @@ func (sim *simulation) routerLoad(r *replica) float64 {
 	return r.routerLoad
 }
 
+// routerKV returns the share of a replica's KV blocks in use as the router sees it.
+func (sim *simulation) routerKV(r *replica) float64 {
+	if sim.setup.Scenario.Pool.RouterView == 0 {
+		return r.engine.Snapshot(sim.now).KVUtilization()
+	}
+	return r.routerKV
+}
+
 // presentLoad returns a replica's load, in the unit of the router: requests or tokens.
 func (sim *simulation) presentLoad(r *replica) float64 {
 	if sim.setup.Scenario.Pool.Router == scenario.LeastRequests {
 		return float64(r.inside)
 	}
-	return r.work()
+	return r.pendingWork()
 }
 
 // loadOf returns what a request adds to the load of a replica.
@@ -118,13 +128,14 @@ func (sim *simulation) refreshRouterView() {
 	}
 	for _, r := range sim.pools[0].replicas {
 		r.routerLoad = sim.presentLoad(r)
+		r.routerKV = r.engine.Snapshot(sim.now).KVUtilization()
 	}
 	sim.queue.add(sim.now.Add(every), sim.refreshRouterView)
 }
 
-// work estimates a replica's load as a router would: tokens to compute, and a little for the tokens
-// held.
-func (r *replica) work() float64 {
+// pendingWork estimates a replica's load as a router would: tokens to compute, and a little for the
+// tokens held.
+func (r *replica) pendingWork() float64 {
 	s := r.engine.Snapshot(r.sim.now)
 	return float64(s.PendingTokens) +
 		heldTokenWeight*float64(s.KVBlocksUsed*engine.BlockSize)

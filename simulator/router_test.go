@@ -16,11 +16,7 @@ import (
 func routed(t *testing.T, edit func(*scenario.Pool), trace string) []int {
 	t.Helper()
 	s := tiny(t, "0,20,5\n")
-	read, err := workload.Read("trace.csv", workload.CSV, strings.NewReader(
-		"t_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n"+trace))
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := groupTrace(t, trace)
 	s.Trace = read
 	s.Scenario.Pool.Replicas = 3
 	edit(&s.Scenario.Pool)
@@ -35,6 +31,17 @@ func routed(t *testing.T, edit func(*scenario.Pool), trace string) []int {
 		to = append(to, sim.lastRouted)
 	}
 	return to
+}
+
+// groupTrace reads a trace whose prompts may belong to groups with the same beginning.
+func groupTrace(t *testing.T, rows string) *workload.Trace {
+	t.Helper()
+	read, err := workload.Read("trace.csv", workload.CSV, strings.NewReader(
+		"t_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n"+rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
 }
 
 func TestRouters(t *testing.T) {
@@ -69,6 +76,17 @@ func TestRouters(t *testing.T) {
 			trace: quiet, want: []int{0, 1, 2, 0, 0}},
 		{name: "each group at home", router: scenario.PrefixAffinity, trace: groups,
 			want: []int{1, 0, 1, 1, 0, 0}},
+		{name: "idle ones in turn", router: scenario.ExpectedLoad, trace: quiet,
+			want: []int{0, 1, 2, 0, 1}},
+		{name: "not where work is expected", router: scenario.ExpectedLoad, trace: busy,
+			want: []int{0, 1, 2, 1, 0}},
+		{name: "by what is expected, whatever the requests", router: scenario.ExpectedLoad,
+			trace: "0,5000,5,,\n1,20,2000,,\n2,20,2000,,\n3,20,5,,\n170,20,5,,\n",
+			want:  []int{0, 1, 2, 1, 0}},
+		{name: "each group where it was", router: scenario.ExpectedLoad,
+			trace: "0,600,5,7,512\n10,600,5,8,512\n20,600,5,7,512\n30,600,5,8,512\n" +
+				"40,600,5,9,512\n50,600,5,7,512\n170,20,5,,\n",
+			want: []int{0, 1, 0, 1, 2, 0, 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := routed(t, func(p *scenario.Pool) {

@@ -221,5 +221,5 @@ func quantiles(sorted []time.Duration) Quantiles {
 		i := int(math.Ceil(q*float64(len(sorted)))) - 1
 		return float64(sorted[max(0, i)]) / float64(time.Millisecond)
 	}
-	return Quantiles{P50: at(0.50), P99: at(0.99)}
+	return Quantiles{P50: at(0.50), P95: at(0.95), P99: at(0.99)}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/simulator/engine"
+	"github.com/tidefill/tidefill/simulator/scenario"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -27,7 +28,8 @@ type simulation struct {
 	serving     map[string]*replica    // by name, including those that drain
 	requests    map[engine.ID]*request // inside the engines
 	lastID      engine.ID
-	lastRouted  int // number of the replica that got the last interactive request
+	lastRouted  int           // number of the replica that got the last interactive request
+	expected    *expectedLoad // nil: the router is another
 	traffic     workload.Stream
 	interactive *interactiveStats
 	scaling     *scaling
@@ -39,6 +41,9 @@ func newSimulation(s Setup, withBatch bool) (*simulation, error) {
 		requests: map[engine.ID]*request{}, serving: map[string]*replica{}, lastRouted: -1}
 	sim.interactive = newInteractiveStats(s.Scenario)
 	sim.scaling = newScaling(sim)
+	if s.Scenario.Pool.Router == scenario.ExpectedLoad {
+		sim.expected = newExpectedLoad(sim)
+	}
 	if err := newPools(sim); err != nil {
 		return nil, err
 	}
@@ -126,6 +131,7 @@ func (sim *simulation) completed(req *request, c engine.Completion) {
 	if g := sim.interactive.gateway; g.counts(req) {
 		g.finished(req, c, sim.interactive.classes[req.class].slo)
 	}
+	sim.expected.finished(req, c.Output)
 	if req.line == nil {
 		sim.scaling.served(req, c)
 		sim.interactive.finished(req, c)
@@ -136,6 +142,7 @@ func (sim *simulation) completed(req *request, c engine.Completion) {
 
 // firstToken counts a request's first token.
 func (sim *simulation) firstToken(r *replica, req *request) {
+	sim.expected.firstToken(r, req)
 	if g := sim.interactive.gateway; g.counts(req) {
 		g.firstToken(req, sim.interactive.classes[req.class].slo)
 	}

@@ -58,7 +58,7 @@ func (s *sketch) merge(o *sketch) {
 // quantiles returns quantiles in milliseconds: the smallest times that the share of all does not
 // exceed.
 func (s *sketch) quantiles() Quantiles {
-	return Quantiles{P50: s.quantile(0.50), P99: s.quantile(0.99)}
+	return Quantiles{P50: s.quantile(0.50), P95: s.quantile(0.95), P99: s.quantile(0.99)}
 }
 
 func (s *sketch) quantile(q float64) float64 {

@@ -14,6 +14,9 @@ const (
 	// PrefixAffinity chooses the same replica for prompts with the same beginning, unless it has
 	// clearly more work than another.
 	PrefixAffinity Router = "prefix-affinity"
+	// ExpectedLoad chooses by package dispatch/plan/routing: the replica with the least expected
+	// work, less the part of the prompt's that its cache saves.
+	ExpectedLoad Router = "expected-load"
 )
 
-var routers = []Router{LeastWork, LeastRequests, RoundRobin, PrefixAffinity}
+var routers = []Router{LeastWork, LeastRequests, RoundRobin, PrefixAffinity, ExpectedLoad}
