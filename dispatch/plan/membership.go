@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/plan/routing"
 	"github.com/tidefill/tidefill/scheduler/flows"
 )
 
@@ -128,7 +129,8 @@ func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
 	made := &pool{key: key, name: ev.Pool, models: models, closed: p.closed[ev.Pool],
 		reserved: ev.Reserved,
 		starts:   p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool),
-		requests: must(flows.New(p.cfg.Inline.Flows)), maxRequests: p.cfg.Inline.MaxRunning}
+		requests: must(flows.New(p.cfg.Inline.Flows)), maxRequests: p.cfg.Inline.MaxRunning,
+		routes: routing.New(routing.Config{BlockTokens: PrefixTokens})}
 	if len(ev.Models) > 0 {
 		made.first = ev.Models[0]
 	}

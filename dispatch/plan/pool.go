@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/plan/routing"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/flowcontrol/shadow"
 	"github.com/tidefill/tidefill/scheduler"
@@ -62,6 +63,10 @@ type pool struct {
 	cases           map[useCaseKey]*useCase
 	felt            felt
 	watchAt         time.Time // when to report next what they show
+	routes          *routing.Table
+	// of the present choice of a runner
+	candidates       []routing.Candidate
+	candidateRunners []*runner
 
 	places places // of its jobs, for display
 }
@@ -217,6 +222,7 @@ func (p *pool) remove(now time.Time, r *runner) {
 	i := slices.Index(p.runners, r)
 	p.runners = slices.Delete(p.runners, i, i+1)
 	p.emptySince = now
+	p.routes.Forget(r.id)
 	r.pool, r.granted = nil, flowcontrol.RunnerAllowance{}
 	r.heldUntil, r.pausedUntil = time.Time{}, time.Time{}
 	p.inFlight -= r.inFlight

@@ -18,8 +18,9 @@ type Request struct {
 	Pools []string
 	// PromptTokens and MaxTokens are estimates; a MaxTokens of 0 is no limit.
 	PromptTokens, MaxTokens int
-	// Prefix holds hashes of the beginnings of the prompt, shorter ones first, by which requests
-	// with the same beginning find the runner that has computed it.
+	// Prefix holds hashes of the beginnings of the prompt, each PrefixTokens longer than the one
+	// before, by which requests with the same beginning find the runner that has computed it. The
+	// hashes of tenants whose caches are kept apart differ.
 	Prefix []uint64
 	// Objective is the longest average time per output token that its use case promises. 0: none.
 	Objective time.Duration
@@ -28,6 +29,10 @@ type Request struct {
 	// Avoid lists runners that have failed the request. It goes there only if no other takes it.
 	Avoid []string
 }
+
+// PrefixTokens is the number of tokens that each hash of Request.Prefix covers more than the one
+// before.
+const PrefixTokens = 256
 
 // RequestCame asks for a place. The planner answers with one element of Actions.Admit or of
 // Actions.Refuse, in this step or a later one, unless RequestLeft comes before.

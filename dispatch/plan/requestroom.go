@@ -52,6 +52,9 @@ func (r *runner) requestRoom(now time.Time) int {
 // read takes over a reading of the runner's engine.
 func (r *runner) readRoom(m *flowcontrol.Reading) {
 	r.room.kvUsed = m.KVUsed
+	if m.KVTokens > 0 {
+		r.pool.routes.Limit(r.id, int(m.KVTokens))
+	}
 	ours := float64(r.requests + r.inFlight)
 	switch {
 	case math.IsNaN(m.Waiting):

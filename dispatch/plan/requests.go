@@ -1,23 +1,29 @@
 package plan
 
 import (
+	"hash/fnv"
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/dispatch/plan/routing"
 	"github.com/tidefill/tidefill/scheduler/flows"
 )
 
 // request is a Request that waits or is in flight.
 type request struct {
 	*Request
-	pool    *pool
-	came    time.Time
-	runner  *runner // nil: it waits
-	life    uint32  // runner.life when it started
-	started time.Time
-	first   time.Time // of its first token; zero: it has none yet
-	work    float64   // expected at its start
-	trial   uint32    // number of the trial of the runner's breaker; 0: not a trial
+	pool       *pool
+	came       time.Time
+	prefix     []uint64 // as Request.Prefix, of its model
+	runner     *runner  // nil: it waits
+	life       uint32   // runner.life when it started
+	started    time.Time
+	first      time.Time // of its first token; zero: it has none yet
+	work       float64   // expected that is left
+	promptWork float64   // of it, until the first token
+	charged    float64   // to its flow at the start
+	cached     int       // tokens of its prompt that were expected in the runner's cache
+	trial      uint32    // number of the trial of the runner's breaker; 0: not a trial
 }
 
 // requestCame takes in a request.
@@ -31,7 +37,20 @@ func (p *Planner) requestCame(now time.Time, r *Request) {
 		p.refuse(now, r.ID, now, why)
 		return
 	}
-	p.await(now, &request{Request: r, pool: pool, came: now})
+	p.await(now, &request{Request: r, pool: pool, came: now, prefix: prefixOf(r)})
+}
+
+// prefixOf returns the hashes of a request's prefix and its model: engines keep what they have
+// computed of a prompt by model.
+func prefixOf(r *Request) []uint64 {
+	of := fnv.New64a()
+	_, _ = of.Write([]byte(r.Model)) // never fails
+	model := of.Sum64()
+	prefix := slices.Clone(r.Prefix)
+	for i := range prefix {
+		prefix[i] ^= model
+	}
+	return prefix
 }
 
 // await has a request wait in its pool, from which it may start in this step.
@@ -123,12 +142,13 @@ func (p *Planner) fillRequests(now time.Time, pool *pool) {
 			break
 		}
 		x := p.requests[id]
-		r := pool.runnerFor(now, x)
+		p.weigh(x)
+		r, cached := pool.runnerFor(now, x)
 		if r == nil {
 			pool.makeRoom(now, &p.out)
 			break
 		}
-		p.startRequest(now, x, r)
+		p.startRequest(now, x, r, cached)
 	}
 	if pool.requests.Waiting() > 0 {
 		pool.noteWaiting(places)
@@ -149,35 +169,33 @@ func (p *pool) noteWaiting(places int) {
 	p.requestReason = why
 }
 
-// runnerFor returns the runner on which a request starts; nil: none has room.
-func (p *pool) runnerFor(now time.Time, x *request) *runner {
-	var best, avoided *runner
-	for _, r := range p.runners {
-		if r.requestRoom(now) <= 0 {
-			continue
-		}
-		if slices.Contains(x.Avoid, r.id) {
-			if avoided == nil || r.lessLoaded(avoided) {
-				avoided = r
-			}
-			continue
-		}
-		if best == nil || r.lessLoaded(best) {
-			best = r
-		}
+// runnerFor returns the runner on which a request starts, and the tokens of its prompt that are
+// expected in the runner's prefix cache; nil: none has room.
+func (p *pool) runnerFor(now time.Time, x *request) (to *runner, cached int) {
+	to, cached = p.choose(now, x, func(r *runner) bool { return !slices.Contains(x.Avoid, r.id) })
+	if to == nil && len(x.Avoid) > 0 {
+		to, cached = p.choose(now, x, func(*runner) bool { return true })
 	}
-	if best == nil {
-		return avoided
-	}
-	return best
+	return to, cached
 }
 
-// lessLoaded reports whether the runner carries less expected work than another.
-func (r *runner) lessLoaded(than *runner) bool {
-	if r.carried != than.carried {
-		return r.carried < than.carried
+// choose returns the best runner with room of those that may have a request.
+func (p *pool) choose(now time.Time, x *request, may func(*runner) bool) (*runner, int) {
+	p.candidates, p.candidateRunners = p.candidates[:0], p.candidateRunners[:0]
+	for _, r := range p.runners {
+		if r.requestRoom(now) <= 0 || !may(r) {
+			continue
+		}
+		p.candidates = append(p.candidates, routing.Candidate{Runner: r.id, Work: r.carried,
+			Requests: r.requests + r.inFlight, KVUsed: r.room.kvUsed})
+		p.candidateRunners = append(p.candidateRunners, r)
 	}
-	return r.requests < than.requests
+	at, cached := p.routes.Choose(p.candidates, routing.Request{Work: x.work,
+		PromptWork: x.promptWork, PromptTokens: x.PromptTokens, Prefix: x.prefix})
+	if at < 0 {
+		return nil, 0
+	}
+	return p.candidateRunners[at], cached
 }
 
 // makeRoom evicts lines from runners whose places they hold while requests wait.
@@ -193,19 +211,29 @@ func (p *pool) makeRoom(now time.Time, out *Actions) {
 	}
 }
 
-// startRequest starts a request on a runner.
-func (p *Planner) startRequest(now time.Time, x *request, r *runner) {
-	pool := x.pool
-	output := pool.useCase(x).expect(p.cfg.Cost.OutputTokens, x.MaxTokens)
+// weigh estimates the work of a request.
+func (p *Planner) weigh(x *request) {
+	output := x.pool.useCase(x).expect(p.cfg.Cost.OutputTokens, x.MaxTokens)
 	x.work = p.cfg.Cost.Work(float64(x.PromptTokens), output)
-	pool.requests.Start(x.ID, x.work)
+	x.promptWork = x.work - p.cfg.Cost.Work(0, output)
+}
+
+// startRequest starts a request on a runner, whose cache is expected to have tokens of its prompt.
+func (p *Planner) startRequest(now time.Time, x *request, r *runner, cached int) {
+	pool := x.pool
+	x.charged = x.work
+	pool.requests.Start(x.ID, x.charged)
+	pool.routes.Sent(r.id, x.prefix)
+	x.cached = cached
+	saved := routing.Request{PromptWork: x.promptWork, PromptTokens: x.PromptTokens}.Saved(cached)
+	x.work, x.promptWork = x.work-saved, x.promptWork-saved
 	x.runner, x.life, x.started, x.trial = r, r.life, now, r.breaker.start()
 	pool.requestsRunning++
 	r.requests++
 	r.prefilling += x.PromptTokens
 	r.carried += x.work
 	r.requested.add(now, x)
-	a := Admission{ID: x.ID, Runner: r.id, Waited: now.Sub(x.came)}
+	a := Admission{ID: x.ID, Runner: r.id, Waited: now.Sub(x.came), Cached: cached}
 	if a.Waited > 0 {
 		a.Why = pool.requestReason
 	}
@@ -227,6 +255,8 @@ func (p *Planner) requestSpoke(now time.Time, ev RequestSpoke) {
 		return
 	}
 	x.first = now
+	x.runner.unload(x.promptWork)
+	x.work -= x.promptWork
 	if x.life != x.runner.life {
 		return
 	}
@@ -268,7 +298,7 @@ func (p *Planner) requestEnded(now time.Time, ev *RequestEnded) {
 	pool.learn(now, x, ev)
 	if ev.OutputTokens > 0 {
 		done := p.cfg.Cost.Work(float64(x.PromptTokens), float64(ev.OutputTokens))
-		pool.requests.Charge(x.Flow, done-x.work)
+		pool.requests.Charge(x.Flow, done-x.charged)
 	}
 }
 

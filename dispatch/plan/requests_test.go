@@ -546,3 +546,48 @@ func TestRequestsAreAnsweredOnce(t *testing.T) {
 		}
 	}
 }
+
+// Requests with the same beginning go to the runner that has computed it, unless that carries more
+// work than the cache saves.
+func TestRequestsFindPrefixes(t *testing.T) {
+	u := newUsers(t, nil)
+	for _, r := range []string{"a", "b", "c"} {
+		u.up(r, "m", "other")
+	}
+	prefix := []uint64{1, 2, 3, 4, 5, 6, 7, 8}
+	ask := func(model string, prefix []uint64) Admission {
+		t.Helper()
+		return u.admitted[u.ask(flows.Standard, "chat", func(r *Request) {
+			r.Model, r.Prefix, r.PromptTokens = model, prefix, 8*PrefixTokens
+		})]
+	}
+	first := ask("m", prefix)
+	u.step(RequestSpoke{ID: first.ID})
+	u.end(first.ID, Succeeded, 100)
+	ask("m", []uint64{10, 11}) // makes another runner busier
+	again := ask("m", prefix)
+	if again.Runner != first.Runner || again.Cached != 8*PrefixTokens {
+		t.Errorf("the same prefix got %+v after %+v", again, first)
+	}
+	if other := ask("other", prefix); other.Cached != 0 {
+		t.Errorf("the prefix of another model got %+v", other)
+	}
+	runners := map[string]bool{}
+	for range 100 {
+		runners[ask("m", prefix).Runner] = true
+	}
+	if len(runners) != 3 {
+		t.Errorf("a hot prefix uses the runners %v", runners)
+	}
+	u.step(RunnerGone{first.Runner})
+	u.up(first.Runner, "m", "other")
+	for range 100 {
+		if got := ask("m", prefix); got.Runner == first.Runner {
+			if got.Cached != 0 {
+				t.Errorf("a runner that came back has computed nothing yet: %+v", got)
+			}
+			return
+		}
+	}
+	t.Error("the runner that came back got no request")
+}
