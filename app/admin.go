@@ -61,7 +61,13 @@ func (a *App) flow(name string, models []string) flowcontrol.Config {
 }
 
 // poolsNow returns the pools that are in force now.
-func (a *App) poolsNow() *registry.Snapshot { return a.running.Load().Snapshot() }
+func (a *App) poolsNow() *registry.Snapshot { return a.scaling.pools.Load() }
+
+// writesStatuses reports whether this process writes the statuses of objects of the registry: of
+// several, the one that leads scaling does.
+func (a *App) writesStatuses() bool {
+	return a.dispatches() && !a.dispatcher.StandsByForScaling()
+}
 
 // degraded returns the sources of readings that give none.
 func (a *App) degraded() []telemetry.Degradation {

@@ -61,6 +61,7 @@ type App struct {
 	// effective is running with the runners that were found. Only reload uses it.
 	effective config.Config
 	found     foundRunners // only reload uses it
+	pools     foundPools
 
 	server, admin *httpserver.Server
 	certificates  *httpserver.Certificates // nil: without TLS
@@ -243,7 +244,8 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	parts.Go(func() error { return named("telemetry", a.read(work)) })
 	parts.Go(func() error {
-		a.feed.run(work)
+		a.feed.run(work, statusView{writes: a.writesStatuses, pools: a.poolsNow,
+			refused: a.pools.why})
 		return nil
 	})
 	a.scaling.run(work, func(part string, run func() error) {

@@ -18,7 +18,8 @@ func (a *App) applyFound(ctx context.Context) {
 	if !a.found.pending {
 		return
 	}
-	effective := a.withFound(*a.running.Load())
+	pooled, follow := a.withPools(*a.running.Load())
+	effective := a.withFound(pooled)
 	apply, err := a.prepare(a.effective, effective)
 	if err != nil {
 		if a.found.refused != err.Error() {
@@ -30,6 +31,7 @@ func (a *App) applyFound(ctx context.Context) {
 	}
 	a.found = foundRunners{}
 	apply(ctx)
+	follow()
 	a.effective = effective
 	a.scaling.driver.Poke()
 }

@@ -104,7 +104,7 @@ func (a *App) problems() (all []string) {
 	if _, older := a.check.files(); older != "" {
 		all = append(all, older)
 	}
-	all = append(append(all, a.failing()...), a.feed.problems()...)
+	all = append(append(all, a.failing()...), append(a.feed.problems(), a.pools.problems()...)...)
 	all = append(all, a.targets.away()...)
 	if full := cmp.Or(a.diskFull(), a.answersStopped()); full != "" {
 		all = append(all, full)

@@ -80,19 +80,20 @@ func TestRegistryMetrics(t *testing.T) {
 	}
 	f.sources = []*itemSource{{documents: source, name: "dir"}}
 	f.look(t.Context(), noon)
-	want := []string{"items profile active: 1", "items template active: 1",
+	want := []string{"items objective active: 0", "items pool active: 0",
+		"items profile active: 1", "items template active: 1",
 		"items template deprecated: 0", "items template draft: 0",
 		"items usecase active: 1", "items usecase waiting: 1",
 		fmt.Sprintf("last_read_timestamp_seconds: %v", float64(noon.Unix())),
-		"refused document: 0", "refused profile: 1", "refused template: 0",
-		"refused usecase: 0", "sources_away: 0", "warnings: 1"}
+		"refused document: 0", "refused objective: 0", "refused pool: 0", "refused profile: 1",
+		"refused template: 0", "refused usecase: 0", "sources_away: 0", "warnings: 1"}
 	if diff := cmp.Diff(want, values(t, f)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	// What was read last stays when the source is away, and so does the time of the last look.
 	source.err = errors.New("is gone")
 	f.look(t.Context(), noon.Add(time.Minute))
-	want[11] = "sources_away: 1"
+	want[15] = "sources_away: 1"
 	if diff := cmp.Diff(want, values(t, f)); diff != "" {
 		t.Errorf("away (-want +got)\n%s", diff)
 	}

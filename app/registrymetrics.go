@@ -11,19 +11,20 @@ import (
 
 var (
 	registryItems = prometheus.NewDesc("tidefill_registry_items",
-		"Templates, profiles and sets of use cases in force, by kind (template, profile or "+
-			"usecase) and status (active, deprecated or draft; profiles are active; sets are "+
-			"active or, while a pool of theirs does not exist, waiting).",
+		"Items in force, by kind (template, profile, usecase, pool or objective) and status "+
+			"(active, deprecated or draft; others are active; sets of use cases are active or, "+
+			"while a pool of theirs does not exist, waiting).",
 		[]string{"kind", "status"}, nil)
 	registryRefused = prometheus.NewDesc("tidefill_registry_refused",
 		"Items of the registry that are not in force as they stand, by kind: template, profile, "+
-			"usecase or, for a document as a whole, document. GET /admin/registry says why.",
+			"usecase, pool, objective or, for a document as a whole, document. GET "+
+			"/admin/registry says why.",
 		[]string{"kind"}, nil)
 	registryWarnings = prometheus.NewDesc("tidefill_registry_warnings",
 		"Fields of items of the registry in force that are set and have no effect.", nil, nil)
 	registryLastRead = prometheus.NewDesc("tidefill_registry_last_read_timestamp_seconds",
 		"Time of the last look at the documents of the registry at which all sources could "+
-			" be read; NaN: never, or there is no source.", nil, nil)
+			"be read; NaN: never, or there is no source.", nil, nil)
 	registryAway = prometheus.NewDesc("tidefill_registry_sources_away",
 		"Sources of the registry that can't be read now. What was read last stays in "+
 			"force.", nil, nil)
@@ -73,14 +74,17 @@ func (c registryCollector) Collect(ch chan<- prometheus.Metric) {
 		string(registry.Active))
 	send(registryItems, accepted[true], string(registry.UseCases), string(registry.Active))
 	send(registryItems, accepted[false], string(registry.UseCases), "waiting")
+	send(registryItems, float64(len(all.Pools())), string(registry.Pools), string(registry.Active))
+	send(registryItems, float64(len(all.Objectives())), string(registry.Objectives),
+		string(registry.Active))
 	refused := map[registry.Kind]float64{}
 	for _, r := range all.Refused() {
 		refused[r.Kind]++
 	}
 	send(registryRefused, refused[""], "document")
-	send(registryRefused, refused[registry.Templates], string(registry.Templates))
-	send(registryRefused, refused[registry.Profiles], string(registry.Profiles))
-	send(registryRefused, refused[registry.UseCases], string(registry.UseCases))
+	for _, kind := range registry.Kinds() {
+		send(registryRefused, refused[kind], string(kind))
+	}
 	send(registryWarnings, float64(warnings))
 	lastRead := math.NaN()
 	if !seen.IsZero() {

@@ -30,6 +30,10 @@ func (a *App) reload(ctx context.Context) error {
 			a.found.come()
 			a.applyFound(ctx)
 			continue
+		case <-a.feed.poolsChanged():
+			a.found.come()
+			a.applyFound(ctx)
+			continue
 		case <-a.kubernetes.changes():
 			a.found.come()
 			a.applyFound(ctx)

@@ -106,13 +106,14 @@ func (a *App) apply(ctx context.Context, next config.Config) (config.Changes, er
 	if err != nil {
 		return changes, err
 	}
-	before, effective := a.effective, a.withFound(now)
+	pooled, _ := a.withPools(now)
+	before, effective := a.effective, a.withFound(pooled)
 	apply, err := blockable(ctx, a, a.options.ConfigFile,
 		func() (func(context.Context), error) { return a.prepare(before, effective) })
 	if err != nil {
 		return changes, err
 	}
-	follow, err := a.kubernetes.prepare(now)
+	follow, err := a.kubernetes.prepare(pooled)
 	if err != nil {
 		return changes, err
 	}

@@ -35,7 +35,7 @@ func (a *App) newScaling() (err error) {
 		Pools: pools.Pools(), Dispatcher: scalingDispatcher{a.dispatcher, a},
 		Snapshots: decisions{a},
 		Flow: func(pool registry.Pool) flowcontrol.Config {
-			return a.running.Load().Snapshot().Flow(pool.Name, pool.Models)
+			return s.pools.Load().Flow(pool.Name, pool.Models)
 		},
 		Logger: a.log, Registerer: a.options.Registry,
 	}

@@ -65,7 +65,7 @@ type RegistryCondition struct {
 
 // RegistryRefused is an item or a document that is not in force as it stands.
 type RegistryRefused struct {
-	Kind     string  `json:"kind"` // template, profile, usecase, or document as a whole
+	Kind     string  `json:"kind"` // of the item, or document as a whole
 	Name     string  `json:"name"`
 	Version  string  `json:"version"`
 	Document string  `json:"document"`

@@ -395,8 +395,15 @@ func FuzzDocuments(f *testing.F) {
 	f.Add(useCases(), manifest()+"---\n"+short("a", "m", "p")+"---\n"+short("b", "m", ""))
 	f.Add("kind: UseCaseSet\nspec: {useCases: [{modelName: a, targetModels: [{weight: -1}]}]}",
 		"- useCases: &a [*a]\n- {kind: UseCaseSet, metadata: [], spec: {poolRef: 7}}")
+	f.Add("kind: Pool\nmetadata: {name: p}\nspec: {models: [m], endpoints: ['http://a']}",
+		"kind: InferenceObjective\nmetadata: {name: o}\nspec: {priority: -1}")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		c := read(read(nil, template(), profiles(), useCases()), a, b)
+		for _, e := range c.Pools() {
+			if err := e.Item.Pool().Validate(); err != nil {
+				t.Errorf("%v is in force: %v", e.Item.Key(), err)
+			}
+		}
 		for _, e := range c.UseCases() {
 			if faults := e.Item.Validate(); len(faults) > 0 {
 				t.Errorf("%v is in force: %v", e.Item.Key(), faults)

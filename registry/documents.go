@@ -27,6 +27,9 @@ const (
 	Templates Kind = "template"
 	Profiles  Kind = "profile"
 	UseCases  Kind = "usecase"
+	Pools     Kind = "pool"
+	// Objectives are InferenceObjectives of the Gateway API Inference Extension.
+	Objectives Kind = "objective"
 )
 
 // DataKey returns the name of the entry of a ConfigMap that holds items of the kind.
@@ -53,8 +56,8 @@ type part struct {
 }
 
 // read returns what a document has of each kind. Items of ConfigMaps go before others, and of
-// several ConfigMaps, and of several others, the first of a kind counts. Lists and manifests of use
-// cases are joined.
+// several ConfigMaps, and of several others, the first of a kind counts. Lists of use cases and
+// manifests are joined.
 func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
 	parts = map[Kind]*part{}
 	switch {
@@ -83,7 +86,7 @@ func read(d Document) (parts map[Kind]*part, faults []*strictyaml.Fault) {
 					parts[kind] = p
 					continue
 				}
-				if kind == UseCases && !wanted && parts[kind].first == 0 {
+				if kind.isManifest() && !wanted && parts[kind].first == 0 {
 					parts[kind].join(p)
 					continue
 				}
@@ -123,8 +126,8 @@ func Recognizes(text []byte) bool {
 
 // Unrecognized says what a document is not that has no items.
 const Unrecognized = "is no list of templates or use case sets, no table with the items of " +
-	"profiles, no " + UseCaseSetKind + ", and no ConfigMap with templates.yaml, profiles.yaml or " +
-	"usecases.yaml"
+	"profiles, no manifest of a UseCaseSet or a Pool, and no ConfigMap with templates.yaml, " +
+	"profiles.yaml or usecases.yaml"
 
 // partsOf returns what one document of a text with the name has of each kind.
 func partsOf(n *yaml.Node, isMap bool, name string) (map[Kind]*part, *strictyaml.Fault) {
@@ -132,7 +135,9 @@ func partsOf(n *yaml.Node, isMap bool, name string) (map[Kind]*part, *strictyaml
 	switch {
 	case isMap:
 		return partsOfMap(n), nil
-	case kind == UseCaseSetKind, n.Kind == yaml.SequenceNode && listsUseCases(n, name):
+	case manifestKind(n) != "":
+		return map[Kind]*part{manifestKind(n): partOf(manifestKind(n), n)}, nil
+	case n.Kind == yaml.SequenceNode && listsUseCases(n, name):
 		return map[Kind]*part{UseCases: partOf(UseCases, n)}, nil
 	case n.Kind == yaml.SequenceNode:
 		return map[Kind]*part{Templates: partOf(Templates, n)}, nil
@@ -140,7 +145,8 @@ func partsOf(n *yaml.Node, isMap bool, name string) (map[Kind]*part, *strictyaml
 		return map[Kind]*part{Profiles: partOf(Profiles, n)}, nil
 	case kind != "":
 		return nil, &strictyaml.Fault{Row: n.Line, Path: "kind", Text: fmt.Sprintf("is %q, must "+
-			"be ConfigMap or %s; move other manifests elsewhere", kind, UseCaseSetKind)}
+			"be one of %s; move other manifests elsewhere", kind,
+			strings.Join(manifestKinds, ", "))}
 	}
 	return nil, &strictyaml.Fault{Row: n.Line, Text: Unrecognized}
 }
@@ -149,11 +155,11 @@ func partsOf(n *yaml.Node, isMap bool, name string) (map[Kind]*part, *strictyaml
 func partsOfMap(n *yaml.Node) map[Kind]*part {
 	parts := map[Kind]*part{}
 	eachPair(child(n, "data"), func(key, value *yaml.Node) {
-		i := slices.IndexFunc(kinds, func(k Kind) bool { return k.DataKey() == key.Value })
+		i := slices.IndexFunc(DataKinds, func(k Kind) bool { return k.DataKey() == key.Value })
 		if i < 0 {
 			return
 		}
-		p := entryOf(kinds[i], []byte(value.Value))
+		p := entryOf(DataKinds[i], []byte(value.Value))
 		p.first = value.Line
 		if value.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
 			p.first-- // the text begins in the row of its key
@@ -161,7 +167,7 @@ func partsOfMap(n *yaml.Node) map[Kind]*part {
 		if p.fault != nil && p.fault.Row > 0 {
 			p.fault.Row += p.first
 		}
-		parts[kinds[i]] = p
+		parts[DataKinds[i]] = p
 	})
 	return parts
 }
@@ -174,7 +180,7 @@ func entryOf(kind Kind, text []byte) *part {
 		return &part{fault: fault}
 	case len(documents) == 0:
 		return &part{}
-	case kind == UseCases:
+	case kind.isManifest():
 		p := &part{}
 		for _, n := range documents {
 			p.join(partOf(kind, n))
@@ -216,7 +222,7 @@ func partOf(kind Kind, n *yaml.Node) *part {
 			items = &yaml.Node{Kind: yaml.SequenceNode}
 		}
 	}
-	if kind == UseCases && valueOf(n, "kind") == UseCaseSetKind {
+	if kind.isManifest() && manifestKind(n) == kind {
 		items = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Content: []*yaml.Node{n}}
 	}
 	switch {
@@ -229,9 +235,9 @@ func partOf(kind Kind, n *yaml.Node) *part {
 	case repeated(items, map[*yaml.Node]int{}) > maxValues:
 		p.fault = &strictyaml.Fault{Row: items.Line, Text: fmt.Sprintf("has more than %d values "+
 			"with those that aliases repeat, which are not read", maxValues)}
-	case kind == UseCases:
+	case kind.isManifest():
 		for _, item := range items.Content {
-			p.items = append(p.items, fromManifest(item))
+			p.items = append(p.items, fromManifest(kind, item))
 		}
 	default:
 		p.items = items.Content
@@ -240,51 +246,13 @@ func partOf(kind Kind, n *yaml.Node) *part {
 }
 
 func mustBe(kind Kind) string {
-	if kind == UseCases {
+	switch kind {
+	case UseCases:
 		return "must be a list of use case sets, or a manifest of the kind " + UseCaseSetKind
+	case Pools:
+		return "must be a manifest of the kind " + PoolKind
 	}
 	return fmt.Sprintf("must be a list of %ss", kind)
-}
-
-// listsUseCases reports whether a list of the text with the name is one of use case sets: an item
-// has the keys of one, or the name says so and no item has those of a template.
-func listsUseCases(n *yaml.Node, name string) bool {
-	template := false
-	for _, item := range n.Content {
-		spec := child(item, "spec")
-		if valueOf(item, "kind") == UseCaseSetKind || has(item, "useCases") ||
-			has(spec, "useCases") || has(spec, "poolRef") {
-			return true
-		}
-		template = template || has(spec, "engine")
-	}
-	return name[strings.LastIndexAny(name, `/\`)+1:] == UseCases.DataKey() && !template
-}
-
-// fromManifest returns a manifest as an item of a list: its metadata has more than the name and the
-// namespace, and its status is of no use here.
-func fromManifest(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if valueOf(n, "kind") != UseCaseSetKind {
-		return n
-	}
-	item := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column}
-	eachPair(n, func(key, value *yaml.Node) {
-		switch key.Value {
-		case "kind", "status":
-		case "metadata":
-			eachPair(value, func(key, value *yaml.Node) {
-				if key.Value == "name" || key.Value == "namespace" {
-					item.Content = append(item.Content, key, value)
-				}
-			})
-		default:
-			item.Content = append(item.Content, key, value)
-		}
-	})
-	return item
 }
 
 // repeated returns the number of values of a node, each as often as an alias repeats it, up to one
@@ -335,4 +303,10 @@ func valueOf(n *yaml.Node, key string) string {
 }
 
 // kinds lists the kinds in the order in which they are read.
-var kinds = []Kind{Templates, Profiles, UseCases}
+var kinds = []Kind{Templates, Profiles, UseCases, Pools, Objectives}
+
+// Kinds lists the kinds.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// DataKinds lists the kinds of which a ConfigMap may have an entry.
+var DataKinds = []Kind{Templates, Profiles, UseCases}

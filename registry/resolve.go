@@ -7,16 +7,18 @@ import (
 	"time"
 )
 
-// Catalogs are the templates, profiles and use cases that are in force. They are immutable. The
-// zero value has none.
+// Catalogs are the templates, profiles, use cases, pools and objectives that are in force, as
+// documents have them. They are immutable. The zero value has none.
 type Catalogs struct {
-	templates catalog[Template]
-	profiles  catalog[Profile]
-	useCases  catalog[UseCaseSet]
-	documents []Refused // refused as a whole
-	standard  string    // name of the default profile; empty: there is none
-	byTier    map[string]string
-	byModel   map[string][]*UseCase // in the order in which they were read
+	templates  catalog[Template]
+	profiles   catalog[Profile]
+	useCases   catalog[UseCaseSet]
+	pools      catalog[PoolManifest]
+	objectives catalog[InferenceObjective]
+	documents  []Refused // refused as a whole
+	standard   string    // name of the default profile; empty: there is none
+	byTier     map[string]string
+	byModel    map[string][]*UseCase // in the order in which they were read
 }
 
 // Next returns the catalogs of what documents have now. Whatever is faulty stays in force as it
@@ -47,10 +49,13 @@ func (c *Catalogs) Next(now time.Time, documents []Document) *Catalogs {
 	}
 	before := *c
 	before.templates.kind, before.profiles.kind = Templates, Profiles
-	before.useCases.kind = UseCases
+	before.useCases.kind, before.pools.kind = UseCases, Pools
+	before.objectives.kind = Objectives
 	next.templates = *before.templates.next(now, found[Templates])
 	next.profiles = *before.profiles.next(now, found[Profiles])
 	next.useCases = *before.useCases.next(now, found[UseCases])
+	next.pools = *before.pools.next(now, found[Pools])
+	next.objectives = *before.objectives.next(now, found[Objectives])
 	next.ambiguous(now, before.templates.refused)
 	next.chooseStandard(now, before, found[Profiles])
 	next.aliases(now, before.profiles.refused)
@@ -64,7 +69,8 @@ func (c *Catalogs) Next(now time.Time, documents []Document) *Catalogs {
 
 // from reports whether an item in force is from a document.
 func (c *Catalogs) from(document string) bool {
-	return c.templates.from(document) || c.profiles.from(document) || c.useCases.from(document)
+	return c.templates.from(document) || c.profiles.from(document) ||
+		c.useCases.from(document) || c.pools.from(document) || c.objectives.from(document)
 }
 
 func since(all []Refused, document, text string, now time.Time) time.Time {
@@ -157,12 +163,14 @@ func (c *Catalogs) aliases(now time.Time, before []Refused) {
 
 // Refused lists what is not in force as it stands.
 func (c *Catalogs) Refused() []Refused {
-	return slices.Concat(c.documents, c.templates.refused, c.profiles.refused, c.useCases.refused)
+	return slices.Concat(c.documents, c.templates.refused, c.profiles.refused, c.useCases.refused,
+		c.pools.refused, c.objectives.refused)
 }
 
 // Faults is Refused, but lists each fault of an item. Their times are unknown.
 func (c *Catalogs) Faults() []Refused {
-	return slices.Concat(c.documents, c.templates.faults, c.profiles.faults, c.useCases.faults)
+	return slices.Concat(c.documents, c.templates.faults, c.profiles.faults, c.useCases.faults,
+		c.pools.faults, c.objectives.faults)
 }
 
 // Templates lists the templates by name and version.

@@ -86,12 +86,6 @@ const (
 	ClassFlex     = "flex"
 )
 
-// The manifest of a set.
-const (
-	UseCaseSetKind = "UseCaseSet"
-	APIVersion     = "tidefill.dev/v1alpha1"
-)
-
 // Limits of a set.
 const (
 	maxModelName     = 256

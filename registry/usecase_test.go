@@ -127,8 +127,8 @@ func TestBadUseCases(t *testing.T) {
 		"v1alpha1=>v1": `d0:1: usecase ns/team: apiVersion: is "tidefill.dev/v1", must be ` +
 			"tidefill.dev/v1alpha1",
 		"  name: team\n=>": "d0:1: usecase ns/: name: has 0 characters, must have 1 to 128",
-		"kind: UseCaseSet=>kind: UseCase": `d0:1: kind: is "UseCase", must be ConfigMap or ` +
-			"UseCaseSet; move other manifests elsewhere",
+		"kind: UseCaseSet=>kind: UseCase": `d0:1: kind: is "UseCase", must be one of ConfigMap, ` +
+			"UseCaseSet, Pool, InferenceObjective; move other manifests elsewhere",
 		"metadata:=>meta: 1\nmetadata:": "d0:3: usecase ns/team: meta: unknown key; known are " +
 			"name, namespace, apiVersion, spec",
 	} {

@@ -132,6 +132,9 @@ type Condition struct {
 	Message string `json:"message"`
 }
 
+// Accepted is the type of the condition that an item is in force, and what it needs is there.
+const Accepted = "Accepted"
+
 // The reasons of the condition Accepted.
 const (
 	ReasonAccepted     = "Accepted"
@@ -144,9 +147,9 @@ const (
 func (s UseCaseSet) Accepted(exists func(pool string) bool) Condition {
 	missing := missingOf(s.PoolNames(), exists)
 	if len(missing) == 0 {
-		return Condition{"Accepted", true, ReasonAccepted, "The use cases are in force."}
+		return Condition{Accepted, true, ReasonAccepted, "The use cases are in force."}
 	}
-	return Condition{"Accepted", false, ReasonPoolNotFound, fmt.Sprintf("Use cases wait for "+
+	return Condition{Accepted, false, ReasonPoolNotFound, fmt.Sprintf("Use cases wait for "+
 		"pools that do not exist: %s. Add them, or correct spec.poolRef.",
 		strings.Join(missing, ", "))}
 }

@@ -67,7 +67,7 @@ type inForce struct {
 
 // refused is an item or a document that is not in force as it stands.
 type refused struct {
-	// Kind is template, profile, usecase or, for a document as a whole, document.
+	// Kind is that of the item or, for a document as a whole, document.
 	Kind     string        `json:"kind"`
 	Name     string        `json:"name"`
 	Version  string        `json:"version"`

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,11 +12,44 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Roles returns the least permissions that the pools and the ConfigMaps need: a Role named name for
-// each namespace, own being the namespace of the daemon. Besides, the daemon reads which resources
-// a target's API version has, which the ClusterRole system:discovery permits to everybody.
+// Permitted is what a daemon reads beside pools: ConfigMaps or Documents.
+type Permitted interface {
+	// permit adds the rules to those of namespaces. own is that of the daemon.
+	permit(in func(namespace string) *ruleSet, own, lease string)
+}
+
+func (m ConfigMaps) permit(in func(string) *ruleSet, _, _ string) {
+	if len(m.Names) > 0 {
+		in(m.Namespace).add("", "configmaps", []string{"list", "watch"}, m.Names...)
+	}
+}
+
+func (d Documents) permit(in func(string) *ruleSet, own, lease string) {
+	namespace := cmp.Or(d.Namespace, own)
+	watch, write := []string{"list", "watch"}, []string{"patch"}
+	if d.UseCases {
+		in(namespace).add(ownGroup, "usecasesets", watch)
+		in(namespace).add(ownGroup, "usecasesets/status", write)
+		for _, version := range inferenceObjectives {
+			in(namespace).add(version.Group, version.Resource, watch)
+		}
+	}
+	if d.Pools { // which may be by pods or InferencePools
+		in(namespace).add(ownGroup, "pools", watch)
+		in(namespace).add(ownGroup, "pools/status", write)
+		in(namespace).add(inferenceGroup, "inferencepools", watch)
+		in(namespace).add("", "pods", watch)
+		if lease != "" {
+			in(own).addLease(lease)
+		}
+	}
+}
+
+// Roles returns the least permissions that the pools and what else is read need: a Role named name
+// for each namespace, own being the namespace of the daemon. Besides, the daemon reads which
+// resources an API version has, which the ClusterRole system:discovery permits to everybody.
 func Roles(
-	name, own string, cfg Config, pools []Watched, configMaps ...ConfigMaps,
+	name, own string, cfg Config, pools []Watched, read ...Permitted,
 ) []rbacv1.Role {
 	rules := map[string]*ruleSet{}
 	in := func(namespace string) *ruleSet {
@@ -37,10 +71,8 @@ func Roles(
 			in(own).addLease(cfg.Lease)
 		}
 	}
-	for _, m := range configMaps {
-		if len(m.Names) > 0 {
-			in(m.Namespace).add("", "configmaps", []string{"list", "watch"}, m.Names...)
-		}
+	for _, r := range read {
+		r.permit(in, own, cfg.Lease)
 	}
 	var roles []rbacv1.Role
 	for _, namespace := range slices.Sorted(maps.Keys(rules)) {

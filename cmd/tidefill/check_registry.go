@@ -127,6 +127,9 @@ func (r *registryCheck) file(c *check, name string) (valid bool, err error) {
 		if useCases > 0 {
 			has += ", " + humanize.Count(useCases, "use case set")
 		}
+		if pools, _ := inFile(r.catalogs.Pools(), registry.Pools, name); pools > 0 {
+			has += ", " + humanize.Count(pools, "pool")
+		}
 		printf(c.out, "%s is valid: %s.\n", name, has)
 	}
 	return valid, nil

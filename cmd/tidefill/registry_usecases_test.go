@@ -73,6 +73,11 @@ func TestCheckOfUseCases(t *testing.T) {
 		"0 profiles, 2 use case sets.\n" {
 		t.Errorf("got %s", got.out)
 	}
+	const example = "../../deploy/examples/inline/usecases.yaml"
+	if got := must(t, exitOK, "check", example); got.out != example+" is valid: 0 templates, "+
+		"0 profiles, 1 use case set, 1 pool.\n" {
+		t.Errorf("got %s", got.out)
+	}
 	name = writeFile(t, "any.yaml", good+"- {name: wrong"+wrong)
 	if got := must(t, exitError, "check", name); got.out != name+":15: spec.useCases: is "+
 		"required; list at least one use case\n" {

@@ -18,6 +18,13 @@ type Config struct {
 	// Profiles names the ConfigMap with the entry profiles.yaml. It may be the same. Default:
 	// aibrix-batch-profiles.
 	Profiles string `yaml:"profiles"`
+	// UseCases follows the UseCaseSets of tidefill.dev, and the InferenceObjectives of llm-d.ai or
+	// else of the Gateway API Inference Extension, and writes the status of the former. They are in
+	// namespace or, without one, where the daemon is. Default: false.
+	UseCases bool `yaml:"use_cases"`
+	// Pools follows the Pools of tidefill.dev in the same namespace, which join those of the
+	// configuration, and writes their status. Default: false.
+	Pools bool `yaml:"pools"`
 }
 
 // DefaultConfig reads no ConfigMap, and has the names that AIBrix uses.

@@ -55,7 +55,7 @@ func (s *Source) Read() (documents []registry.Document, changed bool, err error)
 // documents returns the entries that hold items. Without any, there is a document that says so and
 // stands for the one that is missing, so that its items stay in force: its key may have a typo.
 func (s *Source) documents(entries map[string]string) (all []registry.Document) {
-	for _, kind := range []registry.Kind{registry.Templates, registry.Profiles, registry.UseCases} {
+	for _, kind := range registry.DataKinds {
 		if text, has := entries[kind.DataKey()]; has {
 			all = append(all, registry.Document{Name: s.name + " " + kind.DataKey(), Kind: kind,
 				Text: []byte(text)})

@@ -176,7 +176,8 @@ func checkPod(t *testing.T, w workload, cfg config.Config) {
 		t.Errorf("%s is killed after %d s, and drains for %v", w.Name, grace, end)
 	}
 	if uses := *pod.AutomountServiceAccountToken; uses !=
-		(cfg.Registry.Kubernetes.Enabled() || cfg.Has(config.RoleDispatch) &&
+		(cfg.Registry.Kubernetes.Enabled() || cfg.Registry.Kubernetes.UseCases ||
+			cfg.Registry.Kubernetes.Pools || cfg.Has(config.RoleDispatch) &&
 			slices.ContainsFunc(cfg.Pools,
 				func(p config.PoolConfig) bool { return !p.Kubernetes.IsZero() })) {
 		t.Errorf("%s: the token is mounted: %v", w.Name, uses)

@@ -70,7 +70,9 @@ func checkRoles(t *testing.T, r chart.Release, name, values string) {
 	}
 	registry := cfg.Registry.Kubernetes
 	want := kube.Roles(r.Name, r.Namespace, cfg.Kubernetes, pools,
-		kube.ConfigMaps{Namespace: registry.Namespace, Names: registry.Names()})
+		kube.ConfigMaps{Namespace: registry.Namespace, Names: registry.Names()},
+		kube.Documents{Namespace: registry.Namespace, UseCases: registry.UseCases,
+			Pools: registry.Pools})
 	if name == "outside" {
 		want = nil // rbac.create is false
 	}

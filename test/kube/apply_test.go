@@ -22,7 +22,10 @@ import (
 
 // apply applies the objects of a file by server-side apply, as kubectl apply --server-side does. An
 // unknown field is an error.
-func apply(t *testing.T, file string) {
+func apply(t *testing.T, file string) { applyIn(t, file, "") }
+
+// applyIn is apply with another namespace for all objects. Empty: each has its own.
+func applyIn(t *testing.T, file, namespace string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -55,6 +58,9 @@ func apply(t *testing.T, file string) {
 				return "the API server has no kind " + u.GetKind()
 			}
 			var target dynamic.ResourceInterface = client.Resource(resource)
+			if namespaced && namespace != "" {
+				u.SetNamespace(namespace)
+			}
 			if namespaced {
 				target = client.Resource(resource).Namespace(u.GetNamespace())
 			}

@@ -25,11 +25,18 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* Not empty: a pool is in Kubernetes, so the daemon uses the API server. */}}
 {{- define "tidefill.usesKubernetes" -}}
 {{- range .Values.config.pools }}{{ if .kubernetes }}true{{ end }}{{ end }}
+{{- if ((.Values.config.registry).kubernetes).pools }}true{{ end }}
 {{- end }}
 
 {{/* Not empty: the namespace of ConfigMaps with templates and profiles, which every pod reads. */}}
 {{- define "tidefill.registryNamespace" -}}
-{{- with (.Values.config.registry).kubernetes }}{{ .namespace }}{{ end }}
+{{- with ((.Values.config.registry).kubernetes).namespace }}{{ . }}{{ end }}
+{{- end }}
+
+{{/* Not empty: every pod reads the registry from the API server. */}}
+{{- define "tidefill.readsRegistry" -}}
+{{- include "tidefill.registryNamespace" . }}
+{{- with (.Values.config.registry).kubernetes }}{{ if or .use_cases .pools }}true{{ end }}{{ end }}
 {{- end }}
 
 {{/* What the chart sets of the configuration. */}}

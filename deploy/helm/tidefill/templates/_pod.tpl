@@ -34,7 +34,7 @@ metadata:
     {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   serviceAccountName: {{ include "tidefill.serviceAccount" . }}
-  automountServiceAccountToken: {{ or (and $component.dispatches (not (empty (include "tidefill.usesKubernetes" .)))) (not (empty (include "tidefill.registryNamespace" .))) }}
+  automountServiceAccountToken: {{ or (and $component.dispatches (not (empty (include "tidefill.usesKubernetes" .)))) (not (empty (include "tidefill.readsRegistry" .))) }}
   terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
   securityContext:
     runAsNonRoot: true

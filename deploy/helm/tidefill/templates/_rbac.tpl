@@ -48,6 +48,22 @@
 - {apiGroups: [""], resources: [configmaps], verbs: [list, watch], resourceNames: {{ uniq $names | toJson }}}
 {{- end }}
 
+{{/* The rules that objects of the registry need: those of autoscale/kube/rbac.go. The argument is registry.kubernetes. */}}
+{{- define "tidefill.objectRules" -}}
+{{- if .use_cases }}
+- {apiGroups: [tidefill.dev], resources: [usecasesets], verbs: [list, watch]}
+- {apiGroups: [tidefill.dev], resources: [usecasesets/status], verbs: [patch]}
+- {apiGroups: [llm-d.ai], resources: [inferenceobjectives], verbs: [list, watch]}
+- {apiGroups: [inference.networking.x-k8s.io], resources: [inferenceobjectives], verbs: [list, watch]}
+{{- end }}
+{{- if .pools }}
+- {apiGroups: [tidefill.dev], resources: [pools], verbs: [list, watch]}
+- {apiGroups: [tidefill.dev], resources: [pools/status], verbs: [patch]}
+- {apiGroups: [inference.networking.k8s.io], resources: [inferencepools], verbs: [list, watch]}
+- {apiGroups: [""], resources: [pods], verbs: [list, watch]}
+{{- end }}
+{{- end }}
+
 {{/* The resource of a kind in lower case. */}}
 {{- define "tidefill.plural" -}}
 {{- if hasSuffix "s" . }}{{ . }}es{{ else if hasSuffix "y" . }}{{ trimSuffix "y" . }}ies{{ else }}{{ . }}s{{ end }}

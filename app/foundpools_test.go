@@ -1,0 +1,90 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/internal/apptest"
+)
+
+// A pool that a document describes joins those of the configuration while the daemon runs, and
+// leaves with its document. What can't be used is said, and concerns no other pool.
+func TestPoolsOfDocuments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "pools.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := apptest.Config(t.TempDir(), apptest.StartRunner(t, nil))
+	cfg.Registry.Dir = dir
+	d, _ := apptest.Start(t, cfg, app.Options{})
+	ask := func(path string, into any) {
+		t.Helper()
+		answer, err := http.Get(d.AdminURL() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	named := false // whether the pool extra is to be named
+	await := func(want string) {
+		t.Helper()
+		got := ""
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(
+			50 * time.Millisecond) {
+			var pools struct{ Data []struct{ Name string } }
+			var state struct{ Degraded []string }
+			var sets struct {
+				UseCases []struct {
+					Conditions []struct{ Reason string }
+				} `json:"use_cases"`
+			}
+			ask("/admin/pools", &pools)
+			ask("/readyz", &state)
+			ask("/admin/registry", &sets)
+			got = ""
+			for _, p := range pools.Data {
+				if p.Name == "extra" && named {
+					got += p.Name + " "
+				}
+			}
+			for _, s := range sets.UseCases {
+				got += s.Conditions[0].Reason + " "
+			}
+			for _, text := range state.Degraded {
+				if strings.HasPrefix(text, "registry: ") {
+					got += text + " "
+				}
+			}
+			if got == want || strings.HasSuffix(want, ": ") && strings.HasPrefix(got, want) {
+				return
+			}
+		}
+		t.Errorf("got %q, want %q", got, want)
+	}
+	set := "kind: UseCaseSet\nmetadata: {name: a}\nspec: {useCases: [{modelName: x}], " +
+		"poolRef: [{name: extra}]}\n"
+	write(set)
+	await("PoolNotFound ")
+	extra := apptest.StartRunner(t, nil)
+	write(set + "---\nkind: Pool\nmetadata: {name: extra}\nspec: {models: [m], endpoints: [\"" +
+		extra + "\"]}\n---\nkind: Pool\nmetadata: {name: pods}\nspec: {models: [m], " +
+		"selector: {matchLabels: {app: x}}, replicas: {max: 2}}\n")
+	named = true
+	await("extra Accepted registry: pool pods: find the runners of pool pods in Kubernetes: ")
+	write(set)
+	named = false // its last decisions are shown for some time
+	await("PoolNotFound ")
+}
