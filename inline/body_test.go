@@ -254,8 +254,8 @@ func TestOnlyTheModelChanges(t *testing.T) {
 	engine := newRecorder(t)
 	s := newService(t, newRunners(t, engine.url), cases())
 	for body, want := range map[string]string{
-		`{"model":"u"}`: `{"model":"t\"é"}`,
-		"{\"a\":[1, 2.50],\r\n\"model\" :\t\"u\"}": "{\"a\":[1, 2.50],\r\n\"model\" :\t\"t\\\"é\"}",
+		`{"model":"u"}`:                             `{"model":"t\"é"}`,
+		"{\"a\":[2.50],\n\"model\" :\t\"u\"}":       "{\"a\":[2.50],\n\"model\" :\t\"t\\\"é\"}",
 		`{"m\u006fdel":"\u0075","x":{"model":"u"}}`: `{"m\u006fdel":"t\"é","x":{"model":"u"}}`,
 		`{"model":"m","user":"u"}`:                  `{"model":"m","user":"u"}`,
 	} {

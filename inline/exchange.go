@@ -32,6 +32,7 @@ type exchange struct {
 	began  time.Time
 
 	body    *body
+	model   string // as the user has sent it
 	useCase UseCase
 	request plan.Request
 	// literal is the model as the body has it; set if a target of another name stands in its place.
@@ -171,6 +172,7 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 			refused = answer
 		default:
 			x.body.release()
+			x.body.scan, x.request.Prefix = nil, nil // of no use any more
 			return answer, nil
 		}
 		x.request.Avoid = append(x.request.Avoid, place.Admission().Runner)
@@ -324,7 +326,7 @@ func setPrintable(h http.Header, name, value string) {
 
 // fail answers a request that has no answer of a runner.
 func (x *exchange) fail(w http.ResponseWriter, r *http.Request, err error) {
-	f := failureOf(err, x.request.Flow.Class, x.useCase.Implicit, x.body.scan.model)
+	f := failureOf(err, x.request.Flow.Class, x.useCase.Implicit, x.model)
 	if f.status >= http.StatusInternalServerError {
 		x.proxy.log.WarnContext(r.Context(), "interactive request failed",
 			"request_id", x.own.Get("X-Request-Id"), "tenant", x.tenant, "status", f.status,

@@ -215,30 +215,11 @@ func newService(t testing.TB, a Admission, u *useCases, edit ...func(*Config)) *
 func (s *service) serve(options httpserver.Options, limits httpserver.Config) {
 	t := s.t
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "meta.db"), sqlite.Options{})
+	server, closeAll, err := newServer(s.proxy, t.TempDir(), options, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
-	files, err := disk.Open(t.TempDir(), disk.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { files.Close() })
-	keys, err := api.ParseKeys("tenant-a=key-a,tenant-b=key-b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	backend, err := api.New(api.DefaultConfig(), api.Deps{Store: api.Store{Metadata: db,
-		Progress: db, Blobs: files.Blobs(), Journals: files.Journals()}, Inline: s.proxy,
-		Keys: keys})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := httpserver.New(limits, backend.Handler(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(closeAll)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -256,6 +237,32 @@ func (s *service) serve(options httpserver.Options, limits httpserver.Config) {
 	if options.TLS != nil {
 		s.url = "https://" + s.address
 	}
+}
+
+// newServer returns a server of the API with a Proxy, and what closes its store in a directory.
+func newServer(
+	p *Proxy, directory string, options httpserver.Options, limits httpserver.Config,
+) (_ *httpserver.Server, closeAll func(), err error) {
+	db, err := sqlite.Open(context.Background(), filepath.Join(directory, "meta.db"),
+		sqlite.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := disk.Open(directory, disk.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := api.ParseKeys("tenant-a=key-a,tenant-b=key-b")
+	if err != nil {
+		return nil, nil, err
+	}
+	backend, err := api.New(api.DefaultConfig(), api.Deps{Store: api.Store{Metadata: db,
+		Progress: db, Blobs: files.Blobs(), Journals: files.Journals()}, Inline: p, Keys: keys})
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := httpserver.New(limits, backend.Handler(), options)
+	return server, func() { files.Close(); db.Close() }, err
 }
 
 // request returns a request of tenant-a.

@@ -50,6 +50,9 @@ const (
 	// maxAnswerHeader limits the header of an answer, as for lines.
 	maxAnswerHeader = 32 << 10
 	keepAlive       = 30 * time.Second
+	// connBuffer is the size of the two buffers of a connection to a runner. It holds the header of
+	// a request and several events of a stream.
+	connBuffer = 2 << 10
 )
 
 // New returns a Proxy. config must be valid.
@@ -71,6 +74,8 @@ func New(config Config, deps Deps) (*Proxy, error) {
 			DialContext:            dialer.DialContext,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    maxIdle,
+			ReadBufferSize:         connBuffer,
+			WriteBufferSize:        connBuffer,
 			IdleConnTimeout:        idleLife,
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxResponseHeaderBytes: maxAnswerHeader,
@@ -115,7 +120,7 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, tenant string) {
 
 // copyBuffer is the size of the buffer through which an answer passes. Each stream that waits for
 // tokens has one, so it is small.
-const copyBuffer = 4 << 10
+const copyBuffer = 2 << 10
 
 var bufferPool = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
