@@ -424,11 +424,11 @@ func TestFaultsOfLargeBodies(t *testing.T) {
 func TestMemoryIsLimited(t *testing.T) {
 	waiting, leave := make(chan struct{}), make(chan struct{})
 	all := newRunners(t, startRunner(t))
-	all.admit = func(context.Context, plan.Request) error {
+	all.decide(func(context.Context, plan.Request) error {
 		waiting <- struct{}{}
 		<-leave
 		return nil
-	}
+	})
 	s := newService(t, all, nil, func(c *Config) { c.Memory = holdBytes })
 	body := `{"model":"m","prompt":"` + strings.Repeat("x", 200<<10) + `"}`
 	done := make(chan struct{})

@@ -39,7 +39,8 @@ type exchange struct {
 	literal []byte
 	own     http.Header // of the answer, which an answer of a runner does not replace
 
-	running bool // counted as in flight
+	gone    error // why the request's context has ended before its answer began
+	running bool  // counted as in flight
 	answer  *answer
 }
 
@@ -102,6 +103,10 @@ func checkHeader(r *http.Request) *failure {
 // refuse answers a request that was not passed on.
 func (x *exchange) refuse(w http.ResponseWriter, f *failure) {
 	x.proxy.metrics.refuse(x, f)
+	if f.reason == goneReason {
+		x.gone = context.Cause(x.in.Context())
+		return
+	}
 	f.write(w)
 }
 
@@ -302,20 +307,20 @@ func (x *exchange) modify(answer *http.Response) error {
 		delete(h, name)
 	}
 	maps.Copy(x.w.Header(), x.own) // an interim answer has removed them
-	x.describe(h)
+	a := x.answer.place.Admission()
+	x.describe(h, a.Waited, a.Why)
 	return nil
 }
 
 // describe adds the headers that say what was decided.
-func (x *exchange) describe(h http.Header) {
-	a := x.answer.place.Admission()
-	h.Set("X-Queue-Wait-Ms", strconv.FormatInt(a.Waited.Milliseconds(), 10))
+func (x *exchange) describe(h http.Header, waited time.Duration, why plan.Reason) {
+	h.Set("X-Queue-Wait-Ms", strconv.FormatInt(waited.Milliseconds(), 10))
 	if !x.useCase.Implicit {
 		setPrintable(h, "X-Tidefill-Use-Case", x.useCase.Name)
 	}
 	setPrintable(h, "X-Tidefill-Class", x.request.Flow.Class)
 	setPrintable(h, "X-Tidefill-Target", x.request.Model)
-	setPrintable(h, "X-Tidefill-Wait-Reason", cmp.Or(string(a.Why), "none"))
+	setPrintable(h, "X-Tidefill-Wait-Reason", cmp.Or(string(why), "none"))
 }
 
 func setPrintable(h http.Header, name, value string) {
@@ -333,6 +338,9 @@ func (x *exchange) fail(w http.ResponseWriter, r *http.Request, err error) {
 			"reason", f.reason, "error", err)
 	}
 	maps.Copy(w.Header(), x.own)
+	if noPlace := (*Refused)(nil); errors.As(err, &noPlace) && f.status != http.StatusNotFound {
+		x.describe(w.Header(), noPlace.Waited, noPlace.Why)
+	}
 	x.refuse(w, f)
 }
 
