@@ -17,14 +17,14 @@ type echo struct {
 	release chan struct{}
 }
 
-func (e *echo) Serve(w http.ResponseWriter, r *http.Request, tenant string) {
+func (e *echo) Serve(w http.ResponseWriter, r *http.Request, tenant string) error {
 	if e.entered != nil {
 		e.entered <- struct{}{}
 		<-e.release
 	}
 	body, _ := io.ReadAll(r.Body)
 	fmt.Fprintf(w, "%s %s", tenant, body)
-	http.NewResponseController(w).Flush()
+	return http.NewResponseController(w).Flush()
 }
 
 func (e *echo) Models(tenant string) []string { return []string{"m", "chat-of-" + tenant} }

@@ -134,8 +134,7 @@ func unreadable(r *http.Request, err error) *failure {
 			code: "body_timeout", reason: "slow",
 			message: "The request's body was not received in time; send the request again."}
 	case r.Context().Err() != nil:
-		return &failure{status: statusClientGone, kind: invalidRequest, reason: "gone",
-			message: "The client closed the request."}
+		return errGone
 	}
 	return badBody("unreadable", "", "The request's body could not be read completely: %s.",
 		strings.TrimPrefix(err.Error(), "http: "))

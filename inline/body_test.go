@@ -254,8 +254,8 @@ func TestOnlyTheModelChanges(t *testing.T) {
 	engine := newRecorder(t)
 	s := newService(t, newRunners(t, engine.url), cases())
 	for body, want := range map[string]string{
-		`{"model":"u"}`: `{"model":"t\"é"}`,
-		"{\"a\":[1, 2.50],\r\n\"model\" :\t\"u\"}":  "{\"a\":[1, 2.50],\r\n\"model\" :\t\"t\\\"é\"}",
+		`{"model":"u"}`:                             `{"model":"t\"é"}`,
+		"{\"a\":[2.50],\n\"model\" :\t\"u\"}":       "{\"a\":[2.50],\n\"model\" :\t\"t\\\"é\"}",
 		`{"m\u006fdel":"\u0075","x":{"model":"u"}}`: `{"m\u006fdel":"t\"é","x":{"model":"u"}}`,
 		`{"model":"m","user":"u"}`:                  `{"model":"m","user":"u"}`,
 	} {
@@ -424,11 +424,11 @@ func TestFaultsOfLargeBodies(t *testing.T) {
 func TestMemoryIsLimited(t *testing.T) {
 	waiting, leave := make(chan struct{}), make(chan struct{})
 	all := newRunners(t, startRunner(t))
-	all.admit = func(context.Context, plan.Request) error {
+	all.decide(func(context.Context, plan.Request) error {
 		waiting <- struct{}{}
 		<-leave
 		return nil
-	}
+	})
 	s := newService(t, all, nil, func(c *Config) { c.Memory = holdBytes })
 	body := `{"model":"m","prompt":"` + strings.Repeat("x", 200<<10) + `"}`
 	done := make(chan struct{})

@@ -32,14 +32,16 @@ type exchange struct {
 	began  time.Time
 
 	body    *body
+	model   string // as the user has sent it
 	useCase UseCase
 	request plan.Request
 	// literal is the model as the body has it; set if a target of another name stands in its place.
 	literal []byte
 	own     http.Header // of the answer, which an answer of a runner does not replace
 
-	running   bool // counted as in flight
-	forwarded bool // to another process, which does all that is done here
+	gone      error // why the request's context has ended before its answer began
+	running   bool  // counted as in flight
+	forwarded bool  // to another process, which does all that is done here
 	answer    *answer
 }
 
@@ -102,6 +104,10 @@ func checkHeader(r *http.Request) *failure {
 // refuse answers a request that was not passed on.
 func (x *exchange) refuse(w http.ResponseWriter, f *failure) {
 	x.proxy.metrics.refuse(x, f)
+	if f.reason == goneReason {
+		x.gone = context.Cause(x.in.Context())
+		return
+	}
 	f.write(w)
 }
 
@@ -175,6 +181,7 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 			refused = answer
 		default:
 			x.body.release()
+			x.body.scan, x.request.Prefix = nil, nil // of no use any more
 			return answer, nil
 		}
 		x.request.Avoid = append(x.request.Avoid, place.Admission().Runner)
@@ -304,22 +311,23 @@ func (x *exchange) modify(answer *http.Response) error {
 		delete(h, name)
 	}
 	maps.Copy(x.w.Header(), x.own) // an interim answer has removed them
-	if !x.forwarded {
-		x.describe(h)
+	if x.forwarded {
+		return nil
 	}
+	a := x.answer.place.Admission()
+	x.describe(h, a.Waited, a.Why)
 	return nil
 }
 
 // describe adds the headers that say what was decided.
-func (x *exchange) describe(h http.Header) {
-	a := x.answer.place.Admission()
-	h.Set("X-Queue-Wait-Ms", strconv.FormatInt(a.Waited.Milliseconds(), 10))
+func (x *exchange) describe(h http.Header, waited time.Duration, why plan.Reason) {
+	h.Set("X-Queue-Wait-Ms", strconv.FormatInt(waited.Milliseconds(), 10))
 	if !x.useCase.Implicit {
 		setPrintable(h, "X-Tidefill-Use-Case", x.useCase.Name)
 	}
 	setPrintable(h, "X-Tidefill-Class", x.request.Flow.Class)
 	setPrintable(h, "X-Tidefill-Target", x.request.Model)
-	setPrintable(h, "X-Tidefill-Wait-Reason", cmp.Or(string(a.Why), "none"))
+	setPrintable(h, "X-Tidefill-Wait-Reason", cmp.Or(string(why), "none"))
 }
 
 func setPrintable(h http.Header, name, value string) {
@@ -330,13 +338,16 @@ func setPrintable(h http.Header, name, value string) {
 
 // fail answers a request that has no answer of a runner.
 func (x *exchange) fail(w http.ResponseWriter, r *http.Request, err error) {
-	f := failureOf(err, x.request.Flow.Class, x.useCase.Implicit, x.body.scan.model)
+	f := failureOf(err, x.request.Flow.Class, x.useCase.Implicit, x.model)
 	if f.status >= http.StatusInternalServerError {
 		x.proxy.log.WarnContext(r.Context(), "interactive request failed",
 			"request_id", x.own.Get("X-Request-Id"), "tenant", x.tenant, "status", f.status,
 			"reason", f.reason, "error", err)
 	}
 	maps.Copy(w.Header(), x.own)
+	if noPlace := (*Refused)(nil); errors.As(err, &noPlace) && f.status != http.StatusNotFound {
+		x.describe(w.Header(), noPlace.Waited, noPlace.Why)
+	}
 	x.refuse(w, f)
 }
 

@@ -74,8 +74,7 @@ func failureOf(err error, class string, implicit bool, model string) *failure {
 		}
 		return refusal(refused, class)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &failure{status: statusClientGone, kind: invalidRequest, reason: "gone",
-			message: "The client closed the request."}
+		return errGone
 	case errors.As(err, &upstream):
 		return &failure{status: http.StatusBadGateway, kind: serverError, code: "upstream_failed",
 			message: "The model server did not answer; send the request again.",
@@ -85,8 +84,12 @@ func failureOf(err error, class string, implicit bool, model string) *failure {
 		message: "The server had an internal error.", reason: "internal"}
 }
 
-// statusClientGone is the status in metrics for a client that disconnected before its answer.
-const statusClientGone = 499
+// goneReason is the reason of errGone.
+const goneReason = "gone"
+
+// errGone stands for the answer to a request whose context has ended: its client has gone, or its
+// key. Package api answers it.
+var errGone = &failure{reason: goneReason, message: "the request has ended"}
 
 // refusal returns the answer to a request that gets no place: 429 if other requests have the
 // places, otherwise 503.

@@ -60,8 +60,11 @@ func newRunners(t testing.TB, urls ...string) *runners {
 }
 
 func (r *runners) Admit(ctx context.Context, request plan.Request) (Place, error) {
-	if r.admit != nil {
-		if err := r.admit(ctx, request); err != nil {
+	r.mu.Lock()
+	admit := r.admit
+	r.mu.Unlock()
+	if admit != nil {
+		if err := admit(ctx, request); err != nil {
 			return nil, err
 		}
 	}
@@ -78,6 +81,13 @@ func (r *runners) Admit(ctx context.Context, request plan.Request) (Place, error
 	}
 	r.open++
 	return &place{runners: r, base: base}, nil
+}
+
+// decide replaces admit.
+func (r *runners) decide(admit func(ctx context.Context, r plan.Request) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.admit = admit
 }
 
 // last returns what was asked for last.
@@ -180,6 +190,7 @@ func (u *useCases) Names(tenant string) (names []string) {
 type service struct {
 	t        testing.TB
 	proxy    *Proxy
+	api      *api.Server
 	url      string
 	address  string
 	registry *prometheus.Registry
@@ -215,30 +226,12 @@ func newService(t testing.TB, a Admission, u *useCases, edit ...func(*Config)) *
 func (s *service) serve(options httpserver.Options, limits httpserver.Config) {
 	t := s.t
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "meta.db"), sqlite.Options{})
+	server, backend, closeAll, err := newServer(s.proxy, t.TempDir(), options, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
-	files, err := disk.Open(t.TempDir(), disk.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { files.Close() })
-	keys, err := api.ParseKeys("tenant-a=key-a,tenant-b=key-b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	backend, err := api.New(api.DefaultConfig(), api.Deps{Store: api.Store{Metadata: db,
-		Progress: db, Blobs: files.Blobs(), Journals: files.Journals()}, Inline: s.proxy,
-		Keys: keys})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := httpserver.New(limits, backend.Handler(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(closeAll)
+	s.api = backend
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -256,6 +249,33 @@ func (s *service) serve(options httpserver.Options, limits httpserver.Config) {
 	if options.TLS != nil {
 		s.url = "https://" + s.address
 	}
+}
+
+// newServer returns a server of the API with a Proxy, the API, and what closes its
+// store in a directory.
+func newServer(
+	p *Proxy, directory string, options httpserver.Options, limits httpserver.Config,
+) (_ *httpserver.Server, backend *api.Server, closeAll func(), err error) {
+	db, err := sqlite.Open(context.Background(), filepath.Join(directory, "meta.db"),
+		sqlite.Options{})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	files, err := disk.Open(directory, disk.Options{})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	keys, err := api.ParseKeys("tenant-a=key-a,tenant-b=key-b")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	backend, err = api.New(api.DefaultConfig(), api.Deps{Store: api.Store{Metadata: db,
+		Progress: db, Blobs: files.Blobs(), Journals: files.Journals()}, Inline: p, Keys: keys})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	server, err := httpserver.New(limits, backend.Handler(), options)
+	return server, backend, func() { files.Close(); db.Close() }, err
 }
 
 // request returns a request of tenant-a.

@@ -50,6 +50,9 @@ const (
 	// maxAnswerHeader limits the header of an answer, as for lines.
 	maxAnswerHeader = 32 << 10
 	keepAlive       = 30 * time.Second
+	// connBuffer is the size of the two buffers of a connection to a runner. It holds the header of
+	// a request and several events of a stream.
+	connBuffer = 2 << 10
 )
 
 // New returns a Proxy. config must be valid.
@@ -71,6 +74,8 @@ func New(config Config, deps Deps) (*Proxy, error) {
 			DialContext:            dialer.DialContext,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    maxIdle,
+			ReadBufferSize:         connBuffer,
+			WriteBufferSize:        connBuffer,
 			IdleConnTimeout:        idleLife,
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxResponseHeaderBytes: maxAnswerHeader,
@@ -93,8 +98,9 @@ func (p *Proxy) Close() { p.transport.CloseIdleConnections() }
 // Models returns the names of the use cases that a tenant may use.
 func (p *Proxy) Models(tenant string) []string { return p.deps.UseCases.Names(tenant) }
 
-// Serve answers a request of a tenant. Its URL is one of those that Config.Enabled lists.
-func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, tenant string) {
+// Serve answers a request of a tenant. Its URL is one of those that Config.Enabled lists. If the
+// request's context ends before the answer has begun, Serve writes nothing and returns the cause.
+func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, tenant string) error {
 	// A client that has gone takes its request along, also while that waits.
 	httpserver.EndWithClient(w)
 	// A large body may take longer than those of the API. Its minimum rate still holds.
@@ -104,18 +110,19 @@ func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, tenant string) {
 	defer x.end()
 	if f := x.accept(); f != nil {
 		x.refuse(w, f)
-		return
+		return x.gone
 	}
 	reverse := httputil.ReverseProxy{
 		Rewrite: x.rewrite, Transport: x, ModifyResponse: x.modify, ErrorHandler: x.fail,
 		ErrorLog: p.errorLog, BufferPool: buffers{},
 	}
 	reverse.ServeHTTP(w, r)
+	return x.gone
 }
 
 // copyBuffer is the size of the buffer through which an answer passes. Each stream that waits for
 // tokens has one, so it is small.
-const copyBuffer = 4 << 10
+const copyBuffer = 2 << 10
 
 var bufferPool = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 

@@ -10,9 +10,12 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/internal/httpserver"
 )
@@ -248,12 +251,12 @@ func TestClientGoes(t *testing.T) {
 func TestClientGoesWhileItWaits(t *testing.T) {
 	waiting, left := make(chan struct{}), make(chan error, 1)
 	all := newRunners(t)
-	all.admit = func(ctx context.Context, _ plan.Request) error {
+	all.decide(func(ctx context.Context, _ plan.Request) error {
 		close(waiting)
 		<-ctx.Done()
 		left <- context.Cause(ctx)
 		return ctx.Err()
-	}
+	})
 	s := newService(t, all, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -361,12 +364,12 @@ func TestRefusalOfTheRunnerStands(t *testing.T) {
 		http.Error(w, "busy", http.StatusServiceUnavailable)
 	})
 	all := newRunners(t, shed)
-	all.admit = func(_ context.Context, r plan.Request) error {
+	all.decide(func(_ context.Context, r plan.Request) error {
 		if len(r.Avoid) > 0 {
 			return &Refused{plan.Refusal{Why: plan.QueueFull}}
 		}
 		return nil
-	}
+	})
 	s := newService(t, all, nil)
 	answer, text := s.post("/v1/completions", bodies["/v1/completions"])
 	if answer.StatusCode != 503 || text != "busy\n" || answer.ContentLength != 5 {
@@ -387,9 +390,9 @@ func TestRefusals(t *testing.T) {
 		{plan.RunnersDown, "", 503, "runners_down", "server_error"},
 	} {
 		all := newRunners(t)
-		all.admit = func(context.Context, plan.Request) error {
+		all.decide(func(context.Context, plan.Request) error {
 			return &Refused{plan.Refusal{Why: test.why, RetryAfter: 1500 * time.Millisecond}}
-		}
+		})
 		s := newService(t, all, &useCases{cases: map[string]UseCase{"/m": {}}})
 		answer, text := s.post("/v1/completions", `{`+test.body+`"model":"m"}`)
 		var refused struct {
@@ -403,7 +406,8 @@ func TestRefusals(t *testing.T) {
 		}
 		if e := refused.Error; answer.StatusCode != test.status || e.Code != test.code ||
 			e.Type != test.kind || !strings.Contains(e.Message, string(test.why)) ||
-			answer.Header.Get("Retry-After") != "2" {
+			answer.Header.Get("Retry-After") != "2" ||
+			answer.Header.Get("X-Tidefill-Wait-Reason") != string(test.why) {
 			t.Errorf("%s: got %d %s with %v", test.why, answer.StatusCode, text, answer.Header)
 		}
 	}
@@ -439,9 +443,9 @@ func TestUnknownModels(t *testing.T) {
 	u.mu.Lock()
 	u.implicit = true
 	u.mu.Unlock()
-	all.admit = func(context.Context, plan.Request) error {
+	all.decide(func(context.Context, plan.Request) error {
 		return &Refused{plan.Refusal{Why: plan.NoRunner}}
-	}
+	})
 	if answer, text := s.post("/v1/completions", `{"model":"nobody"}`); answer.StatusCode != 404 ||
 		text != want {
 		t.Errorf("got %d %s", answer.StatusCode, text)
@@ -499,5 +503,105 @@ func TestLimitsOfTheServer(t *testing.T) {
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:20])
 	if status := c.status(); status != http.StatusRequestTimeout && status != 0 {
 		t.Errorf("a body that stalls got %d", status)
+	}
+}
+
+// A request whose key is revoked ends: while it waits with 401, within its answer by breaking off.
+func TestRevokedKey(t *testing.T) {
+	engine := startEngine(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{}]}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	waiting := make(chan struct{})
+	all := newRunners(t, engine)
+	s := newService(t, all, nil)
+	stream, err := client.Do(s.request(t.Context(), "/v1/completions", bodies["/v1/completions"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	all.decide(func(ctx context.Context, _ plan.Request) error {
+		close(waiting)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	go func() {
+		<-waiting
+		keys, err := api.ParseKeys("tenant-b=key-b")
+		if err != nil {
+			t.Error(err)
+		}
+		s.api.SetKeys(keys)
+	}()
+	answer, text := s.post("/v1/completions", bodies["/v1/completions"])
+	if answer.StatusCode != http.StatusUnauthorized || !strings.Contains(text, "invalid_api_key") {
+		t.Errorf("got %d %s", answer.StatusCode, text)
+	}
+	if rest, err := io.ReadAll(stream.Body); err == nil {
+		t.Errorf("the stream ended well with %q", rest)
+	}
+	if report := all.end(t); report.Outcome != plan.Evicted {
+		t.Errorf("reported %+v", report)
+	}
+}
+
+// Clients that read slowly or go at any time, and engines that die, leave nothing behind, and no
+// place ends twice.
+func TestChurn(t *testing.T) {
+	var turn atomic.Int64
+	engine := startEngine(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		deadly := turn.Add(1)%7 == 0
+		for i := range 50 {
+			if _, err := fmt.Fprintf(w, "data: {\"choices\":[{\"i\":%d}]}\n\n", i); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+			if deadly && i == 20 {
+				panic(http.ErrAbortHandler)
+			}
+		}
+	})
+	all := newRunners(t, engine, startRunner(t), "http://127.0.0.1:1")
+	s := newService(t, all, nil)
+	var clients sync.WaitGroup
+	for i := range 200 {
+		clients.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%20)*5*time.Millisecond+
+				time.Millisecond)
+			defer cancel()
+			if i%5 == 0 {
+				ctx = t.Context()
+			}
+			answer, err := client.Do(s.request(ctx, "/v1/completions", streaming("/v1/completions",
+				bodies["/v1/completions"])))
+			if err != nil {
+				return
+			}
+			defer answer.Body.Close()
+			for part := make([]byte, 200); ; {
+				if _, err := answer.Body.Read(part); err != nil {
+					return
+				}
+				if i%3 == 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	all.end(t)
+	for limit := time.Now().Add(10 * time.Second); s.proxy.memory.used.Load() != 0; {
+		if time.Now().After(limit) {
+			t.Fatalf("%d bytes are held", s.proxy.memory.used.Load())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	answer, text := s.post("/v1/embeddings", bodies["/v1/embeddings"])
+	if answer.StatusCode >= http.StatusInternalServerError {
+		t.Errorf("afterwards got %d %s", answer.StatusCode, text)
 	}
 }

@@ -164,7 +164,7 @@ func (x *exchange) Flush() { _ = x.FlushError() }
 // timed runs a write of up to n bytes within the answer's budget.
 func (x *exchange) timed(n int, write func() (int, error)) (int, error) {
 	start := time.Now()
-	_ = x.write.transfer(start.Add(x.out.left + x.out.worth(n)))
+	_ = x.write.extend(start, start.Add(x.out.left+x.out.worth(n)))
 	n, err := write()
 	x.out.spend(time.Since(start), n)
 	if err != nil {
