@@ -111,6 +111,7 @@ func (p *Planner) fillRequests(now time.Time, pool *pool) {
 	for _, shed := range pool.requests.Expire(now) {
 		p.shedRequest(now, shed)
 	}
+	defer pool.yieldLines(now, &p.out)
 	if pool.requests.Waiting() == 0 || p.draining {
 		return
 	}
@@ -123,9 +124,12 @@ func (p *Planner) fillRequests(now time.Time, pool *pool) {
 			break
 		}
 		x := p.requests[id]
-		r := pool.runnerFor(now, x)
+		class := p.cfg.Inline.Flows.Index(x.Flow.Class)
+		r, paced := pool.runnerFor(now, x, pool.guard.paces(class))
 		if r == nil {
-			pool.makeRoom(now, &p.out)
+			if !paced {
+				pool.makeRoom(now, &p.out)
+			}
 			break
 		}
 		p.startRequest(now, x, r)
@@ -149,11 +153,16 @@ func (p *pool) noteWaiting(places int) {
 	p.requestReason = why
 }
 
-// runnerFor returns the runner on which a request starts; nil: none has room.
-func (p *pool) runnerFor(now time.Time, x *request) *runner {
+// runnerFor returns the runner on which a request starts; nil: none has room, or, if paced, those
+// that have compute the prompts of others. pace says that the request must await these.
+func (p *pool) runnerFor(now time.Time, x *request, pace bool) (_ *runner, paced bool) {
 	var best, avoided *runner
 	for _, r := range p.runners {
 		if r.requestRoom(now) <= 0 {
+			continue
+		}
+		if pace && r.prefilling > 0 && r.prefilling+x.PromptTokens > pacedPrompts {
+			paced = true
 			continue
 		}
 		if slices.Contains(x.Avoid, r.id) {
@@ -167,9 +176,9 @@ func (p *pool) runnerFor(now time.Time, x *request) *runner {
 		}
 	}
 	if best == nil {
-		return avoided
+		best = avoided
 	}
-	return best
+	return best, paced
 }
 
 // lessLoaded reports whether the runner carries less expected work than another.
@@ -331,8 +340,8 @@ func (p *Planner) serveRequests(now time.Time) {
 			p.moveRequests(now, pool)
 			continue
 		}
-		p.fillRequests(now, pool)
 		p.watchRequests(now, pool)
+		p.fillRequests(now, pool)
 	}
 }
 
