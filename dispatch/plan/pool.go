@@ -57,8 +57,9 @@ type pool struct {
 	// Interactive requests that pass through:
 	requests        *flows.Queue // those that wait
 	requestsRunning int
-	requestReason   Reason // why those that wait do so
-	maxRequests     int    // in flight on a runner
+	requestReason   Reason    // why those that wait do so
+	maxRequests     int       // in flight on a runner
+	waitingSince    time.Time // requests; zero: none waits
 	guard           guard
 	cases           map[useCaseKey]*useCase
 	felt            felt
@@ -149,7 +150,7 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 // change a heap. A runner with more lines than its limit takes no slots from the others. Failing
 // runners only get trials.
 func (p *pool) mostFree(now time.Time) *runner {
-	if p.closed || p.inFlight >= p.ceiling {
+	if p.closed || p.inFlight >= p.ceiling || p.inFlight >= p.linesBeside() {
 		return nil
 	}
 	var best *runner
@@ -176,6 +177,9 @@ func (p *pool) limitReason() Reason {
 	down := RunnersDown
 	for _, r := range p.runners {
 		if !r.breaker.open {
+			if p.guard.bound > 0 && p.inFlight >= p.linesBeside() {
+				return ObjectiveAtRisk
+			}
 			if p.reason != "" {
 				return Reason(p.reason)
 			}

@@ -147,7 +147,7 @@ func (p *Planner) watchRequests(now time.Time, pool *pool) {
 	if !p.cfg.Inline.Enabled || len(pool.runners) == 0 {
 		return
 	}
-	pool.guard.look(now, pool.requestsRunning)
+	pool.guard.look(now, pool.requestsRunning+pool.inFlight)
 	if now.Before(pool.watchAt) {
 		return
 	}

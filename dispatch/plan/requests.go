@@ -130,6 +130,7 @@ func (p *Planner) fillRequests(now time.Time, pool *pool) {
 	for _, shed := range pool.requests.Expire(now) {
 		p.shedRequest(now, shed)
 	}
+	defer pool.yieldLines(now, &p.out)
 	if pool.requests.Waiting() == 0 || p.draining {
 		return
 	}
@@ -143,9 +144,12 @@ func (p *Planner) fillRequests(now time.Time, pool *pool) {
 		}
 		x := p.requests[id]
 		p.weigh(x)
-		r, cached := pool.runnerFor(now, x)
+		class := p.cfg.Inline.Flows.Index(x.Flow.Class)
+		r, cached, paced := pool.runnerFor(now, x, pool.guard.paces(class))
 		if r == nil {
-			pool.makeRoom(now, &p.out)
+			if !paced {
+				pool.makeRoom(now, &p.out)
+			}
 			break
 		}
 		p.startRequest(now, x, r, cached)
@@ -170,13 +174,23 @@ func (p *pool) noteWaiting(places int) {
 }
 
 // runnerFor returns the runner on which a request starts, and the tokens of its prompt that are
-// expected in the runner's prefix cache; nil: none has room.
-func (p *pool) runnerFor(now time.Time, x *request) (to *runner, cached int) {
-	to, cached = p.choose(now, x, func(r *runner) bool { return !slices.Contains(x.Avoid, r.id) })
-	if to == nil && len(x.Avoid) > 0 {
-		to, cached = p.choose(now, x, func(*runner) bool { return true })
+// expected in the runner's prefix cache; nil: none has room or, if paced, those that have compute
+// the prompts of others. pace says that the request must await these.
+func (p *pool) runnerFor(
+	now time.Time, x *request, pace bool,
+) (to *runner, cached int, paced bool) {
+	may := func(r *runner) bool {
+		busy := pace && r.prefilling > 0 && r.prefilling+x.PromptTokens > pacedPrompts
+		paced = paced || busy
+		return !busy
 	}
-	return to, cached
+	to, cached = p.choose(now, x, func(r *runner) bool {
+		return may(r) && !slices.Contains(x.Avoid, r.id)
+	})
+	if to == nil && len(x.Avoid) > 0 {
+		to, cached = p.choose(now, x, may)
+	}
+	return to, cached, paced
 }
 
 // choose returns the best runner with room of those that may have a request.
@@ -361,8 +375,8 @@ func (p *Planner) serveRequests(now time.Time) {
 			p.moveRequests(now, pool)
 			continue
 		}
-		p.fillRequests(now, pool)
 		p.watchRequests(now, pool)
+		p.fillRequests(now, pool)
 	}
 }
 

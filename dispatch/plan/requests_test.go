@@ -385,6 +385,7 @@ func TestObjectiveBoundsLowerClasses(t *testing.T) {
 			id := u.order[known]
 			inside = append(inside, &running{id: id, left: 50 + random.IntN(100), came: u.now,
 				critical: u.p.requests[id].Objective > 0})
+			u.step(RequestSpoke{ID: id})
 		}
 		// An iteration of 10 ms and 0.5 ms for each sequence.
 		took := 10*time.Millisecond + time.Duration(len(inside))*500*time.Microsecond

@@ -147,3 +147,31 @@ tenant_weights.t: is -1, must be between 0.001 and 1000`
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
+
+// What is reserved for a class are free places. They do not count against the limit of another,
+// which would keep it out although few requests run.
+func TestReserveBesideALimit(t *testing.T) {
+	strict, err := flows.NewPolicy("strict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes := []flows.Standing{{Name: flows.Critical, Reserve: 0.2, Running: 3},
+		{Name: flows.Standard, Waiting: 1, Running: 5, Limit: 10}}
+	if got := strict.Next(100, classes); got != 1 {
+		t.Errorf("class %d may start, want the second: 8 run, and its limit is 10", got)
+	}
+	classes[1].Running = 7
+	if got := strict.Next(100, classes); got != -1 {
+		t.Errorf("class %d may start at its limit", got)
+	}
+	classes[1].Limit = 100
+	if got := strict.Next(25, classes); got != 1 {
+		t.Errorf("class %d may start, want the second: 10 run, and 2 of 25 places are kept", got)
+	}
+	if got := strict.Next(12, classes); got != 1 {
+		t.Errorf("class %d may start, want the second: 10 run on 12 places, none is kept", got)
+	}
+	if got := strict.Next(10, classes); got != -1 {
+		t.Errorf("class %d may start without a place", got)
+	}
+}

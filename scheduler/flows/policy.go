@@ -63,17 +63,19 @@ func (strict) Next(places int, classes []Standing) int {
 	return -1
 }
 
-// fits reports whether a request of a class may start beside what is reserved for the others.
+// fits reports whether a request of a class may start beside what is reserved for the others. What
+// is reserved are places that stay free, so it does not count against the limit of the class, which
+// is for what runs.
 func fits(places int, classes []Standing, i int) bool {
-	taken := 0
+	running, kept := 0, 0
 	for k := range classes {
 		c := &classes[k]
-		taken += c.Running
+		running += c.Running
 		if k < i || k > i && c.Waiting > 0 {
-			taken += max(0, int(c.Reserve*float64(places))-c.Running)
+			kept += max(0, int(c.Reserve*float64(places))-c.Running)
 		}
 	}
-	return taken < min(places, classes[i].Limit)
+	return running+kept < places && running < classes[i].Limit
 }
 
 // weighted serves the class with the fewest requests in flight in proportion to its reserve. A
