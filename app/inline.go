@@ -94,19 +94,24 @@ func (u *useCases) Names(tenant string) []string {
 	return catalogs.UseCaseModels(tenant, u.exists)
 }
 
-func (u *useCases) exists(pool string) bool {
-	_, found := u.app.poolsNow().Pool(pool)
-	return found
+// Objective implements inline.UseCases.
+func (u *useCases) Objective(name string) (class string, found bool) {
+	catalogs, _ := u.app.feed.now()
+	o, found := catalogs.Objective(name)
+	return o.Class(), found
 }
+
+func (u *useCases) exists(pool string) bool { return u.app.poolsNow().HasPool(pool) }
 
 // implicit lists the pools that serve models without a use case, as far as may says of each. The
 // name of the upstreams that name no pool is empty.
 func (u *useCases) implicit(may func(pool string) bool) (pools []string) {
-	if may("") {
+	now := u.app.poolsNow()
+	if may("") && now.AllowsImplicit("") {
 		pools = append(pools, "")
 	}
-	for _, p := range u.app.poolsNow().Pools() {
-		if p.AllowImplicit && may(p.Name) {
+	for _, p := range now.Pools() {
+		if now.AllowsImplicit(p.Name) && may(p.Name) {
 			pools = append(pools, p.Name)
 		}
 	}

@@ -54,6 +54,8 @@ type UseCases interface {
 	// Find returns the use case of a model name for a tenant. Without one, it returns an implicit
 	// use case if a pool takes such models, and otherwise false.
 	Find(tenant, model string) (UseCase, bool)
+	// Objective returns the class of an InferenceObjective, which requests name in a header.
+	Objective(name string) (class string, found bool)
 	// Names returns the names of the use cases that a tenant may use.
 	Names(tenant string) []string
 }

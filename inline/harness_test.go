@@ -174,6 +174,11 @@ func (u *useCases) Find(tenant, model string) (UseCase, bool) {
 	return UseCase{Name: model, Implicit: true}, u.implicit
 }
 
+// Objective knows three InferenceObjectives by the names of their classes.
+func (u *useCases) Objective(name string) (class string, found bool) {
+	return name, name == "critical" || name == "standard" || name == "flex"
+}
+
 func (u *useCases) Names(tenant string) (names []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

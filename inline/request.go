@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler/flows"
 )
 
@@ -32,6 +33,7 @@ func (x *exchange) resolve() *failure {
 	if f != nil {
 		return f
 	}
+	class = x.objectiveClass(class)
 	deadline, f := x.config.deadline(x.in.Header.Get(deadlineHeader), s.tier, time.Now())
 	if f != nil {
 		return f
@@ -124,4 +126,22 @@ func stickyKey(
 		return prefix[0] | 1
 	}
 	return hash(hash(seed, []byte(tenant)), prompt) | 1
+}
+
+// objectiveClass returns the class of the InferenceObjective that the request names; without one
+// that given. Nobody raises the class of a use case that has no objective of its own.
+func (x *exchange) objectiveClass(own string) string {
+	for _, name := range registry.ObjectiveHeaders {
+		value := x.in.Header.Get(name)
+		if value == "" {
+			continue
+		}
+		class, found := x.proxy.deps.UseCases.Objective(value)
+		raises := x.config.Index(class) < x.config.Index(own)
+		if !found || !x.config.Lists(class) || raises && !x.useCase.Critical {
+			return own
+		}
+		return class
+	}
+	return own
 }

@@ -237,3 +237,28 @@ func TestPlanRequest(t *testing.T) {
 		t.Errorf("its use case is no model: %d", models.StatusCode)
 	}
 }
+
+// A request may name an InferenceObjective, which sets its class, and raises it only where the use
+// case may be critical.
+func TestObjectivesSetTheClass(t *testing.T) {
+	all := newRunners(t, startRunner(t))
+	s := newService(t, all, &useCases{cases: map[string]UseCase{
+		"/m":    {Class: "standard"},
+		"/m2":   {Class: "standard", Critical: true, Targets: []Target{{"m", 1}}},
+		"/last": {Class: "critical", Critical: true, Targets: []Target{{"m", 1}}},
+	}})
+	for _, c := range []struct{ model, header, name, want string }{
+		{"m", "X-Gateway-Inference-Objective", "flex", "flex"},
+		{"m", "X-Gateway-Inference-Objective", "critical", "standard"},
+		{"m2", "X-Gateway-Inference-Objective", "critical", "critical"},
+		{"m2", "X-Llm-D-Inference-Objective", "critical", "critical"},
+		{"last", "X-Llm-D-Inference-Objective", "standard", "standard"},
+		{"last", "X-Llm-D-Inference-Objective", "unknown", "critical"},
+	} {
+		answer, text := s.post("/v1/completions", `{"model":"`+c.model+`","prompt":"a"}`,
+			func(r *http.Request) { r.Header.Set(c.header, c.name) })
+		if got := all.last().Flow.Class; answer.StatusCode != 200 || got != c.want {
+			t.Errorf("%s with %s: class %s, want %s: %s", c.model, c.name, got, c.want, text)
+		}
+	}
+}
