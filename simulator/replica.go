@@ -27,6 +27,8 @@ type replica struct {
 	slowed     []*scenario.Fault // that are in effect, in the order of their begin
 	nextEnd    time.Time         // end of the iteration in progress, as scheduled
 	tokenGaps  tokenGaps
+	// of interactive requests that pass through the daemon
+	requestGaps requestGaps
 	// requests aborted while they waited and an iteration ran, which may report that it had
 	// preempted them
 	abortedWaiting map[engine.ID]*request
@@ -113,5 +115,6 @@ func (r *replica) remove(id engine.ID) *request {
 	delete(r.sim.requests, id)
 	r.inside--
 	r.tokenGaps.removed(r, req)
+	r.requestGaps.removed(r, req)
 	return req
 }

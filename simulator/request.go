@@ -20,5 +20,6 @@ type request struct {
 	judged        bool // counted already, and leaving the engine
 	// of an interactive request, in case another replica must serve it
 	content workload.Request
-	user    *user // of a closed loop; nil: of an open stream
+	user    *user  // of a closed loop; nil: of an open stream
+	offer   *offer // to the planner; nil: it does not pass through the daemon
 }

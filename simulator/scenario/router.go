@@ -14,6 +14,12 @@ const (
 	// PrefixAffinity chooses the same replica for prompts with the same beginning, unless it has
 	// clearly more work than another.
 	PrefixAffinity Router = "prefix-affinity"
+	// Inline offers requests to Tidefill's planner, which lets them wait, sends them to a replica
+	// or refuses them.
+	Inline Router = "inline"
 )
 
-var routers = []Router{LeastWork, LeastRequests, RoundRobin, PrefixAffinity}
+// Inline reports whether interactive requests pass through Tidefill.
+func (s Scenario) Inline() bool { return s.Pool.Router == Inline }
+
+var routers = []Router{LeastWork, LeastRequests, RoundRobin, PrefixAffinity, Inline}
