@@ -82,7 +82,7 @@ var mayImport = map[string][]string{
 	"app/console": {"api", "store", "dispatch", "dispatch/decision", "dispatch/plan", "flowcontrol",
 		"telemetry", "autoscale", "registry", "internal/strictyaml"},
 	"api": {"api", "store", "internal/batchfile", "scheduler", "registry"},
-	"inline": {"dispatch/plan", "scheduler/flows", "internal/batchfile",
+	"inline": {"dispatch/plan", "registry", "scheduler/flows", "internal/batchfile",
 		"internal/httpserver"},
 	"client":           {"internal/batchfile"},
 	"runner":           {"runner", "simulator/engine", "internal/httpserver"},

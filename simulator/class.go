@@ -12,6 +12,8 @@ import (
 type class struct {
 	name       string
 	slo        scenario.SLO
+	flow       scenario.Flow
+	through    flowStats
 	minutes    []minute
 	ttft, tpot sketch
 

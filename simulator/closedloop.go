@@ -36,6 +36,9 @@ func (sim *simulation) startUsers() ([]*user, error) {
 		return nil, err
 	}
 	for number, c := range sim.setup.Scenario.Interactive.All() {
+		if sim.alone != nil && !sim.alone[number] {
+			continue
+		}
 		for i := range c.Users.Count {
 			name := fmt.Sprintf("interactive %s user %d", c.Name, i)
 			requests, err := sim.setup.generate(c, name)
@@ -120,7 +123,7 @@ func (u *user) timeOut() {
 	sim, req := u.sim, u.current
 	u.current = nil
 	sim.interactive.timedOut(req, sim.now)
-	req.replica.abort(req.id)
+	sim.abandon(req)
 	if u.tries <= u.config.Retries {
 		sim.queue.add(sim.now.Add(u.config.Backoff), u.send)
 		return

@@ -31,7 +31,7 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			2 * time.Second}).Draw(t, "network")
 		pool.Router = rapid.SampledFrom([]scenario.Router{scenario.LeastWork,
 			scenario.LeastRequests, scenario.RoundRobin, scenario.PrefixAffinity,
-			scenario.ExpectedLoad}).Draw(t, "router")
+			scenario.ExpectedLoad, scenario.Inline}).Draw(t, "router")
 		pool.RouterView = rapid.SampledFrom([]time.Duration{0, 3 * time.Second}).Draw(t, "view")
 		s.Policy.ChunkLines = rapid.SampledFrom([]int{1, 7, 1024}).Draw(t, "chunk")
 		s.Policy.Flow.Policy = rapid.SampledFrom([]string{"aimd", "fixed"}).Draw(t, "policy")
@@ -45,6 +45,13 @@ func TestNoLineIsLostOrDoubled(t *testing.T) {
 			})
 		}
 		drawFaults(t, &s.Scenario)
+		if s.Scenario.Inline() {
+			pool.RouterView = 0
+			if rapid.Bool().Draw(t, "restarted") {
+				s.Scenario.Faults = append(s.Scenario.Faults, scenario.Fault{At: 2 * time.Minute,
+					Kind: scenario.Restart, For: 5 * time.Second})
+			}
+		}
 		if err := s.Check(); err != nil {
 			t.Fatal(err)
 		}

@@ -29,6 +29,7 @@ type dispatcher struct {
 
 func (sim *simulation) newPlanner() (*plan.Planner, error) {
 	policy := sim.setup.Policy
+	policy.Plan.Inline = sim.setup.inlineConfig()
 	return plan.New(policy.Plan, plan.Deps{Scheduler: policy.Scheduler,
 		Flow: sim.setup.flowConfig(), Random: sim.setup.seed().Rand("planner")})
 }
@@ -40,7 +41,11 @@ func newDispatcher(sim *simulation) (*dispatcher, error) {
 	}
 	d := &dispatcher{sim: sim, planner: planner, chunk: max(1, sim.setup.Policy.ChunkLines),
 		replicas: map[string]*replica{}, byName: map[string]*job{}}
-	d.observers = newObservers(sim.setup.Outputs, planner, d.chunk)
+	var outputs Outputs
+	if sim.withBatch {
+		outputs = sim.setup.Outputs
+	}
+	d.observers = newObservers(outputs, planner, d.chunk)
 	jobs, err := sim.setup.Jobs()
 	if err != nil {
 		return nil, err
@@ -55,7 +60,7 @@ func newDispatcher(sim *simulation) (*dispatcher, error) {
 	if sim.setup.Scenario.Restarts() {
 		d.keepSaving()
 	}
-	for {
+	for sim.withBatch {
 		handed, ok := jobs.Next()
 		if !ok {
 			return d, nil
@@ -65,6 +70,7 @@ func newDispatcher(sim *simulation) (*dispatcher, error) {
 		d.byName[j.Name] = j
 		sim.queue.add(epoch.Add(j.At), func() { d.submit(j) })
 	}
+	return d, nil
 }
 
 // runnerUp notifies the planner of a replica that serves from now on.
@@ -105,6 +111,12 @@ func (d *dispatcher) step(ev plan.Event) plan.Verdict {
 	}
 	for _, s := range actions.Evict {
 		d.evict(s)
+	}
+	for _, a := range actions.Admit {
+		sim.inline.admit(a)
+	}
+	for _, r := range actions.Refuse {
+		sim.inline.refuse(r)
 	}
 	for _, c := range actions.Claim {
 		life := d.lives

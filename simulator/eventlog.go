@@ -55,7 +55,8 @@ func (l *eventLog) write(now time.Time, text string) {
 // isObservation reports whether an event only informs the planner of the state of things.
 func isObservation(ev plan.Event) bool {
 	switch ev.(type) {
-	case *plan.FirstToken, plan.TokenGaps, plan.Reading, plan.Tick:
+	case *plan.FirstToken, plan.TokenGaps, plan.Reading, plan.Tick, plan.RequestSpoke,
+		plan.RequestsDecoded:
 		return true
 	}
 	return false
@@ -104,6 +105,12 @@ func (l *eventLog) event(ev plan.Event) string {
 		return "reading of " + cmp.Or(ev.Runner, "the gateway")
 	case plan.Tick:
 		return "timer"
+	case plan.RequestCame:
+		return fmt.Sprintf("request %d of %s, %s", ev.ID, ev.Flow.UseCase, ev.Flow.Class)
+	case plan.RequestLeft:
+		return fmt.Sprintf("request %d has left", ev.ID)
+	case *plan.RequestEnded:
+		return fmt.Sprintf("request %d ended: %s, %d out", ev.ID, ev.Outcome, ev.OutputTokens)
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "plan.")
 }
@@ -123,6 +130,12 @@ func (l *eventLog) consequences(ev plan.Event, actions plan.Actions) string {
 	}
 	add("start", actions.Start)
 	add("evict", actions.Evict)
+	for _, a := range actions.Admit {
+		text += fmt.Sprintf("; admit request %d on %s", a.ID, a.Runner)
+	}
+	for _, r := range actions.Refuse {
+		text += fmt.Sprintf("; refuse request %d (%s)", r.ID, r.Why)
+	}
 	for _, c := range actions.Claim {
 		text += "; claim of " + c.Key.Batch
 	}

@@ -16,7 +16,7 @@ func (s Setup) flowConfig() flowcontrol.Config {
 	first := s.firstPool()
 	cfg := s.withPoolFacts(given.For(first, models()), s.Engine().Profile)
 	if _, own := given.Own(first, models()); !own &&
-		s.Scenario.Interactive.Generator == scenario.None {
+		!s.Scenario.Interactive.Comes() {
 		cfg.Shared = false
 	}
 	for _, b := range s.Scenario.BatchPools {

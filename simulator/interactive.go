@@ -3,6 +3,7 @@ package simulator
 import (
 	"time"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/simulator/engine"
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
@@ -17,14 +18,19 @@ type interactiveStats struct {
 	overload overload
 	window   *answeredWindow // of the timeline; nil: there is none
 	gateway  *gateway        // nil: the scenario has no gateway
+	scenario scenario.Scenario
+	cost     costmodel.Model // of the engine
 }
 
-func newInteractiveStats(sc scenario.Scenario) *interactiveStats {
+func newInteractiveStats(setup Setup) *interactiveStats {
+	sc := setup.Scenario
 	s := &interactiveStats{from: epoch.Add(scenario.Edge),
 		to:     epoch.Add(sc.Horizon - scenario.Edge),
-		byName: map[string]int{}}
+		byName: map[string]int{}, scenario: sc, cost: setup.Profile.CostModel}
 	for i, c := range sc.Interactive.All() {
-		s.classes = append(s.classes, s.newClass(c.Name, c.SLO))
+		class := s.newClass(c.Name, c.SLO)
+		class.flow = c.Flow
+		s.classes = append(s.classes, class)
 		s.byName[c.Name] = i
 	}
 	return s
@@ -53,7 +59,7 @@ func (s *interactiveStats) finished(req *request, c engine.Completion) {
 	class := s.classes[req.class]
 	tpot := timePerToken(c)
 	if m := s.minute(req); m != nil {
-		ttft := c.FirstToken.Sub(req.arrived) + engine.ServerDelay(1)
+		ttft := c.FirstToken.Sub(req.arrived) + engine.ServerDelay(1) + req.back(s.scenario)
 		held := class.firstToken(req, ttft)
 		if tpot > 0 {
 			held = class.outputTokens(tpot) && held
@@ -65,8 +71,30 @@ func (s *interactiveStats) finished(req *request, c engine.Completion) {
 		if held {
 			m.attained++
 		}
+		if req.offer != nil {
+			took := c.Finished.Sub(req.arrived) + engine.ServerDelay(c.Output) +
+				req.back(s.scenario)
+			class.through.answered(took/time.Duration(c.Output), class.flow.Objective,
+				s.cost.LineWork(req.input, c.Output))
+		}
 	}
 	req.user.answered(c)
+}
+
+// admitted counts the time for which a request has waited for a place.
+func (s *interactiveStats) admitted(req *request, waited time.Duration) {
+	if s.minute(req) != nil {
+		s.classes[req.class].through.waited.add(waited)
+	}
+}
+
+// turnedAway counts a request that got no place.
+func (s *interactiveStats) turnedAway(req *request) {
+	if m := s.minute(req); m != nil {
+		m.judged++
+		s.classes[req.class].through.refused++
+	}
+	req.user.failed()
 }
 
 // rejected counts a request that no engine can serve.
@@ -127,7 +155,8 @@ func (s *interactiveStats) endOfRun(req *request, end time.Time) {
 	if req.first.IsZero() {
 		held = class.firstToken(req, end.Sub(req.arrived))
 	} else {
-		held = class.firstToken(req, req.first.Sub(req.arrived)+engine.ServerDelay(1))
+		held = class.firstToken(req, req.first.Sub(req.arrived)+engine.ServerDelay(1)+
+			req.back(s.scenario))
 		age = end.Sub(req.first)
 	}
 	// To meet the objective, all of its tokens would have to be there by now.
@@ -155,10 +184,14 @@ func (s *interactiveStats) all() *class {
 func (s *interactiveStats) report() Interactive {
 	r := s.all().report()
 	r.Overload = s.overload.report()
-	if len(s.classes) > 1 {
-		for _, c := range s.classes {
-			r.Classes = append(r.Classes, Class{Name: c.name, Interactive: c.report()})
-		}
+	if len(s.classes) == 1 {
+		r.Flow = s.classes[0].flowReport(s.scenario.Inline(), r.Requests)
+		return r
+	}
+	for _, c := range s.classes {
+		of := c.report()
+		of.Flow = c.flowReport(s.scenario.Inline(), of.Requests)
+		r.Classes = append(r.Classes, Class{Name: c.name, Interactive: of})
 	}
 	return r
 }

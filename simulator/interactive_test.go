@@ -11,7 +11,7 @@ import (
 func newTestUsers() *interactiveStats {
 	s := scenario.Default()
 	s.Horizon = 20 * time.Minute
-	return newInteractiveStats(s)
+	return newInteractiveStats(Setup{Scenario: s})
 }
 
 func at(d time.Duration) time.Time { return epoch.Add(d) }

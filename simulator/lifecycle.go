@@ -110,7 +110,7 @@ func (r *replica) drain() {
 	})
 	sim.queue.add(sim.now.Add(limits.Interactive), func() {
 		for _, id := range r.requestIDs() {
-			if req := sim.requests[id]; req != nil && req.line == nil {
+			if req := sim.requests[id]; req != nil && req.line == nil && !req.gone() {
 				req.judged = true
 				sim.interactive.lost(req)
 				r.abort(id)
@@ -158,8 +158,14 @@ func (r *replica) crash(lost scenario.Lost) {
 		switch {
 		case req.line != nil:
 			sim.dispatcher.fail(req.line, plan.Died)
+		case req.gone():
+			sim.inline.cutOff(req)
 		case lost == scenario.Missed:
 			sim.interactive.lost(req)
+			sim.inline.cutOff(req)
+		case sim.inline != nil:
+			req.first = time.Time{}
+			sim.inline.again(req, plan.Died)
 		default:
 			req.first = time.Time{}
 			sim.route(req)
@@ -185,7 +191,9 @@ func (r *replica) abortAll() []*request {
 	}
 	for _, id := range ids {
 		req := r.remove(id)
-		r.sim.aborted(req, lost[id])
+		if req.line != nil { // of others the caller decides
+			r.sim.aborted(req, lost[id])
+		}
 		flights = append(flights, req)
 	}
 	return flights

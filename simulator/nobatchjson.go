@@ -10,12 +10,15 @@ type noBatchJSON struct {
 	Paid        []float64   `json:"paid"`
 	// Minutes holds the judged and the attained requests of each minute.
 	Minutes [][2]int `json:"minutes"`
+	// Alone is as in NoBatch.
+	Alone *Interactive `json:"alone,omitempty"`
 }
 
 // MarshalJSON writes the run, for UnmarshalJSON.
 func (q NoBatch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(noBatchJSON{Interactive: q.Interactive, GPUHours: q.GPUHours,
-		Paid: q.Paid, Minutes: minutesJSON(q.minutes)})
+		Paid: q.Paid, Minutes: minutesJSON(q.minutes),
+		Alone: q.Alone})
 }
 
 // UnmarshalJSON reads what MarshalJSON has written.
@@ -25,6 +28,6 @@ func (q *NoBatch) UnmarshalJSON(content []byte) error {
 		return err
 	}
 	*q = NoBatch{Interactive: form.Interactive, GPUHours: form.GPUHours, Paid: form.Paid,
-		minutes: minutesOf(form.Minutes)}
+		Alone: form.Alone, minutes: minutesOf(form.Minutes)}
 	return nil
 }

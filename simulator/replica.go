@@ -29,6 +29,8 @@ type replica struct {
 	slowed     []*scenario.Fault // that are in effect, in the order of their begin
 	nextEnd    time.Time         // end of the iteration in progress, as scheduled
 	tokenGaps  tokenGaps
+	// of interactive requests that pass through the daemon
+	requestGaps requestGaps
 	// requests aborted while they waited and an iteration ran, which may report that it had
 	// preempted them
 	abortedWaiting map[engine.ID]*request
@@ -117,5 +119,6 @@ func (r *replica) remove(id engine.ID) *request {
 	r.inside--
 	r.tokenGaps.removed(r, req)
 	r.sim.expected.removed(r, req)
+	r.requestGaps.removed(r, req)
 	return req
 }

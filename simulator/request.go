@@ -22,4 +22,5 @@ type request struct {
 	content workload.Request
 	work    assumedWork // of what is left of it, as expectedLoad expects
 	user    *user       // of a closed loop; nil: of an open stream
+	offer   *offer      // to the planner; nil: it does not pass through the daemon
 }

@@ -45,6 +45,7 @@ func (d *dispatcher) restart(f scenario.Fault) {
 	d.lives++
 	sim.scaling.stop()
 	clear(d.replicas)
+	sim.inline.killed()
 	for _, j := range d.jobs {
 		for _, line := range slices.Sorted(maps.Keys(j.attempts)) {
 			d.cutOff(j.attempts[line])

@@ -11,7 +11,13 @@ type Result struct {
 	Flow  string `json:"flowcontrol_policy"`
 	Order string `json:"scheduler_policy"`
 
-	NoBatch     Interactive `json:"no_batch"`
+	NoBatch Interactive `json:"no_batch"`
+	// Alone is how the requests of the most important class of flows fare without the other
+	// classes and batch work; nil: there are no other classes.
+	Alone *Interactive `json:"alone,omitempty"`
+	// OfAlone is the smallest attainment of these requests, as a share of what they attain alone.
+	// 0: there are no flows.
+	OfAlone     float64     `json:"of_alone,omitempty"`
 	Interactive Interactive `json:"interactive"`
 	// Loss is the attainment that batch work costs, in percentage points.
 	Loss float64 `json:"loss_points"`
@@ -68,6 +74,9 @@ type Interactive struct {
 	// Classes are the classes of traffic, if there are several. The first has no name and holds the
 	// requests without a class.
 	Classes []Class `json:"classes,omitempty"`
+	// Flow is how the requests fared that passed through Tidefill; nil: they did not, or are of
+	// several classes.
+	Flow *Flow `json:"flow,omitempty"`
 }
 
 // Class is how one class of interactive traffic fared.

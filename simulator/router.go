@@ -9,6 +9,10 @@ import (
 
 // route sends an interactive request to a replica that is ready.
 func (sim *simulation) route(req *request) {
+	if sim.inline != nil {
+		sim.inline.ask(req)
+		return
+	}
 	to := sim.choose(req)
 	if to == nil {
 		sim.interactive.lost(req)

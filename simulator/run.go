@@ -28,7 +28,10 @@ type NoBatch struct {
 	Interactive Interactive
 	GPUHours    float64
 	// Paid is the mean number of replicas of the first pool that were paid for in each PaidSlot.
-	Paid    []float64
+	Paid []float64
+	// Alone is the run without the classes of flows after the most important one; nil: there are
+	// none.
+	Alone   *Interactive
 	minutes []minute
 }
 
@@ -42,7 +45,15 @@ func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 	if err := s.Check(); err != nil {
 		return NoBatch{}, err
 	}
-	sim, _, err := simulate(s, false, progress)
+	others := false
+	if s.Scenario.Inline() {
+		_, others = s.firstFlows()
+	}
+	parts := 1.0
+	if others {
+		parts = 2
+	}
+	sim, _, err := simulate(s, false, func(done float64) error { return progress(done / parts) })
 	if err != nil {
 		return NoBatch{}, err
 	}
@@ -52,17 +63,38 @@ func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return NoBatch{}, fmt.Errorf("%s: %w", s.Scenario.Name, ErrNoRequests)
 	}
-	if wanted := s.Scenario.Interactive.SLO.Attainment; q.Interactive.Attainment < wanted {
-		return NoBatch{}, &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,
-			Wanted: wanted, Got: q.Interactive}
+	if others {
+		s.alone = true
+		sim, _, err = simulate(s, false, func(done float64) error {
+			return progress((1 + done) / parts)
+		})
+		if err != nil {
+			return NoBatch{}, err
+		}
+		alone := sim.interactive.report()
+		q.Alone = &alone
+	}
+	return q, s.checkFit(q)
+}
+
+// checkFit returns an UnfitError if the requests that must attain their SLO without batch work miss
+// it: all, or those of the most important class of flows without the others, which may be refused.
+func (s Setup) checkFit(q NoBatch) error {
+	got := q.Interactive
+	if q.Alone != nil {
+		got = *q.Alone
+	}
+	if wanted := s.Scenario.Interactive.SLO.Attainment; got.Attainment < wanted {
+		return &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,
+			Wanted: wanted, Got: got}
 	}
 	for i, c := range s.Scenario.Interactive.All()[1:] {
-		if got := q.Interactive.Classes[i+1].Interactive; got.Attainment < c.SLO.Attainment {
-			return NoBatch{}, &UnfitError{Scenario: s.Scenario.Name, Class: c.Name,
+		if got := got.Classes[i+1].Interactive; got.Attainment < c.SLO.Attainment {
+			return &UnfitError{Scenario: s.Scenario.Name, Class: c.Name,
 				Replicas: s.Scenario.Pool.Replicas, Wanted: c.SLO.Attainment, Got: got}
 		}
 	}
-	return q, nil
+	return nil
 }
 
 // RunAgainst simulates the scenario with the policy's batch work and compares it with the run
@@ -102,7 +134,10 @@ func RunBatch(s Setup, progress Progress) (Result, error) {
 
 // Compare fills in what batch work costs, from the run without it of the same scenario and seed.
 func (r *Result) Compare(noBatch NoBatch) {
-	r.NoBatch, r.NoBatchGPUHours = noBatch.Interactive, noBatch.GPUHours
+	r.NoBatch, r.NoBatchGPUHours, r.Alone = noBatch.Interactive, noBatch.GPUHours, noBatch.Alone
+	if r.Alone != nil {
+		r.OfAlone = ofAlone(r.Interactive, *r.Alone)
+	}
 	r.Loss = Loss(r.NoBatch.Attainment, r.Interactive.Attainment)
 	worst, at := worstLoss(noBatch.minutes, r.minutes)
 	r.WorstLoss, r.WorstLossAt = worst, at.Seconds()

@@ -55,7 +55,7 @@ func (s *scaling) begin() error {
 	if cfg.Policy == "" {
 		cfg = autoscale.DefaultConfig()
 	}
-	if sim.dispatcher == nil {
+	if !sim.withBatch {
 		cfg.Policy = "interactive"
 	}
 	var err error

@@ -32,6 +32,7 @@ type Setup struct {
 	Seed      uint64
 	Outputs   Outputs
 
+	alone     bool      // only the most important class of flows comes
 	newFiller FillerFor // nil: none
 }
 
@@ -169,6 +170,9 @@ func (s Setup) Check() error {
 			"horizon is %s, but interactive.trace ends after %s; shorten the horizon, or give "+
 				"interactive.rate (the trace's is %.3g a second) to have it repeated",
 			s.Scenario.Horizon, s.Trace.Span().Round(time.Second), s.Trace.Rate())
+	}
+	if err := s.checkFlows(); err != nil {
+		return err
 	}
 	// Both refuse what the fields allow one by one.
 	_, traffic := s.Traffic()

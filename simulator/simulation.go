@@ -33,13 +33,21 @@ type simulation struct {
 	traffic     workload.Stream
 	interactive *interactiveStats
 	scaling     *scaling
-	dispatcher  *dispatcher // nil: a run without batch work
+	withBatch   bool
+	alone       []bool      // the classes of traffic that come; nil: all
+	inline      *inline     // nil: interactive requests have a router of their own
+	dispatcher  *dispatcher // nil: a run without batch work whose requests have such a router
 }
 
 func newSimulation(s Setup, withBatch bool) (*simulation, error) {
 	sim := &simulation{setup: s, now: epoch, end: epoch.Add(s.Scenario.Horizon),
-		requests: map[engine.ID]*request{}, serving: map[string]*replica{}, lastRouted: -1}
-	sim.interactive = newInteractiveStats(s.Scenario)
+		requests: map[engine.ID]*request{}, serving: map[string]*replica{}, lastRouted: -1,
+		withBatch: withBatch}
+	sim.interactive = newInteractiveStats(s)
+	sim.inline = newInline(sim)
+	if s.alone {
+		sim.alone, _ = s.firstFlows()
+	}
 	sim.scaling = newScaling(sim)
 	if s.Scenario.Pool.Router == scenario.ExpectedLoad {
 		sim.expected = newExpectedLoad(sim)
@@ -57,7 +65,7 @@ func newSimulation(s Setup, withBatch bool) (*simulation, error) {
 		return nil, err
 	}
 	sim.nextArrival()
-	if withBatch {
+	if withBatch || sim.inline != nil {
 		sim.interactive.gateway = newGateway(s.Scenario.Metrics, s.objectives())
 		if sim.dispatcher, err = newDispatcher(sim); err != nil {
 			return nil, err
@@ -98,6 +106,9 @@ func (sim *simulation) nextArrival() {
 // arrive sends an interactive request for the first time.
 func (sim *simulation) arrive(a workload.Arrival) {
 	class := sim.interactive.byName[a.Class] // unknown classes count as the first
+	if sim.alone != nil && !sim.alone[class] {
+		return
+	}
 	sim.send(&request{arrived: sim.now, class: class, input: a.Input, output: a.Output,
 		content: a.Request})
 }
@@ -132,9 +143,14 @@ func (sim *simulation) completed(req *request, c engine.Completion) {
 		g.finished(req, c, sim.interactive.classes[req.class].slo)
 	}
 	sim.expected.finished(req, c.Output)
+	if req.gone() {
+		sim.inline.cutOff(req)
+		return
+	}
 	if req.line == nil {
 		sim.scaling.served(req, c)
 		sim.interactive.finished(req, c)
+		sim.inline.answered(req, c)
 		return
 	}
 	sim.dispatcher.answered(req, c)
@@ -148,6 +164,7 @@ func (sim *simulation) firstToken(r *replica, req *request) {
 	}
 	if req.line == nil {
 		sim.interactive.firstToken(r, req)
+		sim.inline.firstToken(r, req)
 	} else if req.line.start.Stream {
 		r.tokenGaps.firstToken(r)
 		sim.dispatcher.firstToken(req.line)
@@ -165,10 +182,22 @@ func (sim *simulation) preempted(req *request, tokens int) {
 func (sim *simulation) aborted(req *request, tokens int) {
 	if req.line != nil {
 		sim.dispatcher.wasted += int64(tokens)
+		return
 	}
+	sim.inline.cutOff(req)
 }
 
-// unfinished lists the interactive requests inside the engines, oldest first.
+// abandon cancels an interactive request whose user has gone.
+func (sim *simulation) abandon(req *request) {
+	if req.offer != nil {
+		sim.inline.leave(req)
+		return
+	}
+	req.replica.abort(req.id)
+}
+
+// unfinished lists the interactive requests inside the engines and those on their way there, each
+// of them oldest first.
 func (sim *simulation) unfinished() []*request {
 	var left []*request
 	for _, id := range slices.Sorted(maps.Keys(sim.requests)) {
@@ -176,5 +205,5 @@ func (sim *simulation) unfinished() []*request {
 			left = append(left, req)
 		}
 	}
-	return left
+	return append(left, sim.inline.outside()...)
 }

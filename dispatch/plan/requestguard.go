@@ -41,14 +41,14 @@ const (
 	guardGrowsBelow, guardEvicts = 0.93, 1.3
 	guardShrinks, guardGrows     = 0.9, 0.02
 	// The target lies between lowestTarget and highestTarget.
-	lowestTarget, highestTarget = 0.4, 0.8
+	lowestTarget, highestTarget = 0.4, 0.75
 	// guardAnswers are enough for a 95th percentile, and judgedFor is the time for which they are
 	// awaited where there are few.
 	guardAnswers, maxJudged = 40, 512
 	judgedFor               = time.Minute
 	// The target shrinks if the 95th percentile of answers is above answersHigh of their
 	// objectives, and grows if it is below answersLow.
-	answersHigh, answersLow    = 0.75, 0.65
+	answersHigh, answersLow    = 0.7, 0.6
 	targetShrinks, targetGrows = 0.93, 1.03
 )
 

@@ -40,6 +40,8 @@ func (r *Report) judge(s *Scenario, p *Policy) {
 	atMost("interactive loss, points", g.Loss, float64(p.Loss.Worst), worst)
 	atMost("loss in the worst 5 minutes, points", g.Worst5Minutes, float64(p.WorstLoss.Worst),
 		worst)
+	atLeast("first class of flows, share of what it attains alone", g.OfAlone,
+		float64(p.OfAlone.Worst), worst)
 	p.judgeTTFT(g, worst)
 	known := &s.Additions
 	share, note := known.figure(p.Name, "harvest_of_gateway")

@@ -51,7 +51,7 @@ type scenarioView struct {
 	Figures     table
 	Goals       table
 	Baselines   table
-	Jobs        table
+	Flows, Jobs table
 	Tables      []table
 	PolicyChart *figure
 	Runs        []runView
@@ -117,7 +117,7 @@ func (s *Scenario) view(id string) scenarioView {
 		}
 		v.Runs = append(v.Runs, rv)
 		if k == 0 {
-			v.Jobs = jobsTable(p)
+			v.Flows, v.Jobs = flowsTable(p), jobsTable(p)
 		}
 	}
 	return v

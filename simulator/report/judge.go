@@ -52,6 +52,12 @@ func (s *Scenario) figures() {
 		}
 		p.Loss = over(math.Max, func(r *simulator.Result) float64 { return r.Loss })
 		p.WorstLoss = over(math.Max, func(r *simulator.Result) float64 { return r.WorstLoss })
+		p.OfAlone = over(math.Min, func(r *simulator.Result) float64 {
+			if r.Alone == nil {
+				return math.NaN()
+			}
+			return r.OfAlone
+		})
 		p.TTFTRatio = over(math.Max, func(r *simulator.Result) float64 {
 			return ratio(r.Interactive.TTFT.P99, r.NoBatch.TTFT.P99)
 		})

@@ -36,7 +36,10 @@ type Policy struct {
 	Infeasible int `json:"infeasible_deadlines"`
 	// Score is defined by simulator.Score.
 	Score Figure `json:"score"`
-	Goals []Goal `json:"goals"`
+	// OfAlone is the lowest attainment of the most important class of flows as a share of that
+	// alone; unknown where there is one class. The runs have it.
+	OfAlone Figure `json:"-"`
+	Goals   []Goal `json:"goals"`
 }
 
 // Goal is the verdict on one of the scenario's goals.

@@ -87,7 +87,9 @@ func (s *Scenario) classes() []string {
 	var names []string
 	if len(s.Seeds) > 0 {
 		for _, c := range s.Seeds[0].NoBatch.Classes {
-			names = append(names, c.Name)
+			if c.Requests > 0 {
+				names = append(names, c.Name)
+			}
 		}
 	}
 	return names

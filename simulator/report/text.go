@@ -43,6 +43,7 @@ func (s *Scenario) text(w io.Writer) {
 		t.text(w)
 	}
 	if len(asked) > 0 {
+		flowsText(w, asked[0])
 		jobsText(w, asked[0])
 	}
 	for _, line := range s.Warnings {

@@ -26,6 +26,8 @@ type Class struct {
 	Users Users `yaml:"users"`
 	// SLO of its users. Fields that are 0 are as in Interactive.SLO.
 	SLO SLO `yaml:"slo"`
+	// Flow is that of its requests, where they pass through Tidefill.
+	Flow Flow `yaml:"flow" json:",omitzero"`
 }
 
 // Users are a number of users who send a request, wait for the answer, think, and send the next.
@@ -48,7 +50,7 @@ type Users struct {
 // complete SLO.
 func (i Interactive) All() []Class {
 	all := []Class{{Generator: i.Generator, Rate: i.Rate, Input: i.Input, Output: i.Output,
-		Users: i.Users, SLO: i.SLO}}
+		Users: i.Users, SLO: i.SLO, Flow: i.Flow}}
 	for _, c := range i.Classes {
 		c.SLO = c.SLO.or(i.SLO)
 		all = append(all, c)
@@ -65,11 +67,13 @@ func (s SLO) or(o SLO) SLO {
 	}
 }
 
+func classPath(i int) string { return fmt.Sprintf("interactive.classes[%d]", i) }
+
 func (i Interactive) validateClasses() error {
 	var all problems
 	names := map[string]bool{}
 	for n, c := range i.Classes {
-		path := fmt.Sprintf("interactive.classes[%d]", n)
+		path := classPath(n)
 		all.check(c.Name != "", "%s.name is empty", path)
 		all.check(c.Name == "" || !names[c.Name], "%s.name is %q, like that of a class above", path,
 			c.Name)

@@ -11,6 +11,9 @@ type Goals struct {
 	Loss float64 `yaml:"loss"`
 	// Worst5Minutes is the attainment that it may cost over any five minutes, in points.
 	Worst5Minutes float64 `yaml:"worst_5_minutes"`
+	// OfAlone is the least attainment of the requests of the most important class of flows, as a
+	// share of what they attain without other classes and batch work.
+	OfAlone float64 `yaml:"of_alone"`
 	// TTFT bounds the 99th percentile of TTFT relative to the run without batch work.
 	TTFT float64 `yaml:"ttft"`
 	// TTFTAbove is the excess over that run that is allowed instead. Where first tokens take a few
@@ -39,7 +42,7 @@ type Goals struct {
 type Comparison struct {
 	// Scenario is its file, relative to this one's folder.
 	Scenario string `yaml:"scenario"`
-	// Harvest is the least share of its harvest.
+	// Harvest is the least harvest, as a multiple of its harvest.
 	Harvest float64 `yaml:"harvest"`
 }
 
@@ -50,9 +53,10 @@ func (g Goals) validate() error {
 		value, most float64
 	}{
 		{"loss", g.Loss, 100}, {"worst_5_minutes", g.Worst5Minutes, 100}, {"ttft", g.TTFT, 1000},
+		{"of_alone", g.OfAlone, 1},
 		{"harvest_of_gateway", g.HarvestOfGateway, 1}, {"harvest_of_engine", g.HarvestOfEngine, 1},
 		{"harvest_of_cap", g.HarvestOfCap, 1000},
-		{"compared_with.harvest", g.ComparedWith.Harvest, 1}, {"deadlines", g.Deadlines, 1},
+		{"compared_with.harvest", g.ComparedWith.Harvest, 1000}, {"deadlines", g.Deadlines, 1},
 		{"wasted", g.Wasted, 1},
 		{"gpu_hours", g.GPUHours, 1000}, {"batch_gpu_hours", g.BatchGPUHours, 1000},
 	} {

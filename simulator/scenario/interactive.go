@@ -24,6 +24,8 @@ type Interactive struct {
 	// Users make the generator's requests a closed loop.
 	Users Users `yaml:"users"`
 	SLO   SLO   `yaml:"slo"`
+	// Flow is that of the requests without a class, where they pass through Tidefill.
+	Flow Flow `yaml:"flow" json:",omitzero"`
 	// SLOWithheld keeps the objectives of all classes from the policy, as where an operator has not
 	// configured any; runs are judged by them all the same.
 	SLOWithheld bool `yaml:"slo_withheld"`
@@ -33,6 +35,9 @@ type Interactive struct {
 
 // None is the Generator of a pool without interactive traffic.
 const None = "none"
+
+// Comes reports whether there are interactive requests.
+func (i Interactive) Comes() bool { return i.Generator != None || len(i.Classes) > 0 }
 
 // Verbatim reports whether the trace is played back once, unchanged in time.
 func (i Interactive) Verbatim() bool { return i.Trace != "" && i.Rate == 0 && i.Shape == "" }

@@ -31,7 +31,7 @@ type Pool struct {
 	// ShedAbove is the number of waiting requests at which an engine begins to answer batch lines
 	// with 503. 0: never.
 	ShedAbove int `yaml:"shed_above"`
-	// Network is the latency of a batch line to the engine, and of its answer back.
+	// Network is the latency of a request from Tidefill to the engine, and of its answer back.
 	Network time.Duration `yaml:"network"`
 	// Router is how the router chooses a replica for an interactive request.
 	Router Router `yaml:"router"`

@@ -17,6 +17,12 @@ const (
 	// ExpectedLoad chooses by package dispatch/plan/routing: the replica with the least expected
 	// work, less the part of the prompt's that its cache saves.
 	ExpectedLoad Router = "expected-load"
+	// Inline offers requests to Tidefill's planner, which lets them wait, sends them to a replica
+	// or refuses them.
+	Inline Router = "inline"
 )
 
-var routers = []Router{LeastWork, LeastRequests, RoundRobin, PrefixAffinity, ExpectedLoad}
+// Inline reports whether interactive requests pass through Tidefill.
+func (s Scenario) Inline() bool { return s.Pool.Router == Inline }
+
+var routers = []Router{LeastWork, LeastRequests, RoundRobin, PrefixAffinity, ExpectedLoad, Inline}

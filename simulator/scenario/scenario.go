@@ -84,7 +84,8 @@ func (s Scenario) Validate() error {
 			s.Interactive.Generator != "", s.Horizon),
 		s.Metrics.validate(s.Horizon, max(s.Pool.Replicas, s.Pool.Max)),
 		validateBatchPools(s.BatchPools), validateJobs(s.Jobs, s.JobStream),
-		s.JobStream.validate(s.Horizon), s.validateFaults(), s.Goals.validate())...)
+		s.JobStream.validate(s.Horizon), s.validateFaults(), s.validateFlows(),
+		s.Goals.validate())...)
 }
 
 // Until returns the scenario with a shorter horizon, without what lies beyond it.

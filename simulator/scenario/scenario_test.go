@@ -460,3 +460,26 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 	walk("", reflect.TypeFor[scenario.Scenario]())
 }
+
+// Flows are of requests that pass through Tidefill, and nothing else is taken for one.
+func TestFlowsNeedTheInlineRouter(t *testing.T) {
+	base := least[:len(least)-2] + ", flow: {class: critical, weight: 3, objective: 40ms, "
+	for content, want := range map[string]string{
+		base + "tenant: a, deadline: 10m}}\n":               "set pool.router to inline",
+		base + "deadline: -1s}}\n":                          "interactive.flow.deadline",
+		least[:len(least)-2] + ", flow: {weight: 2000}}\n":  "interactive.flow.weight",
+		least[:len(least)-2] + ", flow: {objective: 2m}}\n": "interactive.flow.objective",
+		least + "goals: {of_alone: 1.5}\n":                  "goals.of_alone",
+	} {
+		if _, err := read(content); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", content, err, want)
+		}
+	}
+	inline, err := read(strings.Replace(base, "replicas: 1", "replicas: 1, router: inline", 1) +
+		"tenant: a, deadline: 10m}}\n")
+	want := scenario.Flow{Class: "critical", Weight: 3, Objective: 40 * time.Millisecond,
+		Tenant: "a", Deadline: 10 * time.Minute}
+	if err != nil || !inline.Inline() || inline.Interactive.All()[0].Flow != want {
+		t.Errorf("%+v, %v, want %+v", inline.Interactive.Flow, err, want)
+	}
+}
