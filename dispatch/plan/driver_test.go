@@ -466,7 +466,8 @@ func (w *testDriver) started(starts, twins []Start) {
 				f.id(), s.Runner)
 		}
 		// Whether a line that a runner has failed may go elsewhere can change within a step.
-		fresh := w.candidates(s.Runner, w.fresh(ready, s.Runner))
+		fresh := slices.DeleteFunc(w.candidates(s.Runner, w.fresh(ready, s.Runner)),
+			func(key JobKey) bool { return key != s.Key && w.prefersOther(key, s.Runner) })
 		if w.fifo && len(fresh) > 0 && fresh[0] != s.Key && !r.failing() && len(line.on) == 0 {
 			w.t.Fatalf("%v was started, want %v", f.id(), fresh[0])
 		}
@@ -572,6 +573,21 @@ func (w *testDriver) candidates(runner string, ready map[JobKey][]lineID) []JobK
 		return slices.Compare([]string{x.Batch, x.Model}, []string{y.Batch, y.Model})
 	})
 	return keys
+}
+
+// prefersOther reports whether the batch of a job prefers a pool with a free slot to that of a
+// runner. Then it may start there, after those that prefer the runner's pool.
+func (w *testDriver) prefersOther(key JobKey, runner string) bool {
+	order := w.batches[key.Batch].Pools
+	at := slices.Index(order, w.pools[runner])
+	for id, r := range w.runners {
+		before := slices.Index(order, w.pools[id])
+		if before >= 0 && before < at && slices.Contains(r.models, key.Model) &&
+			w.freeSlots(id) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // freeSlots returns how many more lines may start on a runner, by its limit and that of its pool.
