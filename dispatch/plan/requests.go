@@ -26,12 +26,17 @@ func (p *Planner) requestCame(now time.Time, r *Request) {
 		p.refuse(now, r.ID, now, Draining)
 		return
 	}
+	x := &request{Request: r, came: now}
 	pool, why := p.poolFor(now, r)
+	if (pool == nil || p.allAvoided(now, r)) && p.standIn(now, x) {
+		return
+	}
 	if pool == nil {
 		p.refuse(now, r.ID, now, why)
 		return
 	}
-	p.await(now, &request{Request: r, pool: pool, came: now})
+	x.pool = pool
+	p.await(now, x)
 }
 
 // await has a request wait in its pool, from which it may start in this step.
@@ -48,6 +53,9 @@ func (p *Planner) await(now time.Time, x *request) {
 func (p *Planner) shedRequest(now time.Time, shed flows.Shed) {
 	x := p.requests[shed.ID]
 	delete(p.requests, shed.ID)
+	if p.standIn(now, x) {
+		return
+	}
 	x.pool.turnedAway(x, shed.Why)
 	p.refuse(now, x.ID, x.came, Reason(shed.Why))
 }
@@ -196,20 +204,27 @@ func (p *pool) makeRoom(now time.Time, out *Actions) {
 // startRequest starts a request on a runner.
 func (p *Planner) startRequest(now time.Time, x *request, r *runner) {
 	pool := x.pool
-	output := pool.useCase(x).expect(p.cfg.Cost.OutputTokens, x.MaxTokens)
-	x.work = p.cfg.Cost.Work(float64(x.PromptTokens), output)
+	p.occupy(now, x, r)
 	pool.requests.Start(x.ID, x.work)
+	a := Admission{ID: x.ID, Runner: r.id, Waited: now.Sub(x.came)}
+	if a.Waited > 0 {
+		a.Why = pool.requestReason
+	}
+	p.out.Admit = append(p.out.Admit, a)
+}
+
+// occupy counts a request as in flight on a runner of its pool. It returns the expected output.
+func (p *Planner) occupy(now time.Time, x *request, r *runner) (output float64) {
+	pool := x.pool
+	output = pool.useCase(x).expect(p.cfg.Cost.OutputTokens, x.MaxTokens)
+	x.work = p.cfg.Cost.Work(float64(x.PromptTokens), output)
 	x.runner, x.life, x.started, x.trial = r, r.life, now, r.breaker.start()
 	pool.requestsRunning++
 	r.requests++
 	r.prefilling += x.PromptTokens
 	r.carried += x.work
 	r.requested.add(now, x)
-	a := Admission{ID: x.ID, Runner: r.id, Waited: now.Sub(x.came)}
-	if a.Waited > 0 {
-		a.Why = pool.requestReason
-	}
-	p.out.Admit = append(p.out.Admit, a)
+	return output
 }
 
 // requestLeft removes a request whose user has gone before it started.
@@ -264,6 +279,9 @@ func (p *Planner) requestEnded(now time.Time, ev *RequestEnded) {
 		}
 		r.requested.ended(x, ev)
 		p.reportRequest(now, x, ev)
+		if pool.instead != "" {
+			pool.observeRequest(now, x, ev)
+		}
 	}
 	pool.learn(now, x, ev)
 	if ev.OutputTokens > 0 {
@@ -313,6 +331,9 @@ func (p *Planner) moveRequests(now time.Time, from *pool) {
 		delete(p.requests, w.ID)
 		pool, why := p.poolFor(now, x.Request)
 		if pool == nil || pool == from {
+			if p.standIn(now, x) {
+				continue
+			}
 			p.refuse(now, x.ID, x.came, why)
 			continue
 		}
