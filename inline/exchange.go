@@ -34,7 +34,7 @@ type exchange struct {
 	body    *body
 	useCase UseCase
 	request plan.Request
-	// literal is the model as the body has it; set if a target of another name stands in its place.
+	// literal is the model as the body has it; set if the runner is sent another name in its place.
 	literal []byte
 	own     http.Header // of the answer, which an answer of a runner does not replace
 
@@ -65,9 +65,6 @@ func (x *exchange) accept() *failure {
 	}
 	if f := x.resolve(); f != nil {
 		return f
-	}
-	if at := x.body.scan.modelAt; x.request.Model != x.body.scan.model {
-		x.literal = bytes.Clone(x.body.held[at.from:at.to])
 	}
 	x.running = true
 	x.proxy.metrics.running.Inc()
@@ -214,6 +211,7 @@ type resumed struct {
 // send sends the request to a place and returns the answer, whose body ends the place.
 func (x *exchange) send(out *http.Request, place Place) (*http.Response, error) {
 	x.answer = &answer{exchange: x, place: place, sent: time.Now()}
+	x.literal = nil
 	request, err := x.outgoing(out, place)
 	if err != nil {
 		return nil, x.answer.failed(plan.Unreachable, err)
@@ -245,15 +243,19 @@ func (x *exchange) send(out *http.Request, place Place) (*http.Response, error) 
 
 // outgoing returns the request to a place.
 func (x *exchange) outgoing(out *http.Request, place Place) (*http.Request, error) {
+	admitted := place.Admission()
 	var model []byte
-	if x.literal != nil {
+	if name := cmp.Or(admitted.Model, x.request.Model); name != x.body.scan.model {
 		var err error
-		if model, err = json.Marshal(x.request.Model); err != nil {
+		if model, err = json.Marshal(name); err != nil {
 			return nil, err
 		}
+		at := x.body.scan.modelAt
+		x.literal = bytes.Clone(x.body.held[at.from:at.to])
 	}
+	outside := admitted.Instead != ""
 	var own *salt
-	if x.config.CacheSalt && slices.Contains(saltedURLs, out.URL.Path) {
+	if x.config.CacheSalt && !outside && slices.Contains(saltedURLs, out.URL.Path) {
 		own = saltOf(x.tenant)
 	}
 	base := place.Base()
@@ -264,6 +266,9 @@ func (x *exchange) outgoing(out *http.Request, place Place) (*http.Request, erro
 	r.URL, r.Host = &target, target.Host
 	// The transport may read the header after it has failed.
 	r.Header = maps.Clone(out.Header)
+	if outside {
+		r.Header = outsideHeader(out.Header)
+	}
 	for name, values := range place.Header() {
 		r.Header[http.CanonicalHeaderKey(name)] = values
 	}
@@ -278,6 +283,18 @@ func (x *exchange) outgoing(out *http.Request, place Place) (*http.Request, erro
 		}
 	}
 	return r, nil
+}
+
+// outsideHeader returns what a server elsewhere gets of a request's header: what its body needs.
+// Addresses and traces of users are nobody's business there.
+func outsideHeader(of http.Header) http.Header {
+	h := http.Header{"User-Agent": {""}} // without, the transport adds its own
+	for _, name := range []string{"Content-Type", "Accept"} {
+		if values := of[name]; values != nil {
+			h[name] = values
+		}
+	}
+	return h
 }
 
 // ownHeaders are those of an answer that the API sets.
@@ -314,7 +331,14 @@ func (x *exchange) describe(h http.Header) {
 	setPrintable(h, "X-Tidefill-Class", x.request.Flow.Class)
 	setPrintable(h, "X-Tidefill-Target", x.request.Model)
 	setPrintable(h, "X-Tidefill-Wait-Reason", cmp.Or(string(a.Why), "none"))
+	h.Del(fallbackHeader)
+	if a.Instead != "" {
+		setPrintable(h, fallbackHeader, a.Instead)
+	}
 }
+
+// fallbackHeader names, in an answer, the pool whose fallback has given it.
+const fallbackHeader = "X-Tidefill-Fallback"
 
 func setPrintable(h http.Header, name, value string) {
 	if !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }) {
