@@ -191,11 +191,7 @@ func TestInteractiveRequestsFallBack(t *testing.T) {
 	if status != http.StatusServiceUnavailable || !strings.Contains(text, "busy") {
 		t.Errorf("without money: status %d: %s", status, text)
 	}
-	metrics := ""
-	for begun := time.Now(); time.Since(begun) < 10*time.Second &&
-		!strings.Contains(metrics, `output",pool="gpus"} 80`); time.Sleep(50 * time.Millisecond) {
-		metrics = pageOf(t, a.AdminURL()+"/metrics")
-	}
+	metrics := awaitPage(t, a.AdminURL()+"/metrics", `output",pool="gpus"} 80`)
 	for _, series := range []string{`tidefill_fallback_requests_total{pool="gpus"} 2`,
 		`tidefill_fallback_lines_total{pool="gpus"} 0`,
 		`tidefill_fallback_tokens_total{kind="output",pool="gpus"} 80`,
@@ -205,11 +201,8 @@ func TestInteractiveRequestsFallBack(t *testing.T) {
 			t.Errorf("the metrics lack %s", series)
 		}
 	}
-	if list := pageOf(t, a.AdminURL()+"/admin/pools"); !strings.Contains(list,
-		`"fallback":{"instead":"gpus","requests":2,"lines":0,"input_tokens":120,`+
-			`"output_tokens":80,"money_today":200,"money_per_day":150}`) {
-		t.Errorf("the pools are shown as %s", list)
-	}
+	awaitPage(t, a.AdminURL()+"/admin/pools", `"fallback":{"instead":"gpus","requests":2,`+
+		`"lines":0,"input_tokens":120,"output_tokens":80,"money_today":200,"money_per_day":150}`)
 	for _, page := range []string{metrics, pageOf(t, a.AdminURL()+"/admin/config"),
 		pageOf(t, a.AdminURL()+"/admin/pools")} {
 		if strings.Contains(page, "TOPSECRET") {
@@ -224,6 +217,53 @@ func TestInteractiveRequestsFallBack(t *testing.T) {
 	}
 	if n := len(elsewhere.got()); n != 2 {
 		t.Errorf("the server elsewhere got %d requests, want 2", n)
+	}
+}
+
+// A request that three runners refuse or don't answer goes elsewhere too, and no runner is asked
+// twice.
+func TestRequestsFallBackAfterAllRunners(t *testing.T) {
+	local, elsewhere := startServer(t), startServer(t)
+	cfg := withFallback(t, t.TempDir(), local, elsewhere, 1e9)
+	local.answers(http.StatusServiceUnavailable)
+	others := []*modelServer{startServer(t), startServer(t), startServer(t)}
+	for i, other := range others {
+		other.answers(http.StatusServiceUnavailable)
+		u := cfg.Upstreams[0]
+		u.Name, u.URL = fmt.Sprint("gpu-", i), other.URL
+		cfg.Upstreams = append(cfg.Upstreams, u)
+	}
+	others[2].Close()
+	a, _ := apptest.Start(t, cfg, app.Options{})
+	for range 3 {
+		before := len(local.got()) + len(others[0].got()) + len(others[1].got())
+		status, header, text := ask(t, a)
+		if status != http.StatusOK || header.Get("X-Tidefill-Fallback") != "gpus" {
+			t.Fatalf("status %d, %v: %s", status, header, text)
+		}
+		after := len(local.got()) + len(others[0].got()) + len(others[1].got())
+		if after-before > 3 {
+			t.Errorf("runners got the request %d times", after-before)
+		}
+	}
+	elsewhere.answers(http.StatusTooManyRequests)
+	if status, _, text := ask(t, a); status != http.StatusTooManyRequests &&
+		status != http.StatusServiceUnavailable || !strings.Contains(text, "busy") {
+		t.Errorf("refused by all: status %d: %s", status, text)
+	}
+}
+
+// awaitPage waits until a page has a text, and returns the page.
+func awaitPage(t *testing.T, url, text string) string {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		page := pageOf(t, url)
+		if strings.Contains(page, text) {
+			return page
+		}
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("%s lacks %s: %s", url, text, page)
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ type exchange struct {
 
 var _ http.RoundTripper = (*exchange)(nil)
 
-// maxTries limits the places that a request is sent to.
+// maxTries limits the places that a request is sent to, but for that of a fallback after them.
 const maxTries = 3
 
 // accept reads the request. It returns the answer to one that is not passed on.
@@ -149,19 +149,26 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 		x.body.rest = out.Body // it can't be read after the handler has returned
 	}
 	var refused *http.Response // the answer of the last runner
+	var failed error           // why it has not answered
 	for try := 1; ; try++ {
+		x.request.Outside = try > maxTries
 		place, err := x.proxy.deps.Admission.Admit(ctx, x.request)
-		if noPlace := (*Refused)(nil); refused != nil && errors.As(err, &noPlace) {
-			return refused, nil
+		if noPlace := (*Refused)(nil); errors.As(err, &noPlace) {
+			switch {
+			case refused != nil:
+				return refused, nil
+			case x.request.Outside:
+				return nil, failed
+			}
 		}
 		if err != nil {
 			return nil, err
 		}
 		answer, err := x.send(out, place)
-		again := try < maxTries && x.body.resendable() && ctx.Err() == nil
+		again := try <= maxTries && x.body.resendable() && ctx.Err() == nil
 		switch {
 		case err != nil && again && isUpstream(err):
-			refused = nil
+			refused, failed = nil, err
 		case err != nil:
 			return nil, err
 		case again && isShed(answer.StatusCode) && x.keep(answer):

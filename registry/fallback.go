@@ -24,8 +24,8 @@ type Fallback struct {
 	// APIKeyFile is the absolute path of a file with the bearer token, which is read again when it
 	// changes. Default: empty.
 	APIKeyFile string `yaml:"api_key_file"`
-	// Models has, for models of the pool, the name that the server has for each. Others have no
-	// fallback. Required.
+	// Models maps models of the pool to the names that the server has for them. Other models have
+	// no fallback. Required.
 	Models map[string]string `yaml:"models"`
 	// Headers are added to every request.
 	Headers map[string]string `yaml:"headers"`

@@ -172,8 +172,11 @@ func (p *pool) standInFor(now time.Time, x *request) *runner {
 
 // observeRequest reports the end of a request to the flow control of a fallback.
 func (p *pool) observeRequest(now time.Time, x *request, ev *RequestEnded) {
-	load := x.runner.load()
-	p.countTokens(ev.PromptTokens, ev.OutputTokens)
+	load, prompt := x.runner.load(), ev.PromptTokens
+	if prompt == 0 && ev.OutputTokens > 0 {
+		prompt = x.PromptTokens // a stream need not have its usage
+	}
+	p.countTokens(prompt, ev.OutputTokens)
 	switch ev.Outcome {
 	case Shed:
 		x.runner.hold(now, ev.RetryAfter)
@@ -184,7 +187,7 @@ func (p *pool) observeRequest(now time.Time, x *request, ev *RequestEnded) {
 		p.observe(now, &flowcontrol.Evicted{Load: load, Latency: ev.Latency})
 	default:
 		p.observe(now, &flowcontrol.Answered{Load: load, Latency: ev.Latency,
-			PromptTokens: ev.PromptTokens, OutputTokens: ev.OutputTokens,
+			PromptTokens: prompt, OutputTokens: ev.OutputTokens,
 			CachedTokens: ev.CachedTokens})
 	}
 }

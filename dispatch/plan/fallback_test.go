@@ -71,6 +71,13 @@ func TestRequestsFallBack(t *testing.T) {
 	u.upIn("gpus", "b")
 	u.went(u.ask(flows.Standard, "chat", func(r *Request) { r.Avoid = []string{"a"} }), "b")
 	u.went(u.ask(flows.Standard, "chat"), "a")
+	outsideOnly := func(r *Request) { r.Outside, r.Avoid = true, []string{"a"} }
+	u.went(u.ask(flows.Standard, "chat", outsideOnly), outside)
+	if id := u.ask(flows.Standard, "chat", outsideOnly, func(r *Request) {
+		r.Avoid = append(r.Avoid, outside)
+	}); u.refused[id].ID == 0 {
+		t.Errorf("a request that is only for a fallback: %+v", u.admitted[id])
+	}
 	// A fallback that has failed the request itself is not asked again.
 	id := u.ask(flows.Standard, "chat", func(r *Request) {
 		r.Avoid, r.Model = []string{outside}, "other"
@@ -141,6 +148,16 @@ func TestFallbacksKeepTheirBudget(t *testing.T) {
 	}
 	next.now = next.now.Add(24 * time.Hour)
 	next.went(next.ask(flows.Standard, "chat"), outside)
+}
+
+// A stream that does not say its prompt's tokens is not free of them.
+func TestStreamsOfFallbacksHaveTheirPrice(t *testing.T) {
+	u := newUsers(t, withFallback(1, 1e9))
+	u.upOutside("m")
+	u.end(u.ask(flows.Standard, "chat"), Succeeded, 50)
+	if got := u.p.Fallbacks(u.now)[0].Spent; got != 150 {
+		t.Errorf("it costs %v, want 150", got)
+	}
 }
 
 // A server that refuses a request is not asked for a while.

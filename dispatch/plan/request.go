@@ -27,6 +27,9 @@ type Request struct {
 	Deadline time.Time
 	// Avoid lists runners that have failed the request. It goes there only if no other takes it.
 	Avoid []string
+	// Outside says that only a fallback may take it: it was sent to runners often enough. It does
+	// not wait.
+	Outside bool
 }
 
 // RequestCame asks for a place. The planner answers with one element of Actions.Admit or of

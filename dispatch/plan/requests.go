@@ -28,10 +28,10 @@ func (p *Planner) requestCame(now time.Time, r *Request) {
 	}
 	x := &request{Request: r, came: now}
 	pool, why := p.poolFor(now, r)
-	if (pool == nil || p.allAvoided(now, r)) && p.standIn(now, x) {
+	if (pool == nil || r.Outside || p.allAvoided(now, r)) && p.standIn(now, x) {
 		return
 	}
-	if pool == nil {
+	if pool == nil || r.Outside {
 		p.refuse(now, r.ID, now, why)
 		return
 	}
