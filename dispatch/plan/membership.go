@@ -70,7 +70,7 @@ func (p *Planner) dropEmptyPools() {
 	for {
 		empty, oldest := 0, -1
 		for i, pool := range p.pools {
-			if len(pool.runners) > 0 {
+			if len(pool.runners) > 0 || pool.instead != "" { // what that has spent counts
 				continue
 			}
 			empty++
