@@ -56,7 +56,9 @@ func (a *App) adminHandler() http.Handler {
 // flow returns the configuration that is applied now of the pool of this name that serves these
 // models.
 func (a *App) flow(name string, models []string) flowcontrol.Config {
-	cfg, _, _ := withTargets(*a.running.Load(), a.dispatcher.Targets())
+	running := *a.running.Load()
+	cfg, _, _ := withElsewhere(running,
+		append(targetsOf(running, a.dispatcher.Targets()), fallbacksOf(running)...))
 	return cfg.Snapshot().Flow(name, models)
 }
 

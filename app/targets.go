@@ -56,11 +56,16 @@ func (t *targets) keysChanged() bool {
 	})
 }
 
-// watch watches the files of the keys of targets.
-func (t *targets) watch(used []dispatch.Target) {
+// watch watches the files of the keys of targets and of the fallbacks of pools.
+func (t *targets) watch(pools []config.PoolConfig, used []dispatch.Target) {
 	var files []string
 	for _, target := range used {
 		files = append(files, target.KeyFile)
+	}
+	for _, p := range pools {
+		if p.Fallback.APIKeyFile != "" {
+			files = append(files, p.Fallback.APIKeyFile)
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,24 +75,65 @@ func (t *targets) watch(used []dispatch.Target) {
 	}
 }
 
-// with returns a configuration with the targets that batches use. Each is a pool of its own, for
-// these batches alone: the sheds of the server and its budget limit their lines. One that can't be
-// used, such as one whose key can't be read, is left out until it can: others are not concerned.
+// with returns a configuration with the targets that batches use, and with the fallbacks of pools.
+// Each is a pool of its own: the sheds of the server and its budget limit what it gets. One that
+// can't be used, such as one whose key can't be read, is left out until it can: others are not
+// concerned.
 func (t *targets) with(cfg config.Config, used []dispatch.Target) config.Config {
-	t.watch(used) // before they are read, so that no change is missed
-	cfg, problems, keyless := withTargets(cfg, used)
+	t.watch(cfg.Pools, used) // before they are read, so that no change is missed
+	all := append(targetsOf(cfg, used), fallbacksOf(cfg)...)
+	cfg, problems, keyless := withElsewhere(cfg, all)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.problems, t.keyless = problems, keyless
 	return cfg
 }
 
-// withTargets returns a configuration with the targets that can be used. problems say why others
-// can't, and keyless are those of them whose keys can't be read.
-func withTargets(
-	cfg config.Config, used []dispatch.Target,
+// elsewhere is a server elsewhere, as an upstream with a pool of its own.
+type elsewhere struct {
+	is       string // in problems, such as external template
+	upstream dispatch.Upstream
+	flow     aimd.Config
+}
+
+// targetsOf lists the targets that batches use.
+func targetsOf(cfg config.Config, used []dispatch.Target) (all []elsewhere) {
+	for _, target := range used {
+		own := flowcontrol.OwnConfig[aimd.Config](cfg.FlowControl, aimd.Name)
+		own.RequestsPerMinute = target.RequestsPerMinute
+		own.TokensPerMinute = target.TokensPerMinute
+		all = append(all, elsewhere{"external template", dispatch.Upstream{Name: target.Pool,
+			Pool: target.Pool, URL: target.URL, Models: target.Models,
+			APIKeyEnv: target.KeyEnv, APIKeyFile: target.KeyFile}, own})
+	}
+	return all
+}
+
+// fallbacksOf lists the fallbacks of pools.
+func fallbacksOf(cfg config.Config) (all []elsewhere) {
+	for _, p := range cfg.Pools {
+		f := p.Fallback
+		if f.URL == "" {
+			continue
+		}
+		name := p.FallbackName()
+		own := flowcontrol.OwnConfig[aimd.Config](cfg.FlowControl, aimd.Name)
+		own.RequestsPerMinute, own.TokensPerMinute = f.RequestsPerMinute, f.TokensPerMinute
+		own.Money = aimd.Money{PerDay: f.MoneyPerDay, Input: f.PriceInput, Output: f.PriceOutput}
+		all = append(all, elsewhere{"fallback", dispatch.Upstream{Name: name, Pool: name,
+			URL: f.URL, Models: slices.Sorted(maps.Keys(f.Models)), Renamed: f.Models,
+			APIKeyEnv: f.APIKeyEnv, APIKeyFile: f.APIKeyFile, Headers: f.Headers,
+			Instead: p.Name}, own})
+	}
+	return all
+}
+
+// withElsewhere returns a configuration with the servers elsewhere that can be used. problems say
+// why others can't, and keyless are those of them whose keys can't be read.
+func withElsewhere(
+	cfg config.Config, all []elsewhere,
 ) (_ config.Config, problems []string, keyless []dispatch.Upstream) {
-	if len(used) == 0 {
+	if len(all) == 0 {
 		return cfg, nil, nil
 	}
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
@@ -95,10 +141,12 @@ func withTargets(
 	if pools == nil {
 		pools = map[string]flowcontrol.Config{}
 	}
-	for _, target := range used {
-		u := dispatch.Upstream{Name: target.Pool, Pool: target.Pool, URL: target.URL,
-			Models: target.Models, APIKeyEnv: target.KeyEnv, APIKeyFile: target.KeyFile,
-			Reserved: true, Metrics: "none", Headers: map[string]string{"X-Priority": ""}}
+	for _, e := range all {
+		u := e.upstream
+		u.Reserved, u.Metrics = true, "none"
+		headers := map[string]string{"X-Priority": ""}
+		maps.Copy(headers, u.Headers)
+		u.Headers = headers
 		header, err := u.AskHeader()
 		if err != nil {
 			keyless = append(keyless, u)
@@ -106,17 +154,14 @@ func withTargets(
 			err = u.Validate()
 		}
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("external template %s: %v", target.Pool, err))
+			problems = append(problems, fmt.Sprintf("%s %s: %v", e.is, u.Pool, err))
 			continue
 		}
 		u.KeyState = keyState(header)
 		cfg.Upstreams = append(cfg.Upstreams, u)
-		own := flowcontrol.OwnConfig[aimd.Config](cfg.FlowControl, aimd.Name)
-		own.RequestsPerMinute = target.RequestsPerMinute
-		own.TokensPerMinute = target.TokensPerMinute
-		flow := cfg.FlowControl.Select(aimd.Name, own)
+		flow := cfg.FlowControl.Select(aimd.Name, e.flow)
 		flow.Pools, flow.Shadow = nil, flowcontrol.Shadow{}
-		pools[target.Pool] = flow
+		pools[u.Pool] = flow
 	}
 	cfg.FlowControl.Pools = pools
 	return cfg, problems, keyless

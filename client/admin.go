@@ -50,7 +50,22 @@ type Pool struct {
 	Failures []RunnerFailures `json:"failures"`
 	// Requests are the interactive requests that pass through; nil: none do.
 	Requests *Requests `json:"requests"`
+	// Fallback is what the pool has done instead of another one; nil: it is no fallback.
+	Fallback *Fallback `json:"fallback"`
 	Decision Decision  `json:"decision"`
+}
+
+// Fallback is what a server elsewhere has done instead of a pool, since the daemon started.
+type Fallback struct {
+	Instead      string `json:"instead"` // the pool
+	Requests     int    `json:"requests"`
+	Lines        int    `json:"lines"`
+	InputTokens  int    `json:"input_tokens"`
+	OutputTokens int    `json:"output_tokens"`
+	// Spent and PerDay are the cost of this day (UTC) and the most that it may be; nil: no such
+	// limit is configured.
+	Spent  *float64 `json:"money_today"`
+	PerDay *float64 `json:"money_per_day"`
 }
 
 // Requests are the interactive requests of a pool that pass through the daemon.

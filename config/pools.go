@@ -50,6 +50,18 @@ func (c Config) Snapshot() *registry.Snapshot {
 	return registry.New(pools, c.FlowControl)
 }
 
+// checkFallbackName reports an upstream with the name that the fallback of a pool has.
+func (c Config) checkFallbackName(path string, pool registry.Pool) error {
+	for i, u := range c.Upstreams {
+		if name, err := u.Runner(); err == nil && pool.Fallback.URL != "" &&
+			name == pool.FallbackName() {
+			return fmt.Errorf("upstreams[%d].name: is %q, the name of %s.fallback; give the "+
+				"upstream another one", i, name, path)
+		}
+	}
+	return nil
+}
+
 // hasPool reports whether pools has an entry with the name, or with a model of it.
 func (c Config) hasPool(name string) bool {
 	return slices.ContainsFunc(c.Pools, func(p PoolConfig) bool {
@@ -74,7 +86,10 @@ func (c Config) validatePools() error {
 		faults = append(faults, section(path, pool.Pool.Validate()),
 			emptyModels(path, pool.Models),
 			section(path+".kubernetes", pool.Kubernetes.Validate()),
-			section(path+".runners", pool.Upstream("", "").Validate()))
+			section(path+".runners", pool.Upstream("", "").Validate()),
+			section(path+".fallback",
+				dispatch.Upstream{Headers: pool.Fallback.Headers}.CheckHeaders()),
+			c.checkFallbackName(path, pool.Pool))
 		if first, twice := listed[pool.Name]; twice {
 			faults = append(faults, fmt.Errorf("%s.name: pools[%d] is named %q too; give each "+
 				"pool a name of its own", path, first, pool.Name))

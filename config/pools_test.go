@@ -136,3 +136,43 @@ func TestInheritedFaultsAreReportedOnce(t *testing.T) {
 		}
 	}
 }
+
+// Pages and logs of changes do not show what may be a key of a fallback.
+func TestFallbacksHideSecrets(t *testing.T) {
+	const base = "upstreams: [{url: http://a}]\npools:\n- {name: a, models: [m], max: 1"
+	old, err := parse(base + "}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := parse(base + ", fallback: {url: 'https://b', models: {m: x}, " +
+		"money_per_day: 5, price_input: 1, headers: {X-Key: TOPSECRET}}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := config.Compare(old, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := next.ShownYAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(shown)
+	for _, c := range changes.Applied {
+		text += c.String() + "\n"
+	}
+	if strings.Contains(text, "TOPSECRET") ||
+		!strings.Contains(text, "pools.a.fallback.money_per_day: 0 -> 5") {
+		t.Errorf("shown is %s", text)
+	}
+	if len(changes.Restart) > 0 {
+		t.Errorf("a restart is needed for %v", changes.Restart)
+	}
+	_, err = parse("upstreams: [{url: http://a, name: a@fallback}]\n" + strings.TrimPrefix(base,
+		"upstreams: [{url: http://a}]\n") + ", fallback: {url: 'https://b', models: {m: x}, " +
+		"requests_per_minute: 5, headers: {'a b': x}}}\n")
+	if err == nil || !strings.Contains(err.Error(), "upstreams[0].name") ||
+		!strings.Contains(err.Error(), "pools[0].fallback.headers") {
+		t.Errorf("its name is taken and its header wrong: %v", err)
+	}
+}

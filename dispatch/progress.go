@@ -82,6 +82,9 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	for i, requests := range planner.Requests(now) {
 		pools[i].Requests = requests
 	}
+	for i, fallback := range planner.Fallbacks(now) {
+		pools[i].Fallback = fallback
+	}
 	p.warn(pools)
 	if p.onPools != nil {
 		p.onPools(now, pools)

@@ -190,6 +190,7 @@ func (d *Dispatcher) Admit(ctx context.Context, r plan.Request) (*Place, error) 
 		return nil, &Refused{plan.Refusal{ID: id, Why: plan.NoRunner}}
 	}
 	place.server, place.header = u.Server()
+	place.admission.Model = u.Named(r.Model)
 	return place, nil
 }
 

@@ -11,8 +11,9 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// statusMetrics shows the state of pools, runners and batches as gauges. A scrape reads what was
-// published last, so all values are of one moment and nothing remains of runners that have left.
+// statusMetrics shows the state of pools, runners and batches as gauges, and what pools have
+// counted. A scrape reads what was published last, so all values are of one moment and nothing
+// remains of runners that have left.
 type statusMetrics struct {
 	pools   atomic.Pointer[poolStates]
 	batches atomic.Pointer[batchStates]
@@ -42,6 +43,15 @@ var gauges []*prometheus.Desc
 func gauge(name, help string, labels ...string) *prometheus.Desc {
 	d := prometheus.NewDesc(name, help, labels, nil)
 	gauges = append(gauges, d)
+	return d
+}
+
+// countedGauges holds the descriptions of those of gauges that are counters.
+var countedGauges = map[*prometheus.Desc]bool{}
+
+func counted(name, help string, labels ...string) *prometheus.Desc {
+	d := gauge(name, help, labels...)
+	countedGauges[d] = true
 	return d
 }
 
@@ -145,7 +155,11 @@ func (*statusMetrics) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s *statusMetrics) Collect(ch chan<- prometheus.Metric) {
 	show := func(d *prometheus.Desc, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+		kind := prometheus.GaugeValue
+		if countedGauges[d] {
+			kind = prometheus.CounterValue
+		}
+		ch <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
 	if b := s.batches.Load(); b != nil {
 		b.show(show)
@@ -189,6 +203,7 @@ func showPool(p *plan.PoolStatus, terms []flowcontrol.Term, show showGauge) {
 	show(poolAllowance, float64(p.Limit), pool)
 	showShadow(pool, p, show)
 	showRequests(pool, p.Requests, show)
+	showFallback(p.Fallback, show)
 	byRunner := showPoolTerms(pool, terms, show)
 	for i := range p.Runners {
 		showRunner(pool, &p.Runners[i], byRunner[p.Runners[i].ID], show)

@@ -21,3 +21,10 @@ type Learner interface {
 
 // MaxLearned limits what a Learner returns, in bytes.
 const MaxLearned = 256 << 10
+
+// Spender is a Controller with a limit of money per day.
+type Spender interface {
+	// Spent returns what the lines of this day (UTC) have cost, those in flight as estimated, and
+	// the most that they may cost. It changes no later decision.
+	Spent(now time.Time) (spent, perDay float64)
+}

@@ -35,7 +35,7 @@ type exchange struct {
 	model   string // as the user has sent it
 	useCase UseCase
 	request plan.Request
-	// literal is the model as the body has it; set if a target of another name stands in its place.
+	// literal is the model as the body has it; set if the runner is sent another name in its place.
 	literal []byte
 	own     http.Header // of the answer, which an answer of a runner does not replace
 
@@ -47,7 +47,7 @@ type exchange struct {
 
 var _ http.RoundTripper = (*exchange)(nil)
 
-// maxTries limits the places that a request is sent to.
+// maxTries limits the places that a request is sent to, but for that of a fallback after them.
 const maxTries = 3
 
 // accept reads the request. It returns the answer to one that is not passed on.
@@ -68,9 +68,6 @@ func (x *exchange) accept() *failure {
 	}
 	if f := x.resolve(); f != nil {
 		return f
-	}
-	if at := x.body.scan.modelAt; x.request.Model != x.body.scan.model {
-		x.literal = bytes.Clone(x.body.held[at.from:at.to])
 	}
 	x.running = true
 	x.proxy.metrics.running.Inc()
@@ -159,10 +156,17 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 		x.body.rest = out.Body // it can't be read after the handler has returned
 	}
 	var refused *http.Response // the answer of the last runner
+	var failed error           // why it has not answered
 	for try := 1; ; try++ {
+		x.request.Outside = try > maxTries
 		place, err := x.proxy.deps.Admission.Admit(ctx, x.request)
-		if noPlace := (*Refused)(nil); refused != nil && errors.As(err, &noPlace) {
-			return refused, nil
+		if noPlace := (*Refused)(nil); errors.As(err, &noPlace) {
+			switch {
+			case refused != nil:
+				return refused, nil
+			case x.request.Outside:
+				return nil, failed
+			}
 		}
 		if to := elsewhere(err); to != nil {
 			return x.forward(out, to)
@@ -171,10 +175,10 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		answer, err := x.send(out, place)
-		again := try < maxTries && x.body.resendable() && ctx.Err() == nil
+		again := try <= maxTries && x.body.resendable() && ctx.Err() == nil
 		switch {
 		case err != nil && again && isUpstream(err):
-			refused = nil
+			refused, failed = nil, err
 		case err != nil:
 			return nil, err
 		case again && isShed(answer.StatusCode) && x.keep(answer):
@@ -225,6 +229,7 @@ type resumed struct {
 // send sends the request to a place and returns the answer, whose body ends the place.
 func (x *exchange) send(out *http.Request, place Place) (*http.Response, error) {
 	x.answer = &answer{exchange: x, place: place, sent: time.Now()}
+	x.literal = nil
 	request, err := x.outgoing(out, place)
 	if err != nil {
 		return nil, x.answer.failed(plan.Unreachable, err)
@@ -256,15 +261,19 @@ func (x *exchange) send(out *http.Request, place Place) (*http.Response, error) 
 
 // outgoing returns the request to a place.
 func (x *exchange) outgoing(out *http.Request, place Place) (*http.Request, error) {
+	admitted := place.Admission()
 	var model []byte
-	if x.literal != nil {
+	if name := cmp.Or(admitted.Model, x.request.Model); name != x.body.scan.model {
 		var err error
-		if model, err = json.Marshal(x.request.Model); err != nil {
+		if model, err = json.Marshal(name); err != nil {
 			return nil, err
 		}
+		at := x.body.scan.modelAt
+		x.literal = bytes.Clone(x.body.held[at.from:at.to])
 	}
+	outside := admitted.Instead != ""
 	var own *salt
-	if x.config.CacheSalt && slices.Contains(saltedURLs, out.URL.Path) {
+	if x.config.CacheSalt && !outside && slices.Contains(saltedURLs, out.URL.Path) {
 		own = saltOf(x.tenant)
 	}
 	base := place.Base()
@@ -275,6 +284,9 @@ func (x *exchange) outgoing(out *http.Request, place Place) (*http.Request, erro
 	r.URL, r.Host = &target, target.Host
 	// The transport may read the header after it has failed.
 	r.Header = maps.Clone(out.Header)
+	if outside {
+		r.Header = outsideHeader(out.Header)
+	}
 	for name, values := range place.Header() {
 		r.Header[http.CanonicalHeaderKey(name)] = values
 	}
@@ -289,6 +301,18 @@ func (x *exchange) outgoing(out *http.Request, place Place) (*http.Request, erro
 		}
 	}
 	return r, nil
+}
+
+// outsideHeader returns what a server elsewhere gets of a request's header: what its body needs.
+// Addresses and traces of users are nobody's business there.
+func outsideHeader(of http.Header) http.Header {
+	h := http.Header{"User-Agent": {""}} // without, the transport adds its own
+	for _, name := range []string{"Content-Type", "Accept"} {
+		if values := of[name]; values != nil {
+			h[name] = values
+		}
+	}
+	return h
 }
 
 // ownHeaders are those of an answer that the API sets.
@@ -316,6 +340,10 @@ func (x *exchange) modify(answer *http.Response) error {
 	}
 	a := x.answer.place.Admission()
 	x.describe(h, a.Waited, a.Why)
+	h.Del(fallbackHeader)
+	if a.Instead != "" {
+		setPrintable(h, fallbackHeader, a.Instead)
+	}
 	return nil
 }
 
@@ -329,6 +357,9 @@ func (x *exchange) describe(h http.Header, waited time.Duration, why plan.Reason
 	setPrintable(h, "X-Tidefill-Target", x.request.Model)
 	setPrintable(h, "X-Tidefill-Wait-Reason", cmp.Or(string(why), "none"))
 }
+
+// fallbackHeader names, in an answer, the pool whose fallback has given it.
+const fallbackHeader = "X-Tidefill-Fallback"
 
 func setPrintable(h http.Header, name, value string) {
 	if !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' }) {

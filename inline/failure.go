@@ -97,14 +97,14 @@ func refusal(r *Refused, class string) *failure {
 	f := &failure{status: http.StatusServiceUnavailable, kind: serverError, code: string(r.Why),
 		retryAfter: max(time.Second, r.RetryAfter), reason: string(r.Why)}
 	switch r.Why {
-	case plan.QueueFull, plan.Waited:
+	case plan.TooMany, plan.Waited:
 		f.status, f.kind, f.code = http.StatusTooManyRequests, rateLimitError,
 			"rate_limit_exceeded"
 		if class == flows.Flex {
 			f.code = "resource_unavailable" // as OpenAI's
 		}
-		f.message = "The model's servers are busy: too many requests wait (queue_full); send the " +
-			"request again later."
+		f.message = "The model's servers are busy: too many requests wait (too_many_waiting); " +
+			"send the request again later."
 		if r.Why == plan.Waited {
 			f.message = fmt.Sprintf("The model's servers are busy: no place became free within "+
 				"%v (waited); send the request again later.", r.Waited.Round(time.Millisecond))

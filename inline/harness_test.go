@@ -68,6 +68,9 @@ func (r *runners) Admit(ctx context.Context, request plan.Request) (Place, error
 			return nil, err
 		}
 	}
+	if request.Outside {
+		return nil, &Refused{plan.Refusal{Why: plan.NoRunner}} // there is no fallback
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests = append(r.requests, request)

@@ -366,7 +366,7 @@ func TestRefusalOfTheRunnerStands(t *testing.T) {
 	all := newRunners(t, shed)
 	all.decide(func(_ context.Context, r plan.Request) error {
 		if len(r.Avoid) > 0 {
-			return &Refused{plan.Refusal{Why: plan.QueueFull}}
+			return &Refused{plan.Refusal{Why: plan.TooMany}}
 		}
 		return nil
 	})
@@ -384,7 +384,7 @@ func TestRefusals(t *testing.T) {
 		status     int
 		code, kind string
 	}{
-		{plan.QueueFull, "", 429, "rate_limit_exceeded", "rate_limit_error"},
+		{plan.TooMany, "", 429, "rate_limit_exceeded", "rate_limit_error"},
 		{plan.Waited, `"service_tier":"flex",`, 429, "resource_unavailable", "rate_limit_error"},
 		{plan.NoRunner, "", 503, "no_runner", "server_error"},
 		{plan.RunnersDown, "", 503, "runners_down", "server_error"},

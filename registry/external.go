@@ -2,9 +2,7 @@ package registry
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
-	"path"
 	"regexp"
 	"strings"
 
@@ -58,16 +56,7 @@ func (p ProviderConfig) External() (t ExternalTarget, err error) {
 	} else if end := endpointOf(target.Path); end != "" {
 		f.Add("base_url", "ends in %s, an endpoint that lines name; write the base", end)
 	}
-	// Some write the key itself. No text shows the value.
-	if t.APIKeyEnv != "" && (!variable.MatchString(t.APIKeyEnv) || looksLikeKey(t.APIKeyEnv)) {
-		f.Add("api_key_env", "must be the name of an environment variable, not the key")
-	}
-	if t.APIKeyFile != "" && (!path.IsAbs(t.APIKeyFile) || looksLikeKey(t.APIKeyFile)) {
-		f.Add("api_key_file", "must be the absolute path of a file, not the key")
-	}
-	if t.APIKeyEnv != "" && t.APIKeyFile != "" {
-		f = append(f, fmt.Errorf("api_key_file: is set beside api_key_env; remove one"))
-	}
+	f = append(f, checkKey(t.APIKeyEnv, t.APIKeyFile)...)
 	return t, errors.Join(f...)
 }
 

@@ -42,6 +42,9 @@ type Pool struct {
 	// ColdStart is the expected time of a start before any was measured. 0: 3m, a 70B
 	// model on a warm node.
 	ColdStart time.Duration `yaml:"cold_start"`
+	// Fallback is a server elsewhere that answers what the pool has no place for, within a budget.
+	// See docs/fallback.md. Default: none.
+	Fallback Fallback `yaml:"fallback"`
 }
 
 // Role says who uses a pool.
@@ -87,6 +90,9 @@ func (p Pool) Validate() error {
 	}
 	if p.ColdStart < 0 {
 		fault("cold_start: is %v, must not be negative", p.ColdStart)
+	}
+	for _, err := range p.Fallback.validate(p.Models) {
+		fault("fallback.%w", err)
 	}
 	return errors.Join(faults...)
 }

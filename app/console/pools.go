@@ -42,7 +42,9 @@ type pool struct {
 	// Failures are those of the runners that have failed lines in the last minutes.
 	Failures []failures `json:"failures"`
 	// Requests are the interactive requests that pass through; null: none do.
-	Requests *requests         `json:"requests"`
+	Requests *requests `json:"requests"`
+	// Fallback is what the pool has done instead of another one; null: it is no fallback.
+	Fallback *fallback         `json:"fallback"`
 	Decision decision.Decision `json:"decision"`
 }
 
@@ -96,15 +98,18 @@ func (c *Console) pools(w http.ResponseWriter, r *http.Request) error {
 // ownPools returns the pools that this process leads, and the sources that give no readings.
 func (c *Console) ownPools() (pools []pool, sources []degraded) {
 	pools, sources = []pool{}, []degraded{}
-	of := map[string]*plan.RequestsStatus{}
+	of := map[string]plan.PoolStatus{}
 	for _, p := range c.deps.Requests() {
-		of[p.ID] = p.Requests
+		of[p.ID] = p
 	}
 	for _, p := range c.deps.Decisions.Pools() {
 		shown := pool{Name: p.Name, Node: c.deps.Node, Models: p.Models, Policy: p.Policy,
 			Warnings: []warning{}, Failures: []failures{}, Decision: p.Last,
-			Requests: requestsOf(of[p.Name])}
+			Requests: requestsOf(of[p.Name].Requests), Fallback: fallbackOf(of[p.Name].Fallback)}
 		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Group, p.Models))
+		if f := shown.Fallback; f != nil {
+			shown.Protected, shown.Protection = true, f.sentence()
+		}
 		for _, w := range p.Warnings {
 			shown.Warnings = append(shown.Warnings, warning(w))
 		}

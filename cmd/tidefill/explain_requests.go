@@ -68,3 +68,14 @@ func turnedAway(refused map[string]int) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// fallbackText says what a fallback has done, and what it costs.
+func fallbackText(f *client.Fallback) string {
+	text := fmt.Sprintf("of %s: %s, %s, %s tokens since the start", f.Instead,
+		humanize.Count(f.Requests, "request"), humanize.Count(f.Lines, "line"),
+		humanize.Thousands(int64(f.InputTokens+f.OutputTokens)))
+	if f.Spent != nil && f.PerDay != nil {
+		text += fmt.Sprintf("; %.2f of %.2f spent today", *f.Spent, *f.PerDay)
+	}
+	return text
+}

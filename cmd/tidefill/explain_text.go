@@ -88,6 +88,9 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 		row("", "%s", text)
 	}
 	row("limited by", "%s", reasonText(d.Reason, list.Reasons))
+	if f := p.Fallback; f != nil {
+		row("fallback", "%s", fallbackText(f))
+	}
 	explainRequests(w, p.Requests, list.Reasons, row)
 	for _, f := range p.Failures {
 		name := "failed"

@@ -161,6 +161,9 @@ func (f *Fleet) assign(demanded map[string]bool, most int) {
 			continue
 		}
 		answered++
+		if u.Instead != "" {
+			continue // it does not serve a model instead of a runner of ours
+		}
 		for _, m := range models {
 			listed[m] = true
 		}
@@ -258,7 +261,8 @@ func (f *Fleet) announce(now time.Time, uses func(name string) bool) (events []p
 			if is := (announced{u.Pool, usable}); !f.up[name].equal(is) {
 				f.up[name] = is
 				events = append(events, plan.RunnerUp{Runner: name, Pool: u.Pool, Models: usable,
-					Reserved: u.Reserved, Unlisted: f.unlisted[u], Access: access,
+					Reserved: u.Reserved, Instead: u.Instead,
+					Unlisted: f.unlisted[u], Access: access,
 					Gateway: u.Gateway(), Engine: f.engine(u, name)})
 				if ev, counts := u.StopNow(now); counts && ev.Runner == name {
 					events = append(events, ev)

@@ -97,6 +97,8 @@ const (
 	// Of interactive requests, those of package flows among them:
 	Waited  Reason = "waited"
 	TooMany Reason = "too_many_waiting"
+	// A fallback answers, since the request's pool had no place.
+	Fallback Reason = "fallback"
 	// Requests with an objective would miss it if more ran.
 	ObjectiveAtRisk Reason = "objective_at_risk"
 	LinesYield      Reason = "lines_yield" // lines that hold the places are being evicted

@@ -31,6 +31,12 @@
 // the gateway chooses the engine. The store keeps no runner of a line. A recording (serve --record)
 // has the runner of each request, as a number.
 //
+// # Fallbacks
+//
+// A pool may have a fallback: a server elsewhere that is paid for each token. It gets only what the
+// pool has no place for: interactive requests that would be refused, and lines of batches whose
+// deadline can't be met. fallback.go has the rules.
+//
 // # Claims, retries and runners that leave
 //
 // The planner holds the lines of chunks that its driver has claimed. It requests another chunk

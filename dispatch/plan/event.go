@@ -21,6 +21,10 @@ type RunnerUp struct {
 	Models []string
 	// Reserved says that only batches that name the pool may use it.
 	Reserved bool
+	// Instead names the pool whose fallback the runner is: a server elsewhere that has a price. It
+	// gets requests for which that pool has no place, and lines of batches whose deadline it can't
+	// meet. Empty: it is no fallback. A fallback is Reserved, and its Pool has no other runner.
+	Instead string
 	// Unlisted says that the runner has no list of models: they come from batches. More models do
 	// not make it another runner, so what was measured of its pool still holds.
 	Unlisted bool

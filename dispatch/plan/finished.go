@@ -181,6 +181,7 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner, cause fault) {
 		o = &seen.broken
 	}
 	r.pool.observe(now, o)
+	r.pool.countTokens(f.InputTokens, f.OutputTokens)
 }
 
 // complete counts a line that has its result.

@@ -277,7 +277,7 @@ func (t *trouble) overdue(now time.Time, j *job) bool {
 // of its lines have ended.
 func (p *Planner) elsewhere(l *line, j *job) bool {
 	for _, pool := range j.pools {
-		if pool.closed {
+		if pool.closed || pool.instead != "" {
 			continue
 		}
 		for _, x := range pool.runners {
@@ -424,11 +424,12 @@ func anyJob(*job) bool { return true }
 // start.
 func (p *Planner) try(now time.Time, pool *pool) (slots int) {
 	for _, r := range pool.runners {
-		if pool.closed || pool.inFlight >= pool.ceiling || !r.failing() || r.free(now) <= 0 {
+		if pool.closed || pool.carries() >= pool.ceiling || !r.failing() ||
+			r.free(now) <= 0 {
 			continue
 		}
 		slots++
-		if j, l, on, ok := p.next(now, pool, r, anyJob); ok {
+		if j, l, on, ok := p.next(now, pool, r, pool.mayStart(now)); ok {
 			p.start(now, pool, on, j, l)
 		}
 	}

@@ -153,7 +153,8 @@ func (p *Planner) recall(now time.Time, ev Recall) {
 // before.
 func (p *Planner) recalledOf(models []string, ev RunnerUp) *recalled {
 	i := slices.IndexFunc(p.recalled, func(r *recalled) bool {
-		return r.Name == ev.Pool && slices.Equal(r.Models, models)
+		// What a fallback has spent does not depend on its models.
+		return r.Name == ev.Pool && (slices.Equal(r.Models, models) || ev.Instead != "")
 	})
 	if i < 0 && ev.Unlisted {
 		engines := []string{ev.engine()}

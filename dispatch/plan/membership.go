@@ -29,7 +29,7 @@ func (p *Planner) runnerUp(now time.Time, ev RunnerUp) {
 		r.since = now
 	}
 	r.models, r.access, r.gateway, r.engine = models, ev.Access, ev.Gateway, ev.engine()
-	pool := p.poolOf(models, ev)
+	pool := p.poolOf(now, models, ev)
 	p.takeOver(now, pool, r)
 	pool.add(now, r)
 	p.joinPause(r)
@@ -71,7 +71,7 @@ func (p *Planner) dropEmptyPools() {
 	for {
 		empty, oldest := 0, -1
 		for i, pool := range p.pools {
-			if len(pool.runners) > 0 {
+			if len(pool.runners) > 0 || pool.instead != "" { // what that has spent counts
 				continue
 			}
 			empty++
@@ -120,15 +120,18 @@ func (p *Planner) dropOutputs(model string) {
 
 // poolOf returns the pool of the runners of a name that serve these models, a new one if there is
 // none. ev brings one of them.
-func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
+func (p *Planner) poolOf(now time.Time, models []string, ev RunnerUp) *pool {
 	key := poolKey(ev.Pool, models)
+	if ev.Instead != "" {
+		key = lastKey + key
+	}
 	i, found := p.findPool(key)
 	if found {
 		return p.pools[i]
 	}
 	made := &pool{key: key, name: ev.Pool, models: models, closed: p.closed[ev.Pool],
-		reserved: ev.Reserved,
-		starts:   p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool),
+		reserved: ev.Reserved, instead: ev.Instead,
+		starts: p.newQueue(), loads: p.newQueue(), harvested: p.totals.of(ev.Pool),
 		requests: must(flows.New(p.cfg.Inline.Flows)), maxRequests: p.cfg.Inline.MaxRunning,
 		routes: routing.New(routing.Config{BlockTokens: PrefixTokens})}
 	if len(ev.Models) > 0 {
@@ -136,6 +139,10 @@ func (p *Planner) poolOf(models []string, ev RunnerUp) *pool {
 	}
 	made.recalled = p.recalledOf(models, ev)
 	made.control(p.flow.For(made.name, models))
+	if made.instead != "" {
+		made.spending = p.totals.spendingOf(made.name)
+		p.inheritSpent(now, made)
+	}
 	p.pools = slices.Insert(p.pools, i, made)
 	p.order.stale = true
 	for _, id := range p.jobIDs() {

@@ -94,7 +94,7 @@ func (p *Planner) Step(now time.Time, ev Event) Actions {
 	case BatchGone:
 		p.batchGone(ev.Batch)
 	case Feasibility:
-		p.setFeasibility(ev)
+		p.setFeasibility(now, ev)
 	case Loaded:
 		p.loaded(now, ev)
 	case Unloaded:
@@ -213,7 +213,7 @@ func (p *Planner) fill(now time.Time, pool *pool) {
 	r := pool.mostFree(now)
 	for r != nil {
 		slots++
-		j, l, on, ok := p.next(now, pool, r, anyJob)
+		j, l, on, ok := p.next(now, pool, r, pool.mayStart(now))
 		if !ok {
 			break
 		}
@@ -289,6 +289,9 @@ func (p *Planner) countStart(now time.Time, pool *pool, r *runner, j *job, work 
 	pool.starts.Charge(j.id, work)
 	pool.loads.Charge(j.id, work)
 	p.starts++
+	if pool.spending != nil {
+		pool.spending.Lines++
+	}
 }
 
 // begin records that the first line of a batch has started. Its StartBy is met and no longer makes
@@ -407,11 +410,15 @@ func (p *Planner) updateBatch(now time.Time, state *batchState, b Batch) {
 	}
 }
 
-// setFeasibility records whether a batch can meet its deadline, which changes its rank.
-func (p *Planner) setFeasibility(ev Feasibility) {
+// setFeasibility records whether a batch can meet its deadline, which changes its rank, and
+// whether it may use fallbacks.
+func (p *Planner) setFeasibility(now time.Time, ev Feasibility) {
 	if b := p.batches[ev.Batch]; b != nil && b.infeasible != ev.Infeasible {
 		b.infeasible = ev.Infeasible
 		for _, j := range b.jobs {
+			if p.hasFallback() {
+				p.reassign(now, j)
+			}
 			p.rank(j)
 		}
 	}

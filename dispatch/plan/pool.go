@@ -35,12 +35,14 @@ type pool struct {
 	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
 	takenOver  *TakenOver // what it took over; nil: nothing was known of it
 
-	reserved bool // for batches that name it
-	closed   bool // by PoolClosed
-	inFlight int  // of its runners
-	limit    int  // sum of the lines granted to its runners that do not drain
-	ceiling  int  // lines granted to the pool
-	streams  int  // lines to stream per runner, as requested by flow control
+	reserved bool      // for batches that name it
+	instead  string    // name of the pool whose fallback it is; empty: of none
+	spending *spending // of a fallback
+	closed   bool      // by PoolClosed
+	inFlight int       // of its runners
+	limit    int       // sum of the lines granted to its runners that do not drain
+	ceiling  int       // lines granted to the pool
+	streams  int       // lines to stream per runner, as requested by flow control
 	reason   flowcontrol.Reason
 	until    time.Time // when to get the allowance again
 	stale    bool      // the allowance may have changed
@@ -150,7 +152,7 @@ func (p *pool) refresh(now time.Time, out *Actions) {
 // change a heap. A runner with more lines than its limit takes no slots from the others. Failing
 // runners only get trials.
 func (p *pool) mostFree(now time.Time) *runner {
-	if p.closed || p.inFlight >= p.ceiling || p.inFlight >= p.linesBeside() {
+	if p.closed || p.carries() >= p.ceiling || p.inFlight >= p.linesBeside() {
 		return nil
 	}
 	var best *runner

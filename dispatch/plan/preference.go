@@ -46,7 +46,8 @@ func (p *Planner) inFillOrder() []*pool {
 	}
 	p.order.stale, p.order.pools = false, slices.Clone(p.pools)
 	slices.SortStableFunc(p.order.pools, func(a, b *pool) int {
-		return cmp.Compare(place[a.name], place[b.name])
+		return cmp.Or(cmp.Compare(a.fallback(), b.fallback()),
+			cmp.Compare(place[a.name], place[b.name]))
 	})
 	p.order.differ = p.preferencesDiffer()
 	return p.order.pools
@@ -85,6 +86,9 @@ func (p *Planner) fillFirstChoices(now time.Time, pools []*pool) {
 		return
 	}
 	for _, pool := range pools {
+		if pool.instead != "" {
+			continue // no batch names it
+		}
 		for r := pool.mostFree(now); r != nil; r = pool.mostFree(now) {
 			j, l, on, ok := p.next(now, pool, r, func(j *job) bool {
 				return j.firstChoice(now, pool)
@@ -113,6 +117,7 @@ func (j *job) firstChoice(now time.Time, use *pool) bool {
 // evicted line is charged no attempt.
 func (p *Planner) preempt(now time.Time, pool *pool, began uint64) {
 	if p.order.preemptible == 0 || p.draining || p.hold != Flowing || pool.closed ||
+		pool.instead != "" ||
 		pool.inFlight > pool.ceiling || pool.mostFree(now) != nil {
 		return
 	}

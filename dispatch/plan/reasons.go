@@ -49,6 +49,8 @@ func Explanations() []Explanation {
 		{"shed", "The runner refused lines for load (429 or 503).", wait},
 		{"budget", "The requests or tokens that the provider grants per minute are used up.",
 			wait},
+		{"money", "The money that a fallback may cost per day is used up.",
+			"Wait for the next day (UTC), or raise `money_per_day` of the pool's fallback."},
 		{"retry_after", "The runner asked for a pause (Retry-After).", wait},
 		{"token_time", "Interactive users would get tokens too slowly: iterations take as long " +
 			"as they may, or prompts have used their share of the time.", users},
@@ -92,6 +94,8 @@ func Explanations() []Explanation {
 		{Waited, "Requests of its class or others had the places, for as long as the request may " +
 			"wait.", wait},
 		{TooMany, "Too many interactive requests wait for a place already.", wait},
+		{Fallback, "The request's pool had no place, so its fallback, a server elsewhere, answers.",
+			""},
 		{ObjectiveAtRisk, "Interactive requests of a use case with an objective would miss it if " +
 			"more ran.", wait},
 		{LinesYield, "Batch lines that hold the places are being evicted.", ""},

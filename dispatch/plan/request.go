@@ -28,6 +28,9 @@ type Request struct {
 	Deadline time.Time
 	// Avoid lists runners that have failed the request. It goes there only if no other takes it.
 	Avoid []string
+	// Outside says that only a fallback may take it: it was sent to runners often enough. It does
+	// not wait.
+	Outside bool
 }
 
 // PrefixTokens is the number of tokens that each hash of Request.Prefix covers more than the one
@@ -76,8 +79,14 @@ type Admission struct {
 	ID     uint64
 	Runner string
 	Waited time.Duration
-	// Why is what the request waited for. Flowing: it did not wait.
+	// Why is what the request waited for. Flowing: it did not wait. Fallback: it got no place in
+	// its own pool.
 	Why Reason
+	// Instead is the pool for which a fallback answers; empty: the runner is no fallback.
+	Instead string
+	// Model is the name that the runner has for the request's model; empty: the same. The driver
+	// sets it, since only it knows the names that servers have.
+	Model string
 	// Cached is the number of prompt tokens that are expected in the runner's prefix cache.
 	Cached int
 }

@@ -171,6 +171,9 @@ func (p *Planner) Requests(now time.Time) (all []*RequestsStatus) {
 	}
 	for _, pool := range p.pools {
 		s := &RequestsStatus{Places: pool.requestPlaces(now), Bound: int(pool.guard.bound)}
+		if pool.instead != "" {
+			s.Places = min(pool.limit, pool.ceiling)
+		}
 		if pool.requests.Waiting() > 0 {
 			s.Reason = pool.requestReason
 		}

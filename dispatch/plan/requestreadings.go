@@ -144,7 +144,7 @@ func edges(from, factor, to float64) (all []float64) {
 // watchRequests reports what requests show of the runners and their users to flow control, and
 // adjusts the guard.
 func (p *Planner) watchRequests(now time.Time, pool *pool) {
-	if !p.cfg.Inline.Enabled || len(pool.runners) == 0 {
+	if !p.cfg.Inline.Enabled || len(pool.runners) == 0 || pool.instead != "" {
 		return
 	}
 	pool.guard.look(now, pool.requestsRunning+pool.inFlight)

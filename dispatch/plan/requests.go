@@ -32,12 +32,17 @@ func (p *Planner) requestCame(now time.Time, r *Request) {
 		p.refuse(now, r.ID, now, Draining)
 		return
 	}
+	x := &request{Request: r, came: now, prefix: prefixOf(r)}
 	pool, why := p.poolFor(now, r)
-	if pool == nil {
+	if (pool == nil || r.Outside || p.allAvoided(now, r)) && p.standIn(now, x) {
+		return
+	}
+	if pool == nil || r.Outside {
 		p.refuse(now, r.ID, now, why)
 		return
 	}
-	p.await(now, &request{Request: r, pool: pool, came: now, prefix: prefixOf(r)})
+	x.pool = pool
+	p.await(now, x)
 }
 
 // prefixOf returns the hashes of a request's prefix and its model: engines keep what they have
@@ -67,6 +72,9 @@ func (p *Planner) await(now time.Time, x *request) {
 func (p *Planner) shedRequest(now time.Time, shed flows.Shed) {
 	x := p.requests[shed.ID]
 	delete(p.requests, shed.ID)
+	if p.standIn(now, x) {
+		return
+	}
 	x.pool.turnedAway(x, shed.Why)
 	p.refuse(now, x.ID, x.came, Reason(shed.Why))
 }
@@ -225,11 +233,12 @@ func (p *pool) makeRoom(now time.Time, out *Actions) {
 	}
 }
 
-// weigh estimates the work of a request.
-func (p *Planner) weigh(x *request) {
-	output := x.pool.useCase(x).expect(p.cfg.Cost.OutputTokens, x.MaxTokens)
+// weigh estimates the work of a request. It returns the expected output in tokens.
+func (p *Planner) weigh(x *request) (output float64) {
+	output = x.pool.useCase(x).expect(p.cfg.Cost.OutputTokens, x.MaxTokens)
 	x.work = p.cfg.Cost.Work(float64(x.PromptTokens), output)
 	x.promptWork = x.work - p.cfg.Cost.Work(0, output)
+	return output
 }
 
 // startRequest starts a request on a runner, whose cache is expected to have tokens of its prompt.
@@ -241,17 +250,23 @@ func (p *Planner) startRequest(now time.Time, x *request, r *runner, cached int)
 	x.cached = cached
 	saved := routing.Request{PromptWork: x.promptWork, PromptTokens: x.PromptTokens}.Saved(cached)
 	x.work, x.promptWork = x.work-saved, x.promptWork-saved
+	p.occupy(now, x, r)
+	a := Admission{ID: x.ID, Runner: r.id, Waited: now.Sub(x.came), Cached: cached}
+	if a.Waited > 0 {
+		a.Why = pool.requestReason
+	}
+	p.out.Admit = append(p.out.Admit, a)
+}
+
+// occupy counts a request as in flight on a runner of its pool.
+func (p *Planner) occupy(now time.Time, x *request, r *runner) {
+	pool := x.pool
 	x.runner, x.life, x.started, x.trial = r, r.life, now, r.breaker.start()
 	pool.requestsRunning++
 	r.requests++
 	r.prefilling += x.PromptTokens
 	r.carried += x.work
 	r.requested.add(now, x)
-	a := Admission{ID: x.ID, Runner: r.id, Waited: now.Sub(x.came), Cached: cached}
-	if a.Waited > 0 {
-		a.Why = pool.requestReason
-	}
-	p.out.Admit = append(p.out.Admit, a)
 }
 
 // requestLeft removes a request whose user has gone before it started.
@@ -308,6 +323,9 @@ func (p *Planner) requestEnded(now time.Time, ev *RequestEnded) {
 		}
 		r.requested.ended(x, ev)
 		p.reportRequest(now, x, ev)
+		if pool.instead != "" {
+			pool.observeRequest(now, x, ev)
+		}
 	}
 	pool.learn(now, x, ev)
 	if ev.OutputTokens > 0 {
@@ -357,6 +375,9 @@ func (p *Planner) moveRequests(now time.Time, from *pool) {
 		delete(p.requests, w.ID)
 		pool, why := p.poolFor(now, x.Request)
 		if pool == nil || pool == from {
+			if p.standIn(now, x) {
+				continue
+			}
 			p.refuse(now, x.ID, x.came, why)
 			continue
 		}

@@ -58,12 +58,12 @@ func (r *runner) free(now time.Time) int {
 	if r.stop != Flowing || r.draining || !r.pausedUntil.IsZero() {
 		return 0
 	}
-	return min(r.lines.free(r.granted, r.inFlight), r.breaker.admits(now))
+	return min(r.lines.free(r.granted, r.carries()), r.breaker.admits(now))
 }
 
 // load returns what the runner carries now.
 func (r *runner) load() flowcontrol.Load {
-	return flowcontrol.Load{Runner: r.id, InFlight: r.inFlight, Prefilling: r.lines.prefilling}
+	return flowcontrol.Load{Runner: r.id, InFlight: r.carries(), Prefilling: r.lines.prefilling}
 }
 
 // joined returns the observation that the runner is part of a pool.

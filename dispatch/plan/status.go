@@ -134,10 +134,10 @@ func (p *Planner) jobWaiting(now time.Time, j *job, s BatchStatus) Reason {
 }
 
 // mainPool returns the pool that says why no line of the job starts, which has at least one pool:
-// the first that is open and has a runner, or else the first.
+// the first that is open, has a runner and is no fallback, or else the first.
 func (j *job) mainPool() *pool {
 	for _, pool := range j.pools {
-		if !pool.closed && len(pool.runners) > 0 {
+		if !pool.closed && len(pool.runners) > 0 && pool.instead == "" {
 			return pool
 		}
 	}
@@ -168,6 +168,9 @@ type PoolStatus struct {
 	// Requests are the interactive requests that pass through, which Planner.Pools leaves out. Nil:
 	// none do.
 	Requests *RequestsStatus
+	// Fallback is what the pool has done instead of another one, which Planner.Pools leaves out.
+	// Nil: it is no fallback.
+	Fallback *FallbackStatus
 	// Shadow is what the pool's shadow would allow, which Planner.Pools leaves out too. Nil: there
 	// is none.
 	Shadow *shadow.Allowance

@@ -149,11 +149,14 @@ func (r *runner) countServed(f *Finished) {
 // Totals are the counters that a planner continues from the one before it, in the same process. One
 // planner at a time uses them.
 type Totals struct {
-	harvested map[string]*float64 // by the name of the pool
+	harvested map[string]*float64  // by the name of the pool
+	spending  map[string]*spending // of fallbacks, by the name of the pool
 }
 
 // NewTotals returns counters that begin at 0.
-func NewTotals() *Totals { return &Totals{harvested: map[string]*float64{}} }
+func NewTotals() *Totals {
+	return &Totals{harvested: map[string]*float64{}, spending: map[string]*spending{}}
+}
 
 // of returns the work that the pools of a name have answered, or a counter of its own for a pool
 // without a name.

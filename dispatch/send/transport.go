@@ -91,7 +91,7 @@ func (t *transport) request(
 	defer w.request.end()
 	f.Cancel.Attach(w.request.evict)
 	defer f.Cancel.Detach()
-	given := f.Chunk.Run.EditsOf(line)
+	given := withModel(f.Chunk.Run.EditsOf(line), u, line)
 	var refused refusal
 	for _, v := range variants {
 		change, possible := v.edits(given, f, u, line)

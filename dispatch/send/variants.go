@@ -3,6 +3,7 @@ package send
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -57,6 +58,19 @@ func (v variant) edits(
 		change, possible = forStream(change, line)
 	}
 	return change, possible
+}
+
+// withModel returns the edits with the name that the server has for the line's model.
+func withModel(e work.Edits, u *upstream.Runner, line *work.Line) work.Edits {
+	name := u.Named(line.Model())
+	if name == "" {
+		return e
+	}
+	literal, err := json.Marshal(name)
+	if err != nil {
+		return e // no text fails
+	}
+	return e.Overriding(map[string]string{"model": string(literal)})
 }
 
 // kindOf returns the kind of a line's answer.

@@ -55,6 +55,10 @@ type Upstream struct {
 	KeyState string `yaml:"-"`
 	// Reserved says that only batches that name the pool are sent there. It is no key.
 	Reserved bool `yaml:"-"`
+	// Instead names the pool whose fallback the upstream is, as plan.RunnerUp. It is no key.
+	Instead string `yaml:"-"`
+	// Renamed has the server's names of Models; those that it lacks are the same. It is no key.
+	Renamed map[string]string `yaml:"-"`
 
 	// Dialect holds what some servers understand and others do not.
 	Dialect Dialect `yaml:"tuning"`
@@ -128,6 +132,22 @@ func (u Upstream) Validate() error {
 		return fmt.Errorf("tenant_header %q is no valid header name: use letters, digits and '-'",
 			u.TenantHeader)
 	}
+	if err := u.CheckHeaders(); err != nil {
+		return err
+	}
+	return u.Dialect.Validate()
+}
+
+// Named returns the server's name of a model; empty: it has the same.
+func (u Upstream) Named(model string) string {
+	if name := u.Renamed[model]; name != model {
+		return name
+	}
+	return ""
+}
+
+// CheckHeaders reports headers that no request can have.
+func (u Upstream) CheckHeaders() error {
 	for key, value := range u.Headers {
 		if !isToken(key) {
 			return fmt.Errorf("headers: %q is no valid header name: use letters, digits and '-'",
@@ -138,7 +158,7 @@ func (u Upstream) Validate() error {
 				"headers: the value of %s contains a control character, such as a newline", key)
 		}
 	}
-	return u.Dialect.Validate()
+	return nil
 }
 
 // checkURL reports what no request would carry, and the URL of an endpoint, to which paths of lines

@@ -20,7 +20,11 @@ func init() {
 	flowcontrol.Register(Name, flowcontrol.Factory{
 		Default: DefaultConfig(),
 		New: func(cfg flowcontrol.Config) (flowcontrol.Controller, error) {
-			return newController(flowcontrol.OwnConfig[Config](cfg, Name)), nil
+			c := newController(flowcontrol.OwnConfig[Config](cfg, Name))
+			if c.cfg.Money.PerDay > 0 {
+				return spender{c}, nil
+			}
+			return c, nil
 		},
 	})
 }
@@ -75,9 +79,17 @@ func (c *controller) spend(
 	case *flowcontrol.Started:
 		c.budget.started(now, o)
 	case *flowcontrol.Answered:
-		c.budget.answered(o)
-	case *flowcontrol.Shed, *flowcontrol.Broken, *flowcontrol.Evicted:
+		c.budget.answered(now, o)
+	case *flowcontrol.Shed, *flowcontrol.Broken:
 		c.budget.ended(0)
+		if c.budget.money != nil {
+			c.budget.money.ended(now, 0)
+		}
+	case *flowcontrol.Evicted: // what was computed has its price
+		c.budget.ended(0)
+		if c.budget.money != nil {
+			c.budget.money.ended(now, asCharged)
+		}
 	default:
 		return false
 	}
@@ -89,7 +101,7 @@ func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
 	if c.budget == nil {
 		return c.allowance(now)
 	}
-	most, until := c.budget.left(now)
+	most, until, why := c.budget.left(now)
 	for _, m := range c.roster.Members {
 		most += m.State.carried
 	}
@@ -105,7 +117,7 @@ func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
 		}
 	}
 	if !until.IsZero() {
-		a.Reason = ReasonBudget
+		a.Reason = why
 		if a.Until.IsZero() || until.Before(a.Until) {
 			a.Until = until
 		}

@@ -34,9 +34,10 @@ func (b *bucket) wait(level float64) time.Duration {
 	return time.Duration(math.Ceil(missing / b.perSecond * float64(time.Second)))
 }
 
-// budget is what a provider grants per minute.
+// budget is what a provider grants per minute, and what its answers may cost per day.
 type budget struct {
 	requests, tokens bucket
+	money            *money // nil: it is not limited
 	// charged is what lines in flight were charged in tokens, lines their number. An answer shows
 	// what its line has used.
 	charged float64
@@ -47,11 +48,15 @@ type budget struct {
 
 // newBudget returns the budget of a configuration; nil: there is none.
 func newBudget(c Config) *budget {
-	if c.RequestsPerMinute == 0 && c.TokensPerMinute == 0 {
+	if c.RequestsPerMinute == 0 && c.TokensPerMinute == 0 && c.Money.PerDay == 0 {
 		return nil
 	}
-	return &budget{requests: bucket{perSecond: float64(c.RequestsPerMinute) / 60},
+	b := &budget{requests: bucket{perSecond: float64(c.RequestsPerMinute) / 60},
 		tokens: bucket{perSecond: float64(c.TokensPerMinute) / 60}}
+	if c.Money.PerDay > 0 {
+		b.money = &money{cfg: c.Money}
+	}
+	return b
 }
 
 // started charges a line.
@@ -67,6 +72,9 @@ func (b *budget) started(now time.Time, o *flowcontrol.Started) {
 	b.tokens.level -= tokens
 	b.charged += tokens
 	b.lines++
+	if b.money != nil {
+		b.money.started(now, float64(o.PromptTokens), output)
+	}
 }
 
 // ended corrects the charge of a line by what it has used.
@@ -81,7 +89,10 @@ func (b *budget) ended(tokens float64) {
 }
 
 // answered corrects the charge of a line, and what the next ones are expected to use.
-func (b *budget) answered(o *flowcontrol.Answered) {
+func (b *budget) answered(now time.Time, o *flowcontrol.Answered) {
+	if b.money != nil {
+		b.money.answered(now, float64(o.PromptTokens), float64(o.OutputTokens))
+	}
 	if o.PromptTokens+o.OutputTokens == 0 { // unknown: the estimate stays
 		if b.lines > 0 {
 			b.ended(b.charged / float64(b.lines))
@@ -93,26 +104,37 @@ func (b *budget) answered(o *flowcontrol.Answered) {
 	b.output += (float64(o.OutputTokens) - b.output) / float64(b.answers)
 }
 
-// left returns the number of lines that may start now and, if it is 0, when one may.
-func (b *budget) left(now time.Time) (lines int, until time.Time) {
+// left returns the number of lines that may start now and, if it is 0, when one may and what it
+// waits for.
+func (b *budget) left(now time.Time) (lines int, until time.Time, why flowcontrol.Reason) {
 	lines = math.MaxInt32
+	wait := func(at time.Time, reason flowcontrol.Reason) {
+		lines = 0
+		if at.After(until) {
+			until, why = at, reason
+		}
+	}
 	if b.requests.perSecond > 0 {
 		b.requests.fill(now, 1)
 		lines = max(0, int(b.requests.level+1e-9))
 		if lines == 0 {
-			until = now.Add(b.requests.wait(1))
+			wait(now.Add(b.requests.wait(1)), ReasonBudget)
 		}
 	}
 	if b.tokens.perSecond > 0 {
 		b.tokens.fill(now, 1)
 		if b.tokens.level <= 0 {
-			lines = 0
-			if at := now.Add(b.tokens.wait(1)); at.After(until) {
-				until = at
-			}
+			wait(now.Add(b.tokens.wait(1)), ReasonBudget)
 		} else { // each start is charged, so further ones are judged anew
 			lines = min(lines, 1)
 		}
 	}
-	return lines, until
+	if b.money != nil {
+		if b.money.used(now) >= b.money.cfg.PerDay {
+			wait(nextDay(now), ReasonMoney)
+		} else {
+			lines = min(lines, 1)
+		}
+	}
+	return lines, until, why
 }

@@ -28,6 +28,8 @@ type Config struct {
 	// TokensPerMinute is the number of tokens, of prompts and answers, that the provider grants; 0:
 	// it is unknown. Default: 0.
 	TokensPerMinute int `yaml:"tokens_per_minute"`
+	// Money limits what the lines cost a day. It is no key: the fallback of a pool sets it.
+	Money Money `yaml:"-"`
 	// Increase is how many lines a runner's limit gains after as many answers as the limit, none of
 	// them shed. It is 1 but in tests: more is found as soon, and overshoots.
 	Increase int `yaml:"-"`
@@ -61,6 +63,7 @@ func (c Config) Validate() error {
 	all.AtLeast("min", c.Min, 1)
 	all.AtLeast("requests_per_minute", c.RequestsPerMinute, 0)
 	all.AtLeast("tokens_per_minute", c.TokensPerMinute, 0)
+	all.AddAll("money", c.Money.Validate())
 	if !(c.Decrease > 0 && c.Decrease < 1) {
 		all.Add("decrease", "is %v, must be above 0 and below 1", c.Decrease)
 	}

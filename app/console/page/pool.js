@@ -6,7 +6,7 @@ import { age, count, dash, milliseconds, percent, times } from './format.js';
 import { History } from './history.js';
 import { LatencyChart, firstToken, isOver, known, sum, tokenTime } from './latency.js';
 import { kind, meaning, remedy } from './reasons.js';
-import { RequestsView } from './requests.js';
+import { fallbackText, RequestsView } from './requests.js';
 import { RunnerView } from './runner.js';
 
 export class PoolView {
@@ -38,12 +38,13 @@ export class PoolView {
       h('thead', {}, h('tr', {}, ...['Runner', 'Limited by', tokenTime.label, firstToken.label, 'Lines', 'Interactive', 'Prompt tokens', 'Last reading']
         .map((name) => h('th', {}, name)))), this.runners.parent);
     this.requests = new RequestsView();
+    this.fallback = h('p', { class: 'muted', hidden: '' });
     this.element = h('section', { class: 'card pool' },
       h('div', { class: 'head' }, this.title, this.policy, h('span', { class: 'spacer' }), this.reason),
       this.sentence, this.promise, this.warnings.parent, figures,
       h('div', { class: 'charts' }, ...this.latencies.map((chart) => chart.element), this.lines.element),
       h('div', { class: 'reasons' }, h('div', { class: 'caption' }, h('span', { class: 'title' }, 'Limited by'), this.shares), this.band.element),
-      this.table, this.noRunner, this.requests.element);
+      this.table, this.noRunner, this.fallback, this.requests.element);
   }
 
   update(pool) {
@@ -57,6 +58,8 @@ export class PoolView {
     set(this.promise, 'data-kind', pool.protected ? null : 'unprotected');
     this.warnings.update(pool.warnings.map((w) => ({ key: w.code, text: `${w.code}: ${w.text}` })), (w) => w.key);
     this.failures = pool.failures;
+    this.fallback.hidden = !pool.fallback;
+    if (pool.fallback) setText(this.fallback, fallbackText(pool.fallback));
     this.requests.update(pool.requests);
     this.updateFigures(d);
     this.drawHistory(d);

@@ -8,7 +8,7 @@ const kinds = {
   brake: 'harm', late: 'harm',
   learning: 'careful', starting: 'careful', aging: 'careful', stale: 'careful', shed: 'careful', retry_after: 'careful',
   waiting_to_retry: 'careful',
-  at_limit: 'limit', runner_limit: 'limit', pool_limit: 'limit', max_concurrency: 'limit',
+  at_limit: 'limit', budget: 'limit', money: 'limit', runner_limit: 'limit', pool_limit: 'limit', max_concurrency: 'limit',
 };
 
 let explained = {};

@@ -42,3 +42,10 @@ export class RequestsView {
     this.rows.update(requests.use_cases, (u) => `${u.name}\n${u.class}`);
   }
 }
+
+// fallbackText says what a fallback has done instead of its pool, and what it costs.
+export function fallbackText(f) {
+  return `Fallback of ${f.instead}: ${count(f.requests)} requests, ${count(f.lines)} lines, ` +
+    `${count(f.input_tokens + f.output_tokens)} tokens since the start` +
+    (f.money_today == null ? '.' : `; ${f.money_today.toFixed(2)} of ${f.money_per_day.toFixed(2)} spent today.`);
+}
