@@ -87,7 +87,7 @@ func (p *pool) learn(now time.Time, x *request, ev *RequestEnded) {
 	if ev.Outcome != Succeeded {
 		return
 	}
-	p.felt.ended(x, ev)
+	p.felt.ended(x, ev, p.controlled.SLO)
 	if ev.OutputTokens <= 0 {
 		return
 	}

@@ -70,12 +70,24 @@ type felt struct {
 	outputTokens    float64
 	ttft, tpot      histogramOf
 	prompts, answer histogramOf
-	tokens          flowcontrol.Attainment // by the objectives of use cases
+	// late of each were later than the objective at that time
+	ttftCount, tpotCount flowcontrol.Attainment
 }
 
-func (f *felt) firstToken(latency time.Duration) { f.ttft.add(timeEdges, latency.Seconds()) }
+func (f *felt) firstToken(latency time.Duration, slo flowcontrol.SLO) {
+	f.ttft.add(timeEdges, latency.Seconds())
+	countTime(&f.ttftCount, latency, slo.TTFT)
+}
 
-func (f *felt) ended(x *request, ev *RequestEnded) {
+// countTime counts a time and, if it exceeds the objective, that it is late.
+func countTime(of *flowcontrol.Attainment, took, objective time.Duration) {
+	of.Requests++
+	if took > objective {
+		of.Late++
+	}
+}
+
+func (f *felt) ended(x *request, ev *RequestEnded, slo flowcontrol.SLO) {
 	f.requests++
 	prompt := ev.PromptTokens
 	if prompt == 0 {
@@ -89,18 +101,27 @@ func (f *felt) ended(x *request, ev *RequestEnded) {
 	}
 	if ev.OutputTokens > 1 && !x.first.IsZero() {
 		decoding := ev.Latency - x.first.Sub(x.started)
-		f.tpot.add(timeEdges, decoding.Seconds()/float64(ev.OutputTokens-1))
+		each := decoding / time.Duration(ev.OutputTokens-1)
+		f.tpot.add(timeEdges, each.Seconds())
+		countTime(&f.tpotCount, each, slo.TPOT)
 	}
 }
 
-// reading returns the reading of the gateway that the requests make.
-func (f *felt) reading(now time.Time) *flowcontrol.Reading {
+// reading returns the reading of the gateway that the requests make. Where there is an objective,
+// late requests are counted exactly rather than by the edges of histograms.
+func (f *felt) reading(now time.Time, slo flowcontrol.SLO) *flowcontrol.Reading {
 	made := flowcontrol.NoReading(flowcontrol.Gateway, now)
 	made.Requests = f.requests
 	made.PromptTokens, made.OutputTokens = f.promptTokens, f.outputTokens
 	made.FirstTokenTimes, made.TokenTimes = f.ttft.buckets(timeEdges), f.tpot.buckets(timeEdges)
 	made.PromptLengths, made.AnswerLengths = f.prompts.buckets(lengthEdges),
 		f.answer.buckets(lengthEdges)
+	if slo.TTFT > 0 {
+		made.TTFT = f.ttftCount
+	}
+	if slo.TPOT > 0 {
+		made.TPOT = f.tpotCount
+	}
 	return &made
 }
 
@@ -165,6 +186,6 @@ func (p *Planner) watchRequests(now time.Time, pool *pool) {
 		pool.read(now, r.id, r.reading(now))
 	}
 	if made {
-		pool.read(now, "", pool.felt.reading(now).Against(pool.controlled.SLO))
+		pool.read(now, "", pool.felt.reading(now, pool.controlled.SLO))
 	}
 }

@@ -291,7 +291,7 @@ func (p *Planner) requestSpoke(now time.Time, ev RequestSpoke) {
 	}
 	x.runner.prefilling -= x.PromptTokens
 	x.runner.requested.spoke(x)
-	x.pool.felt.firstToken(ev.Latency)
+	x.pool.felt.firstToken(ev.Latency, x.pool.controlled.SLO)
 }
 
 func (p *Planner) requestsDecoded(ev RequestsDecoded) {
