@@ -160,7 +160,7 @@ var runTimeKeys = []string{
 	"api.requests_per_minute", "api.admission",
 	"inline.max_body_bytes", "inline.memory", "inline.rewrite_model", "inline.cache_salt",
 	"inline.max_running", "inline.max_deadline", "inline.policy", "inline.classes",
-	"inline.max_waiting", "inline.tenant_weights",
+	"inline.max_waiting", "inline.tenant_weights", "inline.advertise_url",
 	"scheduler",
 	"flowcontrol",
 	"telemetry",

@@ -32,8 +32,31 @@ const embedded = "the store is embedded"
 // lone is the reason of metrics about other processes.
 const lone = "there is no other process"
 
+const (
+	// outside is the reason of metrics of interactive requests.
+	outside = "no interactive requests pass through"
+	// noFallback is the reason of metrics of fallbacks.
+	noFallback = "no pool has a fallback"
+)
+
 // withoutData lists metrics that a healthy daemon has no series of, with the reason.
 var withoutData = map[string]string{
+	"tidefill_fallback_lines_total":                   noFallback,
+	"tidefill_fallback_money_per_day":                 noFallback,
+	"tidefill_fallback_money_today":                   noFallback,
+	"tidefill_fallback_requests_total":                noFallback,
+	"tidefill_fallback_tokens_total":                  noFallback,
+	"tidefill_pool_request_places":                    outside,
+	"tidefill_pool_requests":                          outside,
+	"tidefill_use_case_attained_ratio":                outside,
+	"tidefill_use_case_objective_seconds":             outside,
+	"tidefill_use_case_token_seconds":                 outside,
+	"tidefill_inline_requests_total":                  outside,
+	"tidefill_inline_refused_total":                   outside,
+	"tidefill_inline_requests":                        outside,
+	"tidefill_inline_queue_wait_seconds":              outside,
+	"tidefill_inline_first_token_seconds":             outside,
+	"tidefill_inline_token_seconds":                   outside,
 	"tidefill_pool_warning":                           "nothing is wrong with the configuration",
 	"tidefill_reading_degraded":                       "all sources give readings",
 	"tidefill_reading_failures_total":                 "all sources give readings",

@@ -10,7 +10,7 @@ var (
 	objective = gauge("tidefill_use_case_objective_seconds", "Average time per output token that "+
 		"the use case promises for 95 of 100 requests. Absent without an objective.", "pool",
 		"use_case", "class")
-	objectiveP95 = gauge("tidefill_use_case_p95_seconds", "95th percentile of the average time "+
+	objectiveP95 = gauge("tidefill_use_case_token_seconds", "95th percentile of the average time "+
 		"per output token of the requests of the last five minutes. Absent while there are fewer "+
 		"than 50.", "pool", "use_case", "class")
 	objectiveAttained = gauge("tidefill_use_case_attained_ratio", "Share of the requests of the "+

@@ -16,6 +16,62 @@ type metrics struct {
 	queueWait *prometheus.HistogramVec
 	firstTime *prometheus.HistogramVec
 	tokenTime *prometheus.HistogramVec
+
+	// The same under the names of the Gateway API inference extension, whose dashboards show them.
+	objectives objectiveMetrics
+}
+
+// objectiveMetrics are those of the inference extension for each model that users name.
+type objectiveMetrics struct {
+	requests, faults               *prometheus.CounterVec
+	duration, perToken, in, output *prometheus.HistogramVec
+}
+
+func newObjectiveMetrics() objectiveMetrics {
+	models := []string{"model_name", "target_model_name"}
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "inference_objective_" + name, Help: help, Buckets: buckets}, models)
+	}
+	tokens := prometheus.ExponentialBuckets(1, 4, 10)
+	return objectiveMetrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "inference_objective_request_total",
+			Help: "As tidefill_inline_requests_total, under the name of the inference extension.",
+		}, models),
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "inference_objective_request_error_total",
+			Help: "Interactive requests that a runner did not answer well, by outcome.",
+		}, append(models, "error_code")),
+		duration: histogram("request_duration_seconds", "Time from the arrival of an interactive "+
+			"request to the end of its answer.", prometheus.ExponentialBuckets(0.005, 2, 18)),
+		perToken: histogram("normalized_time_per_output_token_seconds", "The same time by the "+
+			"number of output tokens, which objectives of use cases are about.",
+			prometheus.ExponentialBuckets(0.001, 1.5, 20)),
+		in:     histogram("input_tokens", "Prompt tokens of interactive requests.", tokens),
+		output: histogram("output_tokens", "Output tokens of interactive requests.", tokens),
+	}
+}
+
+func (m *objectiveMetrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.requests, m.faults, m.duration, m.perToken, m.in, m.output}
+}
+
+func (m *objectiveMetrics) ended(useCase, target string, took time.Duration, r plan.RequestEnded) {
+	m.requests.WithLabelValues(useCase, target).Inc()
+	if r.Outcome != plan.Succeeded {
+		m.faults.WithLabelValues(useCase, target, r.Outcome.String()).Inc()
+		return
+	}
+	m.duration.WithLabelValues(useCase, target).Observe(took.Seconds())
+	if r.PromptTokens > 0 {
+		m.in.WithLabelValues(useCase, target).Observe(float64(r.PromptTokens))
+	}
+	if r.OutputTokens > 0 {
+		m.output.WithLabelValues(useCase, target).Observe(float64(r.OutputTokens))
+		m.perToken.WithLabelValues(useCase, target).Observe(
+			took.Seconds() / float64(r.OutputTokens))
+	}
 }
 
 // otherModel is the use case and target of models that are no use case. Users choose their names,
@@ -58,12 +114,13 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 				1},
 		}, flow),
 	}
+	m.objectives = newObjectiveMetrics()
 	if registerer == nil {
 		return m, nil
 	}
 	var faults []error
-	for _, c := range []prometheus.Collector{m.requests, m.refused, m.running, m.queueWait,
-		m.firstTime, m.tokenTime} {
+	for _, c := range append(m.objectives.all(), m.requests, m.refused, m.running, m.queueWait,
+		m.firstTime, m.tokenTime) {
 		faults = append(faults, registerer.Register(c))
 	}
 	return m, errors.Join(faults...)
@@ -89,6 +146,7 @@ func (m *metrics) first(x *exchange, now time.Time) {
 func (m *metrics) ended(x *exchange, a *answer, r plan.RequestEnded) {
 	useCase, target, class := labels(x)
 	m.requests.WithLabelValues(useCase, target, class, r.Outcome.String()).Inc()
+	m.objectives.ended(useCase, target, time.Since(x.began), r)
 	m.queueWait.WithLabelValues(useCase, target, class).Observe(
 		a.place.Admission().Waited.Seconds())
 	if r.OutputTokens > 1 && !a.spoke.IsZero() && a.last.After(a.spoke) {

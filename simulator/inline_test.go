@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -174,16 +175,22 @@ func TestFlowsUnderOverload(t *testing.T) {
 // What S31 must show: without any metrics, batch work beside requests that pass through harvests
 // more than beside those that do not, and costs them as little.
 func TestInlineBesideBatch(t *testing.T) {
-	var useful [2]int64
-	for i, name := range []string{"s31-inline-beside.yaml", "s31-outside.yaml"} {
-		r := result(t, bundled(t, name, horizon(20*time.Minute)))
-		t.Logf("%s: loss %.2f, %d tokens", name, r.Loss, r.Batch.Useful)
-		if r.Loss > 1 {
-			t.Errorf("%s: loss %.2f", name, r.Loss)
+	var ratios []float64
+	for seed := range uint64(3) {
+		var useful [2]int64
+		for i, name := range []string{"s31-inline-beside.yaml", "s31-outside.yaml"} {
+			setup := bundled(t, name, horizon(20*time.Minute))
+			setup.Seed = 1 + seed
+			r := result(t, setup)
+			t.Logf("%s: loss %.2f, %d tokens", name, r.Loss, r.Batch.Useful)
+			if r.Loss > 1 {
+				t.Errorf("%s: loss %.2f", name, r.Loss)
+			}
+			useful[i] = r.Batch.Useful
 		}
-		useful[i] = r.Batch.Useful
+		ratios = append(ratios, float64(useful[0])/float64(useful[1]))
 	}
-	if ratio := float64(useful[0]) / float64(useful[1]); ratio < 1.2 {
-		t.Errorf("harvest is %.2f times that from outside", ratio)
+	if slices.Sort(ratios); ratios[1] < 1.2 {
+		t.Errorf("harvests are %.2f times those from outside", ratios)
 	}
 }

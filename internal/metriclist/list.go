@@ -31,8 +31,8 @@ type Metric struct {
 	Help   string
 }
 
-// List returns the metrics of a daemon that scales a pool, has the cluster store with Redis and the
-// default configuration otherwise, by name. Those of the Go runtime and of the process are not
+// List returns the metrics of a daemon that scales a pool, through which interactive requests pass,
+// and that has the cluster store with Redis and the default configuration otherwise, by name. Those of the Go runtime and of the process are not
 // among them.
 func List() (_ []Metric, err error) {
 	dir, err := os.MkdirTemp("", "tidefill-metrics-")
@@ -42,7 +42,7 @@ func List() (_ []Metric, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg := config.Default()
 	cfg.Data, cfg.Listen, cfg.AdminListen, cfg.Node = dir, "127.0.0.1:0", "127.0.0.1:0", "list"
-	cfg.Scaler.Listen = "127.0.0.1:0"
+	cfg.Scaler.Listen, cfg.Inline.Enabled = "127.0.0.1:0", true
 	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "pool",
 		Models: []string{"model"}, Max: 1}}}
 	r := &collectors{Registry: prometheus.NewRegistry()}
