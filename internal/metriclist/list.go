@@ -32,8 +32,8 @@ type Metric struct {
 }
 
 // List returns the metrics of a daemon that scales a pool, through which interactive requests pass,
-// and that has the cluster store with Redis and the default configuration otherwise, by name. Those of the Go runtime and of the process are not
-// among them.
+// and that has the cluster store with Redis and the default configuration otherwise, by name. Those
+// of the Go runtime and of the process are not among them.
 func List() (_ []Metric, err error) {
 	dir, err := os.MkdirTemp("", "tidefill-metrics-")
 	if err != nil {
