@@ -55,6 +55,9 @@ type Upstream struct {
 	KeyState string `yaml:"-"`
 	// Reserved says that only batches that name the pool are sent there. It is no key.
 	Reserved bool `yaml:"-"`
+	// Queued says that requests go through a queue, from which a worker beside the server takes
+	// them. It is no key: pools have it.
+	Queued bool `yaml:"-"`
 
 	// Dialect holds what some servers understand and others do not.
 	Dialect Dialect `yaml:"tuning"`
