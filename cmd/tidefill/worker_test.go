@@ -104,6 +104,9 @@ func (p *asyncPool) work() *exec.Cmd {
 
 // Each side is killed, suspended or loses its memory while a batch runs: each line has one result.
 func TestAsyncPoolUnderFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
 	const lines = 1500
 	p := startAsyncPool(t)
 	worker := p.work()

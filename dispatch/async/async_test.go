@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func connect(t *testing.T, server *servers.Server) redis.UniversalClient {
+func connect(t testing.TB, server *servers.Server) redis.UniversalClient {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1,
 		DialTimeout: time.Second, ReadTimeout: time.Second})
 	t.Cleanup(func() { _ = client.Close() })
@@ -59,7 +59,7 @@ type engine struct {
 	seen []string
 }
 
-func serveEngine(t *testing.T) *engine {
+func serveEngine(t testing.TB) *engine {
 	e := &engine{}
 	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -83,7 +83,7 @@ func serveEngine(t *testing.T) *engine {
 }
 
 // work runs a worker until stop is called.
-func work(t *testing.T, client redis.UniversalClient, e *engine, n int) (stop func()) {
+func work(t testing.TB, client redis.UniversalClient, e *engine, n int) (stop func()) {
 	t.Helper()
 	w, err := NewWorker(WorkerConfig{Prefix: "t", Runner: runnerName, Engine: e.URL + "/base/v1",
 		Concurrency: n, Drain: time.Second, DialTimeout: time.Second}, client,
@@ -455,4 +455,19 @@ func TestRedisCluster(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	work(t, client, serveEngine(t), 4)
 	expectAll(t, carryAll(t.Context(), NewQueues(client, "t"), 20), 20)
+}
+
+// BenchmarkCarry measures requests through Redis, a worker and an engine that answers at once.
+func BenchmarkCarry(b *testing.B) {
+	client := connect(b, servers.Start(b))
+	work(b, client, serveEngine(b), 256)
+	q := NewQueues(client, "t")
+	b.SetParallelism(64)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if r := carry(b.Context(), q, "body", time.Time{}); r.err != nil {
+				b.Error(r.err)
+			}
+		}
+	})
 }
