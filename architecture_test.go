@@ -75,6 +75,7 @@ var mayImport = map[string][]string{
 		"internal/batchfile", "store"},
 	"dispatch/upstream": {"dispatch/openai", "dispatch/plan", "flowcontrol", "store",
 		"internal/batchfile", "runner"},
+	"dispatch/async":    {"dispatch/openai", "dispatch/upstream"},
 	"dispatch/openai":   {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision": {"dispatch/plan", "flowcontrol"},
 	"dispatch": {"registry", "dispatch", "store", "internal/batchfile", "scheduler",

@@ -153,11 +153,15 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	a.places = places.New(places.Options{SecretsDir: a.cfg.Registry.SecretsDir, Data: a.cfg.Data,
 		Logger: a.log})
 	a.onClose("storages of profiles", a.places.Close)
+	queues, err := a.openQueues()
+	if err != nil {
+		return err
+	}
 	a.effective = a.targets.with(a.cfg, nil)
 	settings := dispatchSettings(a.effective)
 	a.dispatcher, err = dispatch.New(settings.Config, dispatch.Deps{
 		Store: a.dispatchStore(), Places: a.places,
-		Node: a.cfg.Node, Upstreams: a.effective.Upstreams,
+		Queues: queues, Node: a.cfg.Node, Upstreams: settings.Upstreams,
 		Scheduler: a.cfg.Scheduler, Registry: settings.Registry,
 		Misplaced: a.store.Misplaced,
 		Logger:    a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,

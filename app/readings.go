@@ -69,9 +69,10 @@ func (a *App) readRunners(cfg config.Config) ([]telemetry.Runner, error) {
 
 // runnersOf lists the upstreams of a configuration, and engines behind them, that are read.
 func runnersOf(cfg config.Config) (runners []telemetry.Runner, err error) {
-	for _, u := range cfg.Upstreams {
-		if u.Reserved {
-			continue // a provider elsewhere, which shows neither metrics nor capabilities
+	for _, u := range cfg.SentUpstreams() {
+		if u.Reserved || u.Queued && u.Metrics == "none" {
+			// It shows neither metrics nor capabilities, or only its worker reaches it.
+			continue
 		}
 		name, err := u.Runner()
 		if err != nil {

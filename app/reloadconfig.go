@@ -203,6 +203,6 @@ func dispatchSettings(cfg config.Config) dispatch.Settings {
 	cfg.Dispatch.Drain = cfg.Shutdown.Drain
 	cfg.Dispatch.Inline = inlineSettings(cfg)
 	cfg.Dispatch.WaitForModels = cfg.API.UnknownModels == api.WaitUnknownModels
-	return dispatch.Settings{Config: cfg.Dispatch, Upstreams: cfg.Upstreams,
+	return dispatch.Settings{Config: cfg.Dispatch, Upstreams: cfg.SentUpstreams(),
 		Scheduler: cfg.Scheduler, Registry: cfg.Snapshot()}
 }

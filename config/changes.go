@@ -177,7 +177,7 @@ var runTimeKeys = []string{
 // changes twice.
 var restartKeys = []string{
 	"listen", "admin_listen", "data", "node", "roles", "record",
-	"store",
+	"store", "async",
 	"log.format",
 	"http",
 	"tls",

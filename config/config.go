@@ -25,6 +25,7 @@ import (
 	"github.com/tidefill/tidefill/internal/wallclock"
 	registrykube "github.com/tidefill/tidefill/registry/kube"
 	"github.com/tidefill/tidefill/scheduler"
+	"github.com/tidefill/tidefill/store/redis"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -66,6 +67,9 @@ type Config struct {
 	// Pools lists the groups of runners whose number of replicas is decided by deadlines; see
 	// autoscale. An upstream belongs to the pool that it names. Empty: nothing is scaled.
 	Pools []PoolConfig `yaml:"pools"`
+	// Async sets the Redis of the queues of pools with send: async. Without a URL it is that of
+	// store.cluster.live.
+	Async redis.Config `yaml:"async"`
 	// API limits what users may send and sets how long files and batches are kept. Sizes are in
 	// bytes.
 	API api.Config `yaml:"api"`
@@ -153,6 +157,7 @@ func Default() Config {
 		Log:         Log{Level: slog.LevelInfo, Format: "text"},
 		HTTP:        httpserver.DefaultConfig(),
 		API:         api.DefaultConfig(),
+		Async:       redis.DefaultConfig(),
 		Inline:      inline.DefaultConfig(),
 		Scheduler:   scheduler.DefaultConfig(),
 		FlowControl: flowcontrol.DefaultConfig(),
@@ -207,6 +212,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(faults,
 		validateRoles(c.Roles),
 		section("store", c.Store.Validate()),
+		section("async", c.Async.Validate()),
 		section("http", c.HTTP.Validate()),
 		section("tls", c.TLS.Validate()),
 		section("api", c.API.Validate()),

@@ -17,6 +17,9 @@ type PoolConfig struct {
 	// Kubernetes sets how the runners are found in Kubernetes. Empty: they are the upstreams that
 	// name the pool.
 	Kubernetes kube.PoolConfig `yaml:"kubernetes"`
+	// Send is async if lines go through a queue in Redis, from which workers beside the engines
+	// take them; see docs/async.md. Empty: lines are sent to the runners over HTTP.
+	Send string `yaml:"send"`
 	// Runners holds what upstreams would set for those that are found in Kubernetes.
 	Runners Runners `yaml:"runners" config:"like=upstreams[]"`
 }
@@ -85,6 +88,7 @@ func (c Config) validatePools() error {
 		path := fmt.Sprintf("pools[%d]", i)
 		faults = append(faults, section(path, pool.Pool.Validate()),
 			emptyModels(path, pool.Models),
+			c.validateSend(path, pool.Send),
 			section(path+".kubernetes", pool.Kubernetes.Validate()),
 			section(path+".runners", pool.Upstream("", "").Validate()),
 			section(path+".fallback",

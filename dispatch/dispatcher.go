@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/decision"
 	"github.com/tidefill/tidefill/dispatch/finish"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
@@ -25,6 +26,9 @@ type Deps struct {
 	Upstreams []Upstream
 	Scheduler scheduler.Config
 	Registry  *registry.Snapshot // the pools, and the settings of flow control
+	// Queues carries the requests of upstreams that are sent to through a queue. Nil: there are
+	// none.
+	Queues upstream.Queues
 	// Places opens the storages of profiles. Nil: a batch with one does not end.
 	Places finish.Places
 	Logger *slog.Logger
@@ -114,7 +118,8 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 		watchNow: make(chan struct{}, 1),
 	}
 	made, err := newSettings(Settings{Config: cfg, Upstreams: deps.Upstreams,
-		Scheduler: deps.Scheduler, Registry: deps.Registry}, &settings{}, deps.Store)
+		Scheduler: deps.Scheduler, Registry: deps.Registry}, &settings{}, deps.Store,
+		deps.Queues)
 	if err != nil {
 		return nil, err
 	}

@@ -32,13 +32,16 @@ type settings struct {
 
 // newSettings validates settings and makes their runners. Those that are configured as in before
 // stay the same.
-func newSettings(of Settings, before *settings, with Store) (*settings, error) {
+func newSettings(
+	of Settings, before *settings, with Store, queues upstream.Queues,
+) (*settings, error) {
 	if err := of.Config.Validate(); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
 	if err := of.checkDurability(with.Journals.Durability()); err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
+	runners := of.ofRunners(queues)
 	s := &settings{Settings: of, runners: map[string]*upstream.Runner{},
 		open:          map[string]*upstream.Runner{},
 		removedModels: maps.Clone(before.removedModels), replaced: make(chan struct{})}
@@ -51,11 +54,11 @@ func newSettings(of Settings, before *settings, with Store) (*settings, error) {
 			return nil, fmt.Errorf("upstreams: two are named %q; give each a name of its own", name)
 		}
 		known := before.runners[name]
-		if known != nil && known.MadeFrom(u, of.ofRunners()) {
+		if known != nil && known.MadeFrom(u, runners) {
 			s.runners[name] = known
 			continue
 		}
-		made, err := upstream.New(of.ofRunners(), u, with.Spool)
+		made, err := upstream.New(runners, u, with.Spool)
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +104,7 @@ func (s *settings) runner(planned string) *upstream.Runner {
 // returns.
 func (d *Dispatcher) Prepare(to Settings) (apply func(), err error) {
 	before := d.settings.Load()
-	next, err := newSettings(to, before, d.deps.Store)
+	next, err := newSettings(to, before, d.deps.Store, d.deps.Queues)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +121,10 @@ func (d *Dispatcher) Prepare(to Settings) (apply func(), err error) {
 }
 
 // ofRunners returns the part of the configuration that runners are made from.
-func (c Config) ofRunners() upstream.Config {
+func (c Config) ofRunners(queues upstream.Queues) upstream.Config {
 	embeddings := min(embeddingsFactor*c.MaxAnswerBytes, maxAnswer)
 	return upstream.Config{MaxAnswerBytes: c.MaxAnswerBytes,
 		MaxAnswerBytesOf: map[string]int64{"/v1/embeddings": embeddings},
-		DialTimeout:      dialTimeout, ModelsEvery: c.ModelsEvery, MaxModels: maxModels}
+		DialTimeout:      dialTimeout, ModelsEvery: c.ModelsEvery, MaxModels: maxModels,
+		Queues: queues}
 }

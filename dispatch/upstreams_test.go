@@ -37,13 +37,13 @@ func manyUpstreams(n int) Settings {
 // Replacing one of many upstreams leaves the runners of the others.
 func TestReplacingOneUpstreamLeavesTheOthers(t *testing.T) {
 	to, with := manyUpstreams(100), Store{Journals: durable{}}
-	before, err := newSettings(to, &settings{}, with)
+	before, err := newSettings(to, &settings{}, with, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	to.Upstreams = slices.Clone(to.Upstreams)
 	to.Upstreams[50] = Upstream{URL: "http://10.0.1.1:8000", Name: "pod-new", Pool: "gpus"}
-	after, err := newSettings(to, before, with)
+	after, err := newSettings(to, before, with, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,13 +60,13 @@ func TestReplacingOneUpstreamLeavesTheOthers(t *testing.T) {
 
 func BenchmarkReplaceUpstream(b *testing.B) {
 	to, with := manyUpstreams(100), Store{Journals: durable{}}
-	before, err := newSettings(to, &settings{}, with)
+	before, err := newSettings(to, &settings{}, with, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for i := 0; b.Loop(); i++ {
 		to.Upstreams[50].Name = fmt.Sprint("pod-", 1000+i)
-		if before, err = newSettings(to, before, with); err != nil {
+		if before, err = newSettings(to, before, with, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

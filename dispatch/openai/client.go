@@ -46,6 +46,8 @@ type Config struct {
 	Spool func(context.Context) (File, error)
 	// DialTimeout limits the time to connect.
 	DialTimeout time.Duration
+	// Carrier carries the requests in the place of connections; nil: the client connects itself.
+	Carrier Carrier
 }
 
 // Client sends requests to one server. It is safe for concurrent use.
@@ -110,6 +112,8 @@ type Request struct {
 	Tenant string
 	// CacheTag is sent as X-Cache-Tag; empty: none is.
 	CacheTag string
+	// Deadline orders the requests of a Carrier; zero: it has none.
+	Deadline time.Time
 	// Watch receives the tokens of an answer that the body asks to be streamed; nil: it does not
 	// ask. A stream is assembled, so the Answer is the same as without streaming, or the error is
 	// ErrNotAssembled.
@@ -207,7 +211,7 @@ func (c *Client) post(
 		}).WithContext(ctx)
 		// A round trip follows no redirects: a line goes only where the operator configured.
 		p := &scratch.passage
-		*p = passage{}
+		*p = passage{deadline: r.Deadline}
 		response, err := c.transport.roundTrip(req, p)
 		switch {
 		case err == nil || p.sent || ctx.Err() != nil || errors.Is(err, ErrUnreadable):

@@ -23,6 +23,8 @@ type transport interface {
 type passage struct {
 	sent   bool // the connection accepted a part of it, so the server may have received it
 	reused bool // the connection had carried other requests before
+	// deadline is given: that of the request, for a Carrier.
+	deadline time.Time
 }
 
 const (
@@ -33,9 +35,12 @@ const (
 	tlsKeepAlive = 30 * time.Second
 )
 
-// newTransport returns a wire for plain HTTP to the server itself, and net/http's transport for TLS
-// (with HTTP/2 if the server offers it) and proxies.
+// newTransport returns the configured Carrier or, without one, a wire for plain HTTP to the server
+// itself, and net/http's transport for TLS (with HTTP/2 if the server offers it) and proxies.
 func newTransport(cfg Config, base *url.URL) transport {
+	if cfg.Carrier != nil {
+		return carried{cfg.Carrier}
+	}
 	dialer := net.Dialer{Timeout: cfg.DialTimeout, KeepAlive: tlsKeepAlive}
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
 	if base.Scheme == "http" && proxy == nil && err == nil {

@@ -116,6 +116,9 @@ func (t *transport) sendAs(
 ) (a openai.Answer, refused refusal, err error) {
 	refused = refusal{stream: earlier.stream, priority: earlier.priority}
 	request, err := lineRequest(u, line, change, id, f.Chunk.Run.Tenant)
+	if u.Queued {
+		request.Deadline = f.Chunk.Run.Batch().Deadline
+	}
 	if err != nil {
 		return a, refused, t.unreadable(f, line, err)
 	}

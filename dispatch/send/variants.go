@@ -48,7 +48,8 @@ func (v variant) edits(
 	given work.Edits, f *work.Flight, u *upstream.Runner, line *work.Line,
 ) (change work.Edits, possible bool) {
 	change, possible = given, true
-	if v.stream && (!f.Start.Stream || u.Streams.IsOff(kindOf(line))) {
+	// A queue returns an answer as a whole, so the times of its tokens can't be seen.
+	if v.stream && (u.Queued || !f.Start.Stream || u.Streams.IsOff(kindOf(line))) {
 		return change, false
 	}
 	if v.priority {

@@ -67,6 +67,14 @@ type Config struct {
 	MaxAnswerBytesOf         map[string]int64
 	DialTimeout, ModelsEvery time.Duration
 	MaxModels                int
+	// Queues carries the requests of upstreams with Queued; nil: there is no such upstream.
+	Queues Queues
+}
+
+// Queues carries the requests of runners through queues.
+type Queues interface {
+	// Carrier returns the carrier of a runner.
+	Carrier(runner string) openai.Carrier
 }
 
 // tempFiles makes temporary files, for answers that do not fit in memory.
@@ -89,8 +97,17 @@ func New(cfg Config, u Upstream, spool tempFiles) (*Runner, error) {
 	}
 	defaults := http.Header{"X-Priority": {"low"}}
 	u.Dialect.addTo(defaults)
+	var carrier openai.Carrier
+	if u.Queued {
+		if cfg.Queues == nil {
+			return nil, fmt.Errorf("upstream %s: its pool sends through a queue, and there is no "+
+				"Redis for it; set async.url and start again", name)
+		}
+		carrier = cfg.Queues.Carrier(name)
+	}
 	client, err := openai.New(openai.Config{
-		URL: u.URL, APIKey: key, Header: u.header(defaults),
+		Carrier: carrier,
+		URL:     u.URL, APIKey: key, Header: u.header(defaults),
 		TenantHeaders: u.tenantHeaders(),
 		MaxAnswer:     cfg.MaxAnswerBytes, MaxAnswerOf: cfg.MaxAnswerBytesOf,
 		DialTimeout: cfg.DialTimeout,

@@ -59,6 +59,9 @@ type Upstream struct {
 	Instead string `yaml:"-"`
 	// Renamed has the server's names of Models; those that it lacks are the same. It is no key.
 	Renamed map[string]string `yaml:"-"`
+	// Queued says that requests go through a queue, from which a worker beside the server takes
+	// them. It is no key: pools have it.
+	Queued bool `yaml:"-"`
 
 	// Dialect holds what some servers understand and others do not.
 	Dialect Dialect `yaml:"tuning"`

@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if db.metrics, err = newMetrics(o.Registerer); err != nil {
 		return nil, fmt.Errorf("open Redis: register metrics: %w", err)
 	}
-	if db.client, err = connect(cfg, at); err != nil {
+	if db.client, err = connect(cfg, at, 0); err != nil {
 		return nil, fmt.Errorf("open Redis: %w", err)
 	}
 	db.breaker = newBreaker(db.ping, db.log, db.metrics)
@@ -84,8 +84,23 @@ func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	return db, nil
 }
 
-// connect returns a client. It connects with the first call.
-func connect(cfg Config, at address) (redis.UniversalClient, error) {
+// Client returns a client with at most so many connections, for those who use Redis for more than
+// what this package keeps there. It connects with the first call.
+func Client(cfg Config, connections int) (redis.UniversalClient, error) {
+	at, err := parseURL(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("open Redis: its URL: %w", err)
+	}
+	client, err := connect(cfg, at, connections)
+	if err != nil {
+		return nil, fmt.Errorf("open Redis: %w", err)
+	}
+	return client, nil
+}
+
+// connect returns a client with at most so many connections; 0: the library's default. It connects
+// with the first call.
+func connect(cfg Config, at address, connections int) (redis.UniversalClient, error) {
 	encryption, err := cfg.encryption(at)
 	if err != nil {
 		return nil, err
@@ -102,7 +117,7 @@ func connect(cfg Config, at address) (redis.UniversalClient, error) {
 		},
 		// A connection takes two more round trips, and TLS.
 		DialTimeout: 4 * cfg.Timeout, ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout,
-		PoolTimeout: cfg.Timeout, ContextTimeoutEnabled: true,
+		PoolTimeout: cfg.Timeout, ContextTimeoutEnabled: true, PoolSize: connections,
 		MaxRetries: -1, // the breaker decides
 		// what an engine other than Redis may refuse
 		DisableIdentity: true,
