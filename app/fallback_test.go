@@ -235,6 +235,7 @@ func TestRequestsFallBackAfterAllRunners(t *testing.T) {
 	}
 	others[2].Close()
 	a, _ := apptest.Start(t, cfg, app.Options{})
+	awaitAnswer(t, a)
 	for range 3 {
 		before := len(local.got()) + len(others[0].got()) + len(others[1].got())
 		status, header, text := ask(t, a)

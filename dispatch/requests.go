@@ -194,12 +194,12 @@ func (d *Dispatcher) Admit(ctx context.Context, r plan.Request) (*Place, error) 
 	return place, nil
 }
 
-// Knows reports whether a runner that is not reserved for batches serves the model or has served
-// it, or a pool is configured with it.
+// Knows reports whether a runner that is not reserved for batches serves the model, has served it
+// or may serve it, as it has not said yet what it serves; or a pool is configured with the model.
 func (d *Dispatcher) Knows(model string) bool {
 	now := d.settings.Load()
 	for _, u := range now.open {
-		if u.Knows(model) {
+		if u.Knows(model) || !u.HasAnswered() {
 			return true
 		}
 	}

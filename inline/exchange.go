@@ -32,7 +32,6 @@ type exchange struct {
 	began  time.Time
 
 	body    *body
-	model   string // as the user has sent it
 	useCase UseCase
 	request plan.Request
 	// literal is the model as the body has it; set if the runner is sent another name in its place.
@@ -369,7 +368,7 @@ func setPrintable(h http.Header, name, value string) {
 
 // fail answers a request that has no answer of a runner.
 func (x *exchange) fail(w http.ResponseWriter, r *http.Request, err error) {
-	f := failureOf(err, x.request.Flow.Class, x.useCase.Implicit, x.model)
+	f := failureOf(err, x.request.Flow.Class)
 	if f.status >= http.StatusInternalServerError {
 		x.proxy.log.WarnContext(r.Context(), "interactive request failed",
 			"request_id", x.own.Get("X-Request-Id"), "tenant", x.tenant, "status", f.status,

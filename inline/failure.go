@@ -59,7 +59,7 @@ func (e *upstreamError) Unwrap() error { return e.cause }
 
 // failureOf returns the answer to a request that has failed before its answer began. All errors
 // become answers here.
-func failureOf(err error, class string, implicit bool, model string) *failure {
+func failureOf(err error, class string) *failure {
 	var (
 		known    *failure
 		refused  *Refused
@@ -69,9 +69,6 @@ func failureOf(err error, class string, implicit bool, model string) *failure {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &refused):
-		if implicit && refused.Why == plan.NoRunner {
-			return unknownModel(model)
-		}
 		return refusal(refused, class)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return errGone

@@ -439,15 +439,15 @@ func TestUnknownModels(t *testing.T) {
 	}); answer.StatusCode != 200 {
 		t.Errorf("its tenant got %d %s", answer.StatusCode, text)
 	}
-	// An implicit model that no runner serves does not exist either.
+	// An implicit model whose runners are away for now exists.
 	u.mu.Lock()
 	u.implicit = true
 	u.mu.Unlock()
 	all.decide(func(context.Context, plan.Request) error {
 		return &Refused{plan.Refusal{Why: plan.NoRunner}}
 	})
-	if answer, text := s.post("/v1/completions", `{"model":"nobody"}`); answer.StatusCode != 404 ||
-		text != want {
+	if answer, text := s.post("/v1/completions", `{"model":"nobody"}`); answer.StatusCode != 503 ||
+		answer.Header.Get("Retry-After") == "" {
 		t.Errorf("got %d %s", answer.StatusCode, text)
 	}
 }

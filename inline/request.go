@@ -23,7 +23,6 @@ const deadlineHeader = "X-Tidefill-Deadline"
 // resolve finds what a request asks for: its use case, class, target and deadline.
 func (x *exchange) resolve() *failure {
 	s := x.body.scan
-	x.model = s.model
 	useCase, ok := x.proxy.deps.UseCases.Find(x.tenant, s.model)
 	if !ok {
 		return unknownModel(s.model)
