@@ -82,9 +82,10 @@ func (a *answer) Read(p []byte) (int, error) {
 
 // read reads from the runner and notes what has come.
 func (a *answer) read(p []byte) (int, error) {
+	asked := time.Now()
 	n, err := a.response.Read(p)
 	if n > 0 && a.status/100 == 2 {
-		a.note(p[:n])
+		a.note(p[:n], asked)
 	}
 	switch err {
 	case nil:
@@ -96,8 +97,9 @@ func (a *answer) read(p []byte) (int, error) {
 	return n, err
 }
 
-// note reads along.
-func (a *answer) note(p []byte) {
+// note reads along. asked is when the client was ready for more: the time that it takes to read says
+// nothing about the runner.
+func (a *answer) note(p []byte, asked time.Time) {
 	a.usage.read(p)
 	if a.events == nil {
 		return
@@ -116,7 +118,7 @@ func (a *answer) note(p []byte) {
 		}
 		a.exchange.proxy.metrics.first(a.exchange, now)
 	} else {
-		a.place.Decoded(tokens, 1, now.Sub(a.last))
+		a.place.Decoded(tokens, 1, now.Sub(asked))
 	}
 	a.last = now
 }

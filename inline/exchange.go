@@ -138,8 +138,10 @@ func (x *exchange) rewrite(r *httputil.ProxyRequest) {
 	for _, name := range privateHeaders {
 		delete(h, name)
 	}
-	if tag := h.Get(cacheTagHeader); tag != "" {
-		h.Set(cacheTagHeader, saltOf(x.tenant).value+"."+tag)
+	if tags := h.Values(cacheTagHeader); len(tags) == 1 && tags[0] != "" {
+		h.Set(cacheTagHeader, saltOf(x.tenant).value+"."+tags[0])
+	} else {
+		h.Del(cacheTagHeader)
 	}
 	r.SetXForwarded()
 	if id := x.own.Get("X-Request-Id"); id != "" {
@@ -168,6 +170,12 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 			}
 		}
 		if to := elsewhere(err); to != nil {
+			switch {
+			case refused != nil:
+				return refused, nil
+			case x.request.Outside:
+				return nil, failed
+			}
 			return x.forward(out, to)
 		}
 		if err != nil {
@@ -184,7 +192,10 @@ func (x *exchange) RoundTrip(out *http.Request) (*http.Response, error) {
 			refused = answer
 		default:
 			x.body.release()
-			x.body.scan, x.request.Prefix = nil, nil // of no use any more
+			x.request.Prefix = nil  // of no use any more
+			if x.body.rest == nil { // else the transport may read on, and the scan with it
+				x.body.scan = nil
+			}
 			return answer, nil
 		}
 		x.request.Avoid = append(x.request.Avoid, place.Admission().Runner)

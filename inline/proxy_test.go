@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"runtime"
 	"strings"
@@ -603,5 +604,39 @@ func TestChurn(t *testing.T) {
 	answer, text := s.post("/v1/embeddings", bodies["/v1/embeddings"])
 	if answer.StatusCode >= http.StatusInternalServerError {
 		t.Errorf("afterwards got %d %s", answer.StatusCode, text)
+	}
+}
+
+// A runner that answers before it has the whole body does not disturb the rest of it.
+func TestEarlyAnswerToALargeBody(t *testing.T) {
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.CopyN(io.Discard, r.Body, 128<<10)
+		w.WriteHeader(http.StatusBadRequest)
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	t.Cleanup(engine.Close)
+	s := newService(t, newRunners(t, engine.URL), nil)
+	for range 5 {
+		body := `{"model":"m","prompt":"` + strings.Repeat("x", 4<<20) + `"}`
+		if answer, _ := s.post("/v1/completions", body); answer.StatusCode != 400 {
+			t.Errorf("status %d", answer.StatusCode)
+		}
+	}
+}
+
+// The salt of a tenant's cache can't be passed by a second header.
+func TestCacheTagsAreOne(t *testing.T) {
+	got := make(chan []string, 1)
+	engine := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Values(cacheTagHeader)
+	}))
+	t.Cleanup(engine.Close)
+	s := newService(t, newRunners(t, engine.URL), nil)
+	s.post("/v1/completions", `{"model":"m","prompt":"x"}`, func(r *http.Request) {
+		r.Header[cacheTagHeader] = []string{"", "another"}
+	})
+	if tags := <-got; len(tags) != 0 {
+		t.Errorf("the runner got the tags %q", tags)
 	}
 }

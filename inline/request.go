@@ -33,6 +33,10 @@ func (x *exchange) resolve() *failure {
 		return f
 	}
 	class = x.objectiveClass(class)
+	objective := useCase.Objective
+	if x.config.Index(class) > x.config.Index(useCase.Class) {
+		objective = 0 // a request that asks for less is promised nothing
+	}
 	deadline, f := x.config.deadline(x.in.Header.Get(deadlineHeader), s.tier, time.Now())
 	if f != nil {
 		return f
@@ -44,7 +48,8 @@ func (x *exchange) resolve() *failure {
 		Pools:        useCase.Pools,
 		PromptTokens: x.body.promptTokens(), MaxTokens: s.maxTokens,
 		Prefix:    prefixes(x.tenant, prompt),
-		Objective: useCase.Objective, Deadline: deadline,
+		Streamed:  s.stream,
+		Objective: objective, Deadline: deadline,
 	}
 	r.Model = x.proxy.draws.target(useCase, stickyKey(useCase.Sticky, x.in.Header, x.tenant,
 		prompt, r.Prefix))

@@ -26,6 +26,7 @@ const (
 	modelMember
 	tierMember
 	saltMember
+	streamMember
 	limitMember  // max_tokens or what has replaced it
 	promptMember // messages, prompt or input
 )
@@ -34,6 +35,7 @@ var members = map[string]member{
 	"model":                 modelMember,
 	"service_tier":          tierMember,
 	"cache_salt":            saltMember,
+	"stream":                streamMember,
 	"max_tokens":            limitMember,
 	"max_completion_tokens": limitMember,
 	"max_output_tokens":     limitMember,
@@ -87,6 +89,7 @@ type scan struct {
 	model      string
 	modelAt    span // of its value; to is 0 until that was read
 	tier       string
+	stream     bool
 	maxTokens  int
 	promptAt   span // of the first of the prompt's members; to is 0 until its end
 	saltAt     span // from is 0 until it has begun
@@ -183,7 +186,7 @@ func (s *scan) Begin(depth int, key []byte, first byte, at int) {
 		s.promptAt.from = at
 	case saltMember:
 		s.saltAt.from, s.saltIsText = at, first == '"'
-	case otherMember, modelMember, tierMember, limitMember:
+	case otherMember, modelMember, tierMember, streamMember, limitMember:
 	}
 	s.open, s.from, s.value = m, at, s.value[:0]
 }
@@ -221,6 +224,8 @@ func (s *scan) End(depth, at int) {
 		s.tier = text(value)
 	case saltMember:
 		s.saltAt = is
+	case streamMember:
+		s.stream = string(value) == "true"
 	case limitMember:
 		if n, err := strconv.Atoi(string(value)); err == nil && n > 0 &&
 			(s.maxTokens == 0 || n < s.maxTokens) {

@@ -1,6 +1,7 @@
 package inline
 
 import (
+	"cmp"
 	"container/list"
 	"slices"
 	"sync"
@@ -31,13 +32,14 @@ func (d *draws) target(u UseCase, key uint64) string {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	known := d.cases[u.Name]
+	of := cmp.Or(u.Key, u.Name)
+	known := d.cases[of]
 	if known == nil {
 		if d.cases == nil || len(d.cases) >= maxDraws {
 			d.cases = make(map[string]*draw)
 		}
 		known = &draw{assigned: make(map[uint64]*list.Element)}
-		d.cases[u.Name] = known
+		d.cases[of] = known
 	}
 	known.configure(u.Targets)
 	if key == 0 {

@@ -56,6 +56,7 @@ func (in *inline) ask(req *request, avoid ...string) {
 	req.offer = o
 	in.offers[o.id] = o
 	asked := &plan.Request{ID: o.id, Model: model, PromptTokens: req.input, Avoid: avoid,
+		Streamed:  true,
 		Objective: class.flow.Objective, Flow: flows.Flow{Class: flowClass(class.flow),
 			UseCase: class.name, Tenant: class.flow.Tenant, Weight: class.flow.Weight}}
 	if class.flow.Deadline > 0 {

@@ -14,11 +14,16 @@ import (
 // token of answers with an objective, which also has the time to the first token in it: a mean
 // between tokens at which one in twenty answers misses the objective is too long.
 type guard struct {
-	objective float64 // seconds per token, the shortest of the last ones; 0: there is none
+	// objective is the shortest of the last minutes in seconds per token, 0: there is none, and
+	// class the last one that had requests with one.
+	objective float64
+	class     int
 	seen      time.Time
-	class     int     // the last one that has requests with an objective
-	bound     float64 // 0: there is none
-	looked    time.Time
+	// recent are those since turned, earlier those of the minutes before
+	recent, earlier protected
+	turned          time.Time
+	bound           float64 // 0: there is none
+	looked          time.Time
 
 	gaps, gapTime float64 // of the last looks; the time in seconds
 	// target of the time between tokens, as a share of the objective; 0: highestTarget
@@ -65,6 +70,9 @@ func (g *guard) limit(class, places int) int {
 // at once make the next first token late. It is some tenths of a second for most engines.
 const pacedPrompts = 2048
 
+// pacedFor is the longest time for which a request awaits the prompts of others.
+const pacedFor = 2 * time.Second
+
 // paces reports whether requests of a class await the prompts of others.
 func (g *guard) paces(class int) bool { return g.objective > 0 && class > g.class }
 
@@ -80,10 +88,26 @@ func (g *guard) came(now time.Time, objective time.Duration, class int) {
 		*g = guard{}
 	}
 	g.seen = now
-	if g.objective == 0 || objective.Seconds() < g.objective {
-		g.objective = objective.Seconds()
+	if now.Sub(g.turned) > guardForgets/2 {
+		g.earlier, g.recent, g.turned = g.recent, protected{}, now
 	}
-	g.class = max(g.class, class)
+	g.recent.add(objective.Seconds(), class)
+	both := g.earlier
+	both.add(g.recent.objective, g.recent.class)
+	g.objective, g.class = both.objective, both.class
+}
+
+// protected is the shortest objective of some requests, and the last class of them.
+type protected struct {
+	objective float64
+	class     int
+}
+
+func (p *protected) add(objective float64, class int) {
+	if p.objective == 0 || objective < p.objective {
+		p.objective = objective
+	}
+	p.class = max(p.class, class)
 }
 
 // answered notes the time per output token of an answer.
@@ -119,7 +143,10 @@ func (g *guard) look(now time.Time, inFlight int) {
 	}
 	g.judge(now)
 	g.excess = false
-	if gaps < 1 {
+	if gaps < 1 { // nothing shows that more would harm
+		if g.bound > 0 {
+			g.bound++
+		}
 		return
 	}
 	share := took / gaps / g.objective / g.target

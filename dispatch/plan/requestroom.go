@@ -43,7 +43,7 @@ func (r *runner) requestPlaces(now time.Time) int {
 
 // requestRoom returns the number of requests that may start on the runner now.
 func (r *runner) requestRoom(now time.Time) int {
-	if r.room.kvUsed >= kvFull && r.requests > 0 {
+	if r.room.kvUsed >= kvFull && r.requests > 0 && r.requested.metricsUntil.After(now) {
 		return 0
 	}
 	return r.requestPlaces(now) - r.requests - r.inFlight
@@ -64,11 +64,18 @@ func (r *runner) readRoom(m *flowcontrol.Reading) {
 			all = max(all, m.Running+m.Waiting)
 		}
 		r.room.limit = max(1, ours*(1-m.Waiting/all))
-	case r.room.limit > 0 && ours >= r.room.limit-1:
-		r.room.limit += max(1, roomGrowth*r.room.limit)
-		if r.room.limit >= float64(r.pool.maxRequests) {
-			r.room.limit = 0
-		}
+	default:
+		r.growRoom(max(1, roomGrowth*r.room.limit))
+	}
+}
+
+// growRoom raises the limit of a runner that is near it.
+func (r *runner) growRoom(by float64) {
+	if r.room.limit == 0 || float64(r.requests+r.inFlight) < r.room.limit-2 {
+		return
+	}
+	if r.room.limit += by; r.room.limit >= float64(r.pool.maxRequests) {
+		r.room.limit = 0
 	}
 }
 

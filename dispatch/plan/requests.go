@@ -153,7 +153,8 @@ func (p *Planner) fillRequests(now time.Time, pool *pool) {
 		x := p.requests[id]
 		p.weigh(x)
 		class := p.cfg.Inline.Flows.Index(x.Flow.Class)
-		r, cached, paced := pool.runnerFor(now, x, pool.guard.paces(class))
+		pace := pool.guard.paces(class) && now.Sub(x.came) < pacedFor
+		r, cached, paced := pool.runnerFor(now, x, pace)
 		if r == nil {
 			if !paced {
 				pool.makeRoom(now, &p.out)
@@ -264,9 +265,17 @@ func (p *Planner) occupy(now time.Time, x *request, r *runner) {
 	x.runner, x.life, x.started, x.trial = r, r.life, now, r.breaker.start()
 	pool.requestsRunning++
 	r.requests++
-	r.prefilling += x.PromptTokens
+	r.prefilling += x.prefills()
 	r.carried += x.work
 	r.requested.add(now, x)
+}
+
+// prefills returns the tokens of the prompt of a request that will show when it is computed.
+func (x *request) prefills() int {
+	if x.Streamed {
+		return x.PromptTokens
+	}
+	return 0
 }
 
 // requestLeft removes a request whose user has gone before it started.
@@ -289,7 +298,7 @@ func (p *Planner) requestSpoke(now time.Time, ev RequestSpoke) {
 	if x.life != x.runner.life {
 		return
 	}
-	x.runner.prefilling -= x.PromptTokens
+	x.runner.prefilling -= x.prefills()
 	x.runner.requested.spoke(x)
 	x.pool.felt.firstToken(ev.Latency, x.pool.controlled.SLO)
 }
@@ -319,7 +328,7 @@ func (p *Planner) requestEnded(now time.Time, ev *RequestEnded) {
 	}
 	if x.life == r.life && r.pool != nil {
 		if x.first.IsZero() {
-			r.prefilling -= x.PromptTokens
+			r.prefilling -= x.prefills()
 		}
 		r.requested.ended(x, ev)
 		p.reportRequest(now, x, ev)
@@ -343,6 +352,9 @@ func (p *Planner) reportRequest(now time.Time, x *request, ev *RequestEnded) {
 	case Succeeded:
 		r.answers.add(0)
 		r.breaker.succeed(x.trial)
+		if !r.requested.metricsUntil.After(now) {
+			r.growRoom(1 / max(1, r.room.limit)) // by one while as many are answered
+		}
 	case Evicted, TimedOut:
 		r.breaker.pass(x.trial)
 	case Unreachable, Died:
@@ -350,7 +362,7 @@ func (p *Planner) reportRequest(now time.Time, x *request, ev *RequestEnded) {
 		until, opened = r.breaker.fail(now, p.cfg.Breaker, x.trial)
 	case Shed:
 		r.breaker.answer(x.trial)
-		r.full(r.requests)
+		r.full(r.requests + r.inFlight)
 		if ev.RetryAfter > 0 {
 			r.pauseRequests(now.Add(min(ev.RetryAfter, longestRequestPause)))
 		}
@@ -382,9 +394,7 @@ func (p *Planner) moveRequests(now time.Time, from *pool) {
 			continue
 		}
 		x.pool = pool
-		if x.Deadline.IsZero() {
-			x.Deadline = x.came.Add(p.cfg.Inline.Flows.Class(x.Flow.Class).MaxWait)
-		}
+		p.keepDeadline(x)
 		p.await(now, x)
 	}
 }
@@ -411,7 +421,16 @@ func (p *Planner) reorderRequests(now time.Time, pool *pool) {
 		}
 	}
 	for _, w := range waiting {
-		p.await(now, p.requests[w.ID])
+		x := p.requests[w.ID]
+		p.keepDeadline(x)
+		p.await(now, x)
+	}
+}
+
+// keepDeadline has a request that waits in another queue from now on wait no longer than before.
+func (p *Planner) keepDeadline(x *request) {
+	if x.Deadline.IsZero() {
+		x.Deadline = x.came.Add(p.cfg.Inline.Flows.Class(x.Flow.Class).MaxWait)
 	}
 }
 

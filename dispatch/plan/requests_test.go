@@ -74,7 +74,7 @@ func (u *users) ask(class, useCase string, change ...func(*Request)) uint64 {
 	u.t.Helper()
 	u.last++
 	r := &Request{ID: u.last, Flow: flows.Flow{Class: class, UseCase: useCase, Tenant: "t"},
-		Model: "m", PromptTokens: 100, MaxTokens: 100}
+		Model: "m", PromptTokens: 100, MaxTokens: 100, Streamed: true}
 	for _, c := range change {
 		c(r)
 	}
@@ -591,4 +591,73 @@ func TestRequestsFindPrefixes(t *testing.T) {
 		}
 	}
 	t.Error("the runner that came back got no request")
+}
+
+// A runner that has shed a single request gets more again, also without any metrics, and lines stay
+// on it.
+func TestShedRunnerRecovers(t *testing.T) {
+	u := newUsers(t, nil)
+	u.up("a", "m")
+	u.step(&RequestEnded{ID: u.ask(flows.Standard, "chat"), Outcome: Shed, Status: 429})
+	if n := u.p.runners["a"].requestPlaces(u.now); n != 1 {
+		t.Fatalf("%d places after a shed", n)
+	}
+	next := 1 // of the admissions
+	for range 2000 {
+		for u.p.pools[0].requests.Waiting() < 5 {
+			u.ask(flows.Standard, "chat")
+		}
+		u.now = u.now.Add(10 * time.Millisecond)
+		if next < len(u.order) {
+			u.end(u.order[next], Succeeded, 10)
+			next++
+		}
+	}
+	if n := u.p.runners["a"].requestPlaces(u.now); n < 10 {
+		t.Errorf("%d places after 2000 answers", n)
+	}
+}
+
+// A critical request whose first token nobody sees, and continuous prompts of others, do not keep
+// the classes after it from starting.
+func TestPacingEnds(t *testing.T) {
+	u := newUsers(t, nil)
+	u.up("a", "m")
+	critical := func(r *Request) { r.Objective = 50 * time.Millisecond }
+	u.ask(flows.Critical, "chat", critical, func(r *Request) { r.Streamed = false })
+	long := func(r *Request) { r.PromptTokens = 3000 }
+	if id := u.ask(flows.Standard, "other", long); u.admitted[id].ID == 0 {
+		t.Error("a request waits for a prompt that is never seen to be computed")
+	}
+	u.ask(flows.Critical, "chat", critical)
+	paced := u.ask(flows.Standard, "other", long)
+	if u.admitted[paced].ID != 0 {
+		t.Error("a long prompt starts beside others")
+	}
+	u.pass(pacedFor + time.Second)
+	if u.admitted[paced].ID == 0 {
+		t.Error("a long prompt waits for ever")
+	}
+}
+
+// What the guard protects is what there was lately.
+func TestGuardForgetsOldObjectives(t *testing.T) {
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	var g guard
+	g.came(now, time.Millisecond, 2)
+	for range 600 {
+		now = now.Add(time.Second)
+		g.came(now, 50*time.Millisecond, 0)
+	}
+	if g.objective != 0.05 || g.class != 0 {
+		t.Errorf("it protects %g s per token up to class %d", g.objective, g.class)
+	}
+	g.bound = 1
+	for range 20 {
+		now = now.Add(guardEvery)
+		g.look(now, 1)
+	}
+	if g.bound < 10 {
+		t.Errorf("without any stream the bound stays %g", g.bound)
+	}
 }

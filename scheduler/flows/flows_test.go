@@ -56,6 +56,19 @@ func TestStrictKeepsReserves(t *testing.T) {
 	}
 }
 
+// Nothing is kept for a class that its limit holds.
+func TestStrictKeepsNothingInVain(t *testing.T) {
+	strict, err := flows.NewPolicy("strict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes := []flows.Standing{{Reserve: 0.5, Waiting: 1, Running: 2, Limit: 4},
+		{Reserve: 0.5, Waiting: 1, Limit: 1}}
+	if got := strict.Next(4, classes); got != 0 {
+		t.Errorf("class %d starts, want 0", got)
+	}
+}
+
 func open(int) int { return 1 << 30 }
 
 // A flow's requests go in the order in which they came, tenants of a use case take turns, and a

@@ -69,9 +69,11 @@ func (strict) Next(places int, classes []Standing) int {
 func fits(places int, classes []Standing, i int) bool {
 	running, kept := 0, 0
 	for k := range classes {
+		running += classes[k].Running
+	}
+	for k := range classes {
 		c := &classes[k]
-		running += c.Running
-		if k < i || k > i && c.Waiting > 0 {
+		if k < i || k > i && c.Waiting > 0 && running < c.Limit {
 			kept += max(0, int(c.Reserve*float64(places))-c.Running)
 		}
 	}
