@@ -69,7 +69,8 @@ func (u *useCases) Find(tenant, model string) (inline.UseCase, bool) {
 			len(pools) > 0 && (u.app.dispatcher.Knows(model) || u.app.knownElsewhere(model))
 	}
 	found := match.UseCases[0]
-	made := inline.UseCase{Name: model, Key: found.Set + "\x00" + model, Class: found.Class, Objective: found.Objective,
+	made := inline.UseCase{Name: model, Key: found.Set + "\x00" + model,
+		Class: found.Class, Objective: found.Objective,
 		Weight: found.Weight, Critical: found.Objective > 0}
 	if len(found.Pools) > 0 {
 		made.Pools = found.Pools

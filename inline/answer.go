@@ -97,8 +97,8 @@ func (a *answer) read(p []byte) (int, error) {
 	return n, err
 }
 
-// note reads along. asked is when the client was ready for more: the time that it takes to read says
-// nothing about the runner.
+// note reads along. asked is when the client was ready for more: the time that it takes to read
+// says nothing about the runner.
 func (a *answer) note(p []byte, asked time.Time) {
 	a.usage.read(p)
 	if a.events == nil {

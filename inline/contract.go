@@ -64,7 +64,8 @@ type UseCases interface {
 type UseCase struct {
 	// Name is the model that users send.
 	Name string
-	// Key is unique among use cases, of which two may have one name in different pools. Empty: Name.
+	// Key is unique among use cases, of which two may have one name in different pools. Empty:
+	// Name.
 	Key string
 	// Implicit marks a model that is no use case of anybody. It has the last class.
 	Implicit bool

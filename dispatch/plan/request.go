@@ -22,8 +22,8 @@ type Request struct {
 	// before, by which requests with the same beginning find the runner that has computed it. The
 	// hashes of tenants whose caches are kept apart differ.
 	Prefix []uint64
-	// Streamed says that RequestSpoke will report its first token. Of others nobody knows when their
-	// prompts are computed.
+	// Streamed says that RequestSpoke will report its first token. Of others nobody knows when
+	// their prompts are computed.
 	Streamed bool
 	// Objective is the longest average time per output token that its use case promises. 0: none.
 	Objective time.Duration
