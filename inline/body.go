@@ -30,7 +30,7 @@ type body struct {
 	// tier is the service_tier that was read before the rest.
 	tier string
 
-	memory   *memory
+	memory   share
 	reserved int64
 	// failed is why the rest was not read to its end. The goroutine that sends the body sets it
 	// before the body's Read returns an error.
@@ -39,7 +39,7 @@ type body struct {
 
 // readBody reads a body: all of it if it is small or its model comes late, otherwise until its
 // model is known. release must be called.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64, m *memory) (*body, *failure) {
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, m share) (*body, *failure) {
 	b := &body{scan: newScan(), length: r.ContentLength, limit: limit, memory: m}
 	if b.length > limit {
 		return b, tooLarge(limit)

@@ -520,7 +520,7 @@ func readPieces(text []byte, size int) (*body, *failure) {
 		panic(err)
 	}
 	r.ContentLength = -1
-	return readBody(nil, r, 1<<20, m)
+	return readBody(nil, r, 1<<20, share{m, "t"})
 }
 
 type pieces struct {

@@ -20,8 +20,8 @@ type Config struct {
 	// MaxBodyBytes limits the body of a request; a larger one is answered 413. Default: 64 MiB.
 	MaxBodyBytes int64 `yaml:"max_body_bytes"`
 	// Memory limits the bytes of all bodies that are held at once. A body of up to 256 KiB is held
-	// until its answer begins, a larger one until its model is known. Beyond the limit a request
-	// is answered 503. Default: 256 MiB.
+	// until its answer begins, a larger one until its model is known. Beyond the limit, of
+	// which one tenant gets half, a request is answered 503. Default: 256 MiB.
 	Memory int64 `yaml:"memory"`
 	// RewriteModel shows users the model that they asked for where a target of another name has
 	// answered. Off: answers stay byte for byte. Default: true.

@@ -61,7 +61,8 @@ func (x *exchange) accept() *failure {
 		return f
 	}
 	var f *failure
-	x.body, f = readBody(x.w, x.in, x.config.MaxBodyBytes, &x.proxy.memory)
+	x.body, f = readBody(x.w, x.in, x.config.MaxBodyBytes,
+		share{&x.proxy.memory, x.tenant})
 	if f != nil {
 		return f
 	}
@@ -296,6 +297,7 @@ func (x *exchange) outgoing(out *http.Request, place Place) (*http.Request, erro
 	r.Header = maps.Clone(out.Header)
 	if outside {
 		r.Header = outsideHeader(out.Header)
+		target.RawQuery = ""
 	}
 	for name, values := range place.Header() {
 		r.Header[http.CanonicalHeaderKey(name)] = values

@@ -1,19 +1,48 @@
 package inline
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
-// memory counts the bytes of bodies that are held.
+// memory counts the bytes of bodies that are held. One tenant may hold half of the limit, so that
+// others are served while it waits with as many large bodies as it can.
 type memory struct {
 	limit, used atomic.Int64
+
+	mu sync.Mutex
+	by map[string]int64 // bytes of tenants that hold any
 }
 
-// take counts n more bytes, unless the limit does not allow them.
-func (m *memory) take(n int64) bool {
-	if m.used.Add(n) <= m.limit.Load() {
-		return true
+// share is the memory of a tenant.
+type share struct {
+	of     *memory
+	tenant string
+}
+
+// take counts n more bytes, unless the limits do not allow them.
+func (s share) take(n int64) bool {
+	m := s.of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	limit := m.limit.Load()
+	if m.used.Load()+n > limit || m.by[s.tenant]+n > max(limit/2, holdBytes+1) {
+		return false
 	}
-	m.used.Add(-n)
-	return false
+	if m.by == nil {
+		m.by = make(map[string]int64)
+	}
+	m.by[s.tenant] += n
+	m.used.Add(n)
+	return true
 }
 
-func (m *memory) give(n int64) { m.used.Add(-n) }
+func (s share) give(n int64) {
+	m := s.of
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used.Add(-n)
+	if m.by[s.tenant] -= n; m.by[s.tenant] <= 0 {
+		delete(m.by, s.tenant)
+	}
+}
