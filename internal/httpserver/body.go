@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,12 +14,12 @@ type body struct {
 	exchange *exchange
 	in       budget
 	began    time.Time // the first read; zero: none yet
-	ended    bool
-	failed   bool
+	// A handler may pass the body on, and answer while another goroutine reads it.
+	ended, failed atomic.Bool
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.ended { // a deadline would now end the connection's next read
+	if b.ended.Load() { // a deadline would now end the connection's next read
 		return b.ReadCloser.Read(p)
 	}
 	now := time.Now()
@@ -33,7 +34,8 @@ func (b *body) Read(p []byte) (int, error) {
 	_ = b.exchange.read.transfer(until)
 	n, err := b.ReadCloser.Read(p)
 	b.in.spend(time.Since(now), n)
-	b.ended, b.failed = err == io.EOF, err != nil && err != io.EOF
+	b.ended.Store(err == io.EOF)
+	b.failed.Store(err != nil && err != io.EOF)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		b.exchange.server.metrics.slow("body")
 	}

@@ -95,8 +95,8 @@ func (x *exchange) WriteHeader(code int) {
 // closes the connection.
 func (x *exchange) discard() {
 	switch {
-	case x.body == nil || x.body.ended:
-	case x.body.failed:
+	case x.body == nil || x.body.ended.Load():
+	case x.body.failed.Load():
 		x.Header().Set("Connection", "close")
 		_ = x.read.transfer(time.Now())
 	default:
