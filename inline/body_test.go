@@ -417,8 +417,8 @@ func TestFaultsOfLargeBodies(t *testing.T) {
 }
 
 func TestMemoryIsLimited(t *testing.T) {
-	t.Skip("a client that sends a large body may lose the early answer 413 or 503: the connection " +
-		"is reset while it sends")
+	t.Skip("a client that sends a large body may lose the early answer 413 or 503: the " +
+		"connection is reset while it sends")
 	waiting, leave := make(chan struct{}), make(chan struct{})
 	all := newRunners(t, startRunner(t))
 	all.decide(func(context.Context, plan.Request) error {
