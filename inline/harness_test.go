@@ -3,7 +3,6 @@ package inline
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -302,19 +301,11 @@ func (s *service) request(ctx context.Context, path, body string) *http.Request 
 // post sends a request and reads the answer.
 func (s *service) post(path, body string, edit ...func(*http.Request)) (*http.Response, string) {
 	s.t.Helper()
-	try := func() (*http.Response, error) {
-		r := s.request(s.t.Context(), path, body)
-		for _, e := range edit {
-			e(r)
-		}
-		return client.Do(r)
+	r := s.request(s.t.Context(), path, body)
+	for _, e := range edit {
+		e(r)
 	}
-	answer, err := try()
-	// A server that closes the connection after an early answer may reset it before the client has
-	// read that. Clients try again.
-	for i := 0; i < 3 && errors.Is(err, io.EOF); i++ {
-		answer, err = try()
-	}
+	answer, err := client.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}

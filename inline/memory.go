@@ -38,6 +38,9 @@ func (s share) take(n int64) bool {
 }
 
 func (s share) give(n int64) {
+	if n == 0 { // of a body that was refused before any of it was read
+		return
+	}
 	m := s.of
 	m.mu.Lock()
 	defer m.mu.Unlock()
