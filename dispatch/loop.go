@@ -207,8 +207,8 @@ func (l *loop) start(start *plan.Start) {
 	l.senders.Submit(f)
 }
 
-// answerRequests tells the drivers of requests what the planner says. A request whose user has gone
-// meanwhile ends.
+// answerRequests passes what the planner says to those who wait for it. A request whose user has
+// gone meanwhile ends.
 func (l *loop) answerRequests(actions plan.Actions) {
 	for i := range actions.Refuse {
 		refused := actions.Refuse[i]

@@ -10,7 +10,7 @@ import (
 	"github.com/tidefill/tidefill/simulator/scenario"
 )
 
-// Flow is how the requests of a class of traffic fared that passed through Tidefill.
+// Flow has the figures of a class of traffic whose requests passed through Tidefill.
 type Flow struct {
 	Class  string  `json:"class"` // of flows, such as critical
 	Weight float64 `json:"weight,omitempty"`

@@ -12,7 +12,7 @@ type Result struct {
 	Order string `json:"scheduler_policy"`
 
 	NoBatch Interactive `json:"no_batch"`
-	// Alone is how the requests of the most important class of flows fare without the other
+	// Alone has the figures of the most important class of flows without the requests of the other
 	// classes and batch work; nil: there are no other classes.
 	Alone *Interactive `json:"alone,omitempty"`
 	// OfAlone is the smallest attainment of these requests, as a share of what they attain alone.
@@ -74,7 +74,7 @@ type Interactive struct {
 	// Classes are the classes of traffic, if there are several. The first has no name and holds the
 	// requests without a class.
 	Classes []Class `json:"classes,omitempty"`
-	// Flow is how the requests fared that passed through Tidefill; nil: they did not, or are of
+	// Flow has the figures of requests that passed through Tidefill; nil: they did not, or are of
 	// several classes.
 	Flow *Flow `json:"flow,omitempty"`
 }

@@ -320,7 +320,7 @@ func decodeAnswer(message string, r *http.Request) (*http.Response, bool, error)
 	}
 	return &http.Response{
 		Status: http.StatusText(head.Status), StatusCode: head.Status, Header: head.Header,
-		// Answers are told apart by the ids of items, as those of HTTP/2 by streams.
+		// The id of an item identifies its answer, as that of a stream does in HTTP/2.
 		Proto: "HTTP/2.0", ProtoMajor: 2,
 		Body:          &answerBody{Reader: bytes.NewReader(body), err: head.err()},
 		ContentLength: int64(len(body)), Request: r,

@@ -142,7 +142,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// leave tells that the worker takes no more. If Redis is away, it counts as alive for a lease.
+// leave reports that the worker takes no more. If Redis is away, it counts as alive for a lease.
 func (w *Worker) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, workerLease)
 	defer cancel()
