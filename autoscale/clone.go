@@ -12,6 +12,7 @@ func (w *tracker) clone() *tracker {
 	for id, x := range w.pools {
 		y := *x
 		y.forecast = x.forecast.clone()
+		y.harvest.misses = x.harvest.misses.clone()
 		y.starts.took = slices.Clone(x.starts.took)
 		y.stabilizer.wanted = slices.Clone(x.stabilizer.wanted)
 		c.pools[id] = &y

@@ -6,7 +6,8 @@ import "time"
 type Decision struct {
 	// Pools has an element for each of State.Pools, in their order.
 	Pools []Wanted
-	// Jobs lists the jobs that have a deadline, the earliest first.
+	// Jobs lists the jobs that are not paused: those with a deadline, the earliest first, then the
+	// others.
 	Jobs []Forecast
 	// Wake is the latest time of the next step. An event that changes the work or the replicas
 	// makes a step due at once.
@@ -92,7 +93,7 @@ const (
 // Forecast is the expected end of a job.
 type Forecast struct {
 	Job     string
-	Verdict Verdict
+	Verdict Verdict // empty: it has no deadline
 	// Finish is when the job will be done: with the planned replicas, or with all allowed replicas
 	// if that is too late. Four of five jobs end between Earliest and Latest. A time is zero if it
 	// is not within Config.Deadline.Horizon.
@@ -103,7 +104,9 @@ type Forecast struct {
 type Verdict string
 
 const (
-	OK         Verdict = "ok"         // met
-	AtRisk     Verdict = "at_risk"    // met if nothing goes worse than expected
+	OK Verdict = "ok" // met
+	// AtRisk: met if nothing goes worse than expected or, on engines of which only the rate of the
+	// last minutes is known, if the rate turns out higher.
+	AtRisk     Verdict = "at_risk"
 	Infeasible Verdict = "infeasible" // missed even with every allowed replica
 )

@@ -37,8 +37,6 @@ const (
 	// earlyWork is the share of the way from the expected work of a job to the least, on a
 	// logarithmic scale. lateWork is that to the most.
 	earlyWork, lateWork = 0.6, 0.8
-	// unknownEngine multiplies and divides times for engines without a cost model.
-	unknownEngine = 2
 	// lateTime is added for the start of the first lines and the tail of the last.
 	lateTime = 5 * time.Minute
 )
@@ -147,18 +145,12 @@ func (e *ends) inTime(j *plan.Demand, deadline, due float64) end {
 	}
 	tail := max(o.cfg.Deadline.Lines*o.lineTime, float64(j.Longest)*o.tokenTime)
 	work := e.expected.until(j.Work)
+	expected := e.planned.when(work) + tail
 	x := end{
-		earliest: earlyShare * e.planned.when(min(e.small.until(o.smallWork(j)), due)),
-		expected: min(e.planned.when(work)+tail, max(urgent, deadline-tail)),
-		latest: min(lateShare*e.planned.when(e.large.until(o.largeWork(j)))+
-			lateTime.Seconds(),
+		earliest: e.early(e.planned.when(min(e.small.until(o.smallWork(j)), due))),
+		expected: min(expected, max(urgent, deadline-tail)),
+		latest: min(e.late(e.planned.when(e.large.until(o.largeWork(j))))+tail,
 			max(urgent, deadline)),
-	}
-	if slices.ContainsFunc(o.future.pools, func(p poolFuture) bool {
-		return !p.pool.Engine.CostModel.Known()
-	}) {
-		x.earliest /= unknownEngine
-		x.latest = min(x.latest*unknownEngine, max(urgent, deadline))
 	}
 	if o.latest > 0 { // jobs may come that bring replicas before they are bought for this one
 		x.earliest = earlyStart * o.most.when(work)
@@ -166,15 +158,44 @@ func (e *ends) inTime(j *plan.Demand, deadline, due float64) end {
 	return x.ordered()
 }
 
-// late predicts the end of a job that misses its deadline. behind is the work of all that go before
-// it, and its own.
-func (e *ends) late(j *plan.Demand, deadline, behind float64) end {
+// early and late return the times that one of ten jobs, and nine of ten, take where one is
+// expected.
+func (e *ends) early(expected float64) float64 {
+	if long, _, measured := e.o.missed(expected); measured {
+		return expected / long
+	}
+	return earlyShare * expected
+}
+
+func (e *ends) late(expected float64) float64 {
+	if _, short, measured := e.o.missed(expected); measured {
+		return expected * short
+	}
+	return lateShare*expected + lateTime.Seconds()
+}
+
+// missed returns by what factors a time may be too long and too short, as past predictions were.
+// Not measured: all pools have cost models. Of several pools the one counts of which less is known.
+func (o *outlook) missed(expected float64) (long, short float64, measured bool) {
+	for i := range o.future.pools {
+		p := &o.future.pools[i]
+		if p.pool.Engine.CostModel.Known() {
+			continue
+		}
+		l, s := p.misses.spread(expected)
+		long, short, measured = max(long, l), max(short, s), true
+	}
+	return long, short, measured
+}
+
+// overdue predicts the end of a job that misses its deadline. behind is the work of all that go
+// before it, and its own.
+func (e *ends) overdue(j *plan.Demand, deadline, behind float64) end {
 	o := e.o
 	x := end{
-		earliest: max(deadline, earlyShare*o.most.when(behind)),
+		earliest: max(deadline, e.early(o.most.when(behind))),
 		expected: max(deadline, o.most.when(behind)+o.lineTime),
-		latest: lateShare*o.most.when(behind-j.Work+o.largeWork(j)) +
-			lateTime.Seconds(),
+		latest:   e.late(o.most.when(behind - j.Work + o.largeWork(j))),
 	}
 	return x.ordered()
 }
@@ -195,8 +216,8 @@ func (o *outlook) forecast(j *plan.Demand, v Verdict, x end) Forecast {
 		Earliest: at(x.earliest), Latest: at(x.latest)}
 }
 
-// forecasts returns the expected end of each job that has a deadline: in the order of deadlines.
-// Those that are late go after the others.
+// forecasts returns the expected end of each job, those with a deadline first, in the order of
+// deadlines. Those that are late go after the others.
 func (o *outlook) forecasts() []Forecast {
 	e := o.ends()
 	list := make([]Forecast, 0, len(o.tasks))
@@ -209,21 +230,44 @@ func (o *outlook) forecasts() []Forecast {
 	for _, t := range o.tasks {
 		if t.late {
 			behind += t.job.Work
-			list = append(list, o.forecast(t.job, Infeasible, e.late(t.job, t.deadline, behind)))
+			list = append(list, o.forecast(t.job, Infeasible, e.overdue(t.job, t.deadline, behind)))
 			continue
 		}
 		due += t.job.Work
 		verdict := OK
-		if due*(1+o.cfg.Deadline.Uncertainty) > o.most.until(t.deadline-o.lineTime) {
+		if o.cautious(t.deadline)*due > o.most.until(t.deadline-o.lineTime) {
 			verdict = AtRisk
 		}
 		list = append(list, o.forecast(t.job, verdict, e.inTime(t.job, t.deadline, due)))
 	}
+	for i := range o.jobs {
+		if j := &o.jobs[i]; j.Deadline.IsZero() && !j.Paused && j.Work > 0 {
+			list = append(list, o.forecast(j, "", e.undated(j)))
+		}
+	}
 	return list
 }
 
-// undated returns the expected end of a job without a deadline, which uses what others leave.
-func (o *outlook) undated(j *plan.Demand) Forecast {
-	e := o.ends()
-	return o.forecast(j, OK, e.inTime(j, math.Inf(1), e.expected.all()))
+// cautious returns the factor by which work that is done within a time may take longer.
+func (o *outlook) cautious(within float64) float64 {
+	if _, short, measured := o.missed(within); measured {
+		return short
+	}
+	return 1 + o.cfg.Deadline.Uncertainty
+}
+
+// hopeful returns the factor by which more work may be done than is expected. With a cost model
+// what is expected is the most.
+func (o *outlook) hopeful() float64 {
+	if n := len(o.tasks); n > 0 {
+		if long, _, measured := o.missed(o.tasks[n-1].deadline); measured {
+			return long
+		}
+	}
+	return 1
+}
+
+// undated predicts the end of a job without a deadline, which uses what others leave.
+func (e *ends) undated(j *plan.Demand) end {
+	return e.inTime(j, math.Inf(1), e.expected.all())
 }

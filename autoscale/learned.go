@@ -78,6 +78,9 @@ type HarvestLearned struct {
 	// Harvested is Pool.Harvested when the pool was observed last, Waiting the work left then.
 	Harvested float64 `json:"harvested"`
 	Waiting   float64 `json:"waiting"`
+	// Misses are the logarithms of the errors of past predictions without a cost model, by the time
+	// that they looked ahead.
+	Misses [][]float64 `json:"misses,omitempty"`
 }
 
 // WantedLearned is a number of replicas that was wanted.
@@ -146,7 +149,7 @@ func (x *trackedPool) learned() PoolLearned {
 		Starts:  slices.Clone(x.starts.took[:min(len(x.starts.took), maxLearned)]),
 		Harvest: HarvestLearned{Share: x.harvest.share, Achieved: x.harvest.achieved,
 			Predicted: x.harvest.predicted, Harvested: x.harvest.harvested,
-			Waiting: x.harvest.waiting},
+			Waiting: x.harvest.waiting, Misses: x.harvest.misses.learned()},
 		Infeasible: slices.Clone(x.infeasible[:min(len(x.infeasible), maxLearned)]),
 	}
 	for _, id := range slices.Sorted(maps.Keys(x.starts.pending)) {
@@ -161,6 +164,16 @@ func (x *trackedPool) learned() PoolLearned {
 	l.Wanted = l.Wanted[:min(len(l.Wanted), maxLearned)] // the highest are first
 	l.Since, l.Reduced = before(last, x.stabilizer.begun), before(last, x.stabilizer.reduced)
 	return l
+}
+
+func (m *misses) learned() (all [][]float64) {
+	for i := range m.ahead {
+		all = append(all, slices.Clone(m.ahead[i].ratios))
+	}
+	if !slices.ContainsFunc(all, func(ratios []float64) bool { return len(ratios) > 0 }) {
+		return nil
+	}
+	return all
 }
 
 // before returns the time from at to last; nil: it never was.
@@ -202,14 +215,14 @@ func (f *forecast) predictions(list []prediction) (learned []PredictionLearned) 
 }
 
 // takeOver begins the history of a pool with what was learned of it before.
-func (x *trackedPool) takeOver(now time.Time, l PoolLearned, age time.Duration) {
+func (x *trackedPool) takeOver(now time.Time, p *PoolState, l PoolLearned, age time.Duration) {
 	if age > maxAge {
 		return
 	}
 	last := now.Add(-age)
 	x.forecast.takeOver(now, l.Traffic, age)
 	x.starts.took = lastOf(slices.Clone(l.Starts), x.starts.cfg.Starts)
-	x.harvest.takeOver(l.Harvest, age)
+	x.harvest.takeOver(p, l.Harvest, age)
 	if age > interruption {
 		return
 	}
@@ -277,20 +290,22 @@ func (f *forecast) predicted(learned []PredictionLearned) (list []prediction) {
 	return list
 }
 
-// takeOver keeps what was measured, less the older it is. The time of an interruption is not
-// measured, because nobody may have sent lines.
-func (h *harvest) takeOver(l HarvestLearned, age time.Duration) {
+// takeOver keeps what was measured, less the older it is, or all of it if nothing else is known of
+// the engine. The time of an interruption is not measured, because nobody may have sent lines.
+func (h *harvest) takeOver(p *PoolState, l HarvestLearned, age time.Duration) {
 	if l.Share == 0 {
 		return
 	}
 	h.share, h.achieved, h.predicted = l.Share, l.Achieved, l.Predicted
 	h.harvested, h.waiting = l.Harvested, l.Waiting
-	if age <= interruption {
+	for i := range min(len(l.Misses), len(missAhead)) {
+		h.misses.ahead[i].ratios = lastOf(slices.Clone(l.Misses[i]), missesKept)
+	}
+	if age <= interruption || !p.Engine.CostModel.Known() {
 		return
 	}
 	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + age.Seconds())
 	h.achieved, h.predicted = h.achieved*fade, h.predicted*fade
 	kept := h.share * fade
 	h.share = kept + h.cfg.Share*(1-fade)
-	h.share = min(max(h.share, h.cfg.MinShare), h.cfg.MaxShare)
 }

@@ -215,7 +215,7 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		"near is not in":   func(l *PoolLearned) { l.Traffic.Near[0].Slot = 1000 },
 		"starts is -5":     func(l *PoolLearned) { l.Starts = []float64{-5} },
 		"starts has 1001":  func(l *PoolLearned) { l.Starts = make([]float64, maxLearned+1) },
-		"share is 11":      func(l *PoolLearned) { l.Harvest.Share = 11 },
+		"share is 10001":   func(l *PoolLearned) { l.Harvest.Share = 10001 },
 		"harvest is -1":    func(l *PoolLearned) { l.Harvest.Predicted = -1 },
 		"pending was":      func(l *PoolLearned) { l.Pending = []StartLearned{{"r", -1, false}} },
 		"wanted is -1":     func(l *PoolLearned) { l.Wanted = []WantedLearned{{0, -1}} },

@@ -22,12 +22,16 @@ func (l *PoolLearned) validate() error {
 	checks := []error{
 		l.Traffic.validate(),
 		inRange("starts", l.Starts, 0, maxAge.Seconds(), maxLearned),
-		inRange("harvest.share", []float64{l.Harvest.Share}, 0, 10, 1),
+		inRange("harvest.share", []float64{l.Harvest.Share}, 0, maxMeasured, 1),
 		inRange("harvest", []float64{l.Harvest.Achieved, l.Harvest.Predicted, l.Harvest.Harvested,
 			l.Harvest.Waiting}, 0, maxWork, 4),
 		short("pending", len(l.Pending), maxLearned), short("wanted", len(l.Wanted), maxLearned),
 		short("infeasible", len(l.Infeasible), maxLearned),
+		short("harvest.misses", len(l.Harvest.Misses), len(missAhead)),
 		ago("since", l.Since), ago("reduced", l.Reduced),
+	}
+	for _, ratios := range l.Harvest.Misses {
+		checks = append(checks, inRange("harvest.misses", ratios, -maxMiss, maxMiss, missesKept))
 	}
 	for _, p := range l.Pending {
 		checks = append(checks, ago("pending", &p.Since))

@@ -48,7 +48,7 @@ func (c *slack) predict(now time.Time, s State, least time.Duration) *outlook {
 	for i := range s.Pools {
 		p, x := &s.Pools[i], c.tracker.pools[s.Pools[i].Name]
 		pools[i] = poolFuture{index: i, pool: p, replica: x.replica, share: x.harvest.share,
-			lasting: 1 - p.Reclaim, lead: x.lead.Seconds()}
+			misses: &x.harvest.misses, lasting: 1 - p.Reclaim, lead: x.lead.Seconds()}
 		bounds = append(bounds, pools[i].lead, pools[i].lead+o.patience)
 		for _, r := range p.Replicas {
 			if r.Phase == Starting {
@@ -81,8 +81,10 @@ func (o *outlook) findLate(infeasible map[string]bool) {
 	// An infeasible job is reported at once, but only by its least work, which is certain. Within
 	// the uncertainty the report is not withdrawn. Until a job is lost under the uncertainty too,
 	// it is not given up.
-	findLate(o.certain(infeasible), o.most, o.lineTime, 1, func(i int) { o.tasks[i].late = true })
-	findLate(o.tasks, o.most, o.lineTime, 1+o.cfg.Deadline.Uncertainty,
+	hopeful := o.hopeful()
+	findLate(o.certain(infeasible), o.most, o.lineTime, hopeful,
+		func(i int) { o.tasks[i].late = true })
+	findLate(o.tasks, o.most, o.lineTime, max(hopeful, 1+o.cfg.Deadline.Uncertainty),
 		func(i int) { o.tasks[i].lost = true })
 	lead := math.Inf(1)
 	for _, p := range f.pools {

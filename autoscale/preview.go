@@ -19,12 +19,14 @@ type Preview struct {
 
 // JobPreview is what would happen to a hypothetical job.
 type JobPreview struct {
-	// Forecast as Step would make it. Without a deadline the verdict is OK.
+	// Forecast as Step would make it.
 	Forecast
 	// Unknown says why there is no forecast. Empty: there is one.
 	Unknown string
 	// Work is the expected engine time, in milliseconds.
 	Work float64
+	// OneMore is as Fleet.OneMore returns it.
+	OneMore time.Time
 	// Feasible is the earliest deadline that can be expected to be met, and Sure the earliest that
 	// would be met even under the uncertainty. Both let other jobs meet theirs. Zero: not within
 	// Config.Deadline.Horizon.
@@ -93,7 +95,10 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []plan.Demand,
 		return
 	}
 	with.addJobs(jobs)
-	before, after := f.plan(now, without.state), f.plan(now, with.state)
+	before, _ := f.plan(now, without.state)
+	after, c := f.plan(now, with.state)
+	oneMore := map[string]time.Time{}
+	c.oneMore(now, with.state, after, oneMore)
 	// A job that the asked ones would make late is not late anyway.
 	anyway := map[string]bool{}
 	for _, t := range before.tasks {
@@ -121,9 +126,9 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []plan.Demand,
 		if x, ok := found[asked[i].Key.String()]; ok {
 			j.Forecast = x
 		} else {
-			j.Forecast = after.undated(&asked[i])
+			j.Forecast = after.forecast(&asked[i], "", after.ends().undated(&asked[i]))
 		}
-		j.Job = id
+		j.Job, j.OneMore = id, oneMore[asked[i].Key.String()]
 		j.Feasible, j.Sure = after.nearest(&asked[i], anyway)
 	}
 	hours, had := after.hours(), before.hours()
@@ -134,9 +139,9 @@ func (f *Fleet) peek(now time.Time, s State, without group, asked []plan.Demand,
 }
 
 // plan is that of a step for the jobs of a group, without learning from it.
-func (f *Fleet) plan(now time.Time, s State) *outlook {
+func (f *Fleet) plan(now time.Time, s State) (*outlook, *slack) {
 	c := &slack{cfg: f.cfg, tracker: f.tracker.clone()}
-	return c.plan(now, s, minPreview)
+	return c.plan(now, s, minPreview), c
 }
 
 func (g *group) serves(j *plan.Demand) bool {
@@ -161,7 +166,7 @@ func (o *outlook) nearest(j *plan.Demand, late map[string]bool) (feasible, sure 
 		return o.now.Add(seconds(s))
 	}
 	expected := o.earliestDeadline(j, j.Work, 1, late)
-	cautious := o.earliestDeadline(j, o.maxWork(j), 1+o.cfg.Deadline.Uncertainty, late)
+	cautious := o.earliestDeadline(j, o.maxWork(j), o.cautious(expected), late)
 	// Jobs that are at risk anyway do not count for cautious.
 	return at(expected), at(max(expected, cautious))
 }

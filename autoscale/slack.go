@@ -39,6 +39,11 @@ func (c *slack) Step(now time.Time, s State) Decision {
 // replicas for the others.
 func (c *slack) plan(now time.Time, s State, horizon time.Duration) *outlook {
 	c.tracker.observe(now, s)
+	return c.forecast(now, s, horizon)
+}
+
+// forecast is plan for a state that was observed.
+func (c *slack) forecast(now time.Time, s State, horizon time.Duration) *outlook {
 	o := c.predict(now, s, horizon)
 	o.findLate(c.tracker.infeasible(s))
 	o.buy()

@@ -3,6 +3,8 @@ package autoscale
 import (
 	"math"
 	"time"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
 // tracker holds what every policy knows of the pools: the traffic forecast, the times of starts,
@@ -36,12 +38,7 @@ func newTracker(cfg Config) *tracker {
 
 // observe updates the pools from a state.
 func (w *tracker) observe(now time.Time, s State) {
-	work := 0.0
-	for i := range s.Jobs {
-		if !s.Jobs[i].Paused {
-			work += s.Jobs[i].Work
-		}
-	}
+	left := backlogOf(s.Jobs)
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		x := w.pool(now, p)
@@ -60,8 +57,24 @@ func (w *tracker) observe(now time.Time, s State) {
 				x.needed = active(p) // unknown traffic is no reason to remove replicas
 			}
 		}
-		x.harvest.observe(now, x.replica, x.forecast.level, work)
+		x.harvest.observe(now, x.replica, x.forecast.level, left)
 	}
+}
+
+// backlog is the work left of jobs that are not paused, in milliseconds.
+type backlog struct {
+	work    float64
+	waiting float64 // of lines that are not in flight
+}
+
+func backlogOf(jobs []plan.Demand) (left backlog) {
+	for i := range jobs {
+		if j := &jobs[i]; !j.Paused && j.Lines > 0 {
+			left.work += j.Work
+			left.waiting += j.Work * float64(j.Lines-j.InFlight) / float64(j.Lines)
+		}
+	}
+	return left
 }
 
 // pool returns the history of a pool, which begins with what was recalled of it.
@@ -74,7 +87,7 @@ func (w *tracker) pool(now time.Time, p *PoolState) *trackedPool {
 		harvest: harvest{cfg: w.cfg.Harvest},
 	}
 	if r, ok := w.recalled[p.Name]; ok {
-		x.takeOver(now, r.PoolLearned, r.age(now))
+		x.takeOver(now, p, r.PoolLearned, r.age(now))
 		delete(w.recalled, p.Name)
 	}
 	w.pools[p.Name] = x

@@ -53,10 +53,19 @@ func (b *band) count(jobs []Job) {
 //
 //	go test ./simulator -run TestForecastBands -v -batches 200
 func TestForecastBands(t *testing.T) {
+	judgeBands(t, "zero", "fixed", "two", "shared", "chat") // the fastest first
+}
+
+// The same holds of upstreams that no pool is configured for, of whose engines nothing is known but
+// what they have answered.
+func TestForecastBandsOfPlainUpstreams(t *testing.T) {
+	judgeBands(t, "plain-fixed", "plain-chat", "plain-long")
+}
+
+func judgeBands(t *testing.T, files ...string) {
 	if testing.Short() {
 		t.Skip("left to make test-all: it simulates days")
 	}
-	files := []string{"zero", "fixed", "two", "shared", "chat"} // the fastest first
 	least, most := 0.75, 0.90
 	if *batches < 200 {
 		files, least, most = files[:2], 0.60, 0.98 // of so few, by chance
