@@ -77,7 +77,7 @@ type batchDetails struct {
 	Paused   bool    `json:"paused"`
 	Progress float64 `json:"progress"` // share of the lines that have ended, 0 to 1
 	Rate     float64 `json:"rate"`     // lines per second at present
-	// end at this rate or, while there is none, as predicted; in Unix seconds
+	// end as predicted or, while nothing is, at this rate; in Unix seconds
 	ETA *int64 `json:"eta"`
 	forecast
 	Deadline *int64 `json:"deadline"`
@@ -194,6 +194,7 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 	}
 	if finish := p.Forecast.Finish; finish.After(now) {
 		details.ETA = orNullTime(finish)
+		return
 	}
 	left := counts.Total - counts.Completed - counts.Failed
 	if seconds := float64(left) / p.LinesPerSecond; b.State == store.InProgress &&

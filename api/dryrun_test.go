@@ -56,7 +56,8 @@ func TestDryRunWithoutPredictions(t *testing.T) {
 		"object": "batch.dry_run", "endpoint": "/v1/chat/completions", "completion_window": "24h",
 		"expires_at": float64(s.clock.now().Add(24 * time.Hour).Unix()), "errors": nil,
 		"accepted": true, "verdict": nil, "predicted_finish": nil, "predicted_band": nil,
-		"lines": 2.0, "work_seconds": nil, "gpu_hours": nil, "models": []any{map[string]any{
+		"predicted_finish_with_one_more": nil, "lines": 2.0, "work_seconds": nil,
+		"gpu_hours": nil, "models": []any{map[string]any{
 			"model": "m", "lines": 2.0, "input_tokens": nil, "output_tokens": nil,
 			"work_seconds": nil, "known_answers": nil}},
 		"pools": []any{}, "nearest": nil, "windows": []any{},
@@ -137,7 +138,8 @@ func TestDryRunShowsAPrediction(t *testing.T) {
 		later := store.Forecast{Verdict: store.VerdictAtRisk, Finish: at.Add(time.Hour)}
 		return Preview{
 			Forecast: store.Forecast{Verdict: store.VerdictInfeasible, Finish: at.Add(
-				30 * time.Hour), Earliest: at.Add(20 * time.Hour), Latest: at.Add(40 * time.Hour)},
+				30 * time.Hour), Earliest: at.Add(20 * time.Hour), Latest: at.Add(40 * time.Hour),
+				OneMore: at.Add(20 * time.Hour)},
 			Nearest: at.Add(29*time.Hour + 10*time.Minute),
 			Windows: []store.Verdict{"infeasible", "infeasible", "infeasible", "at_risk", "ok"},
 			Work:    90 * time.Minute,
@@ -170,8 +172,9 @@ func TestDryRunShowsAPrediction(t *testing.T) {
 		"object": "batch.dry_run", "endpoint": "/v1/chat/completions", "completion_window": "24h",
 		"expires_at": unix(24 * time.Hour), "errors": nil, "accepted": true, "reason": nil,
 		"verdict": "infeasible", "predicted_finish": unix(30 * time.Hour),
-		"predicted_band": []any{unix(20 * time.Hour), unix(40 * time.Hour)},
-		"lines":          3.0, "work_seconds": 5400.0, "gpu_hours": 5.0,
+		"predicted_finish_with_one_more": unix(20 * time.Hour),
+		"predicted_band":                 []any{unix(20 * time.Hour), unix(40 * time.Hour)},
+		"lines":                          3.0, "work_seconds": 5400.0, "gpu_hours": 5.0,
 		"models": []any{
 			map[string]any{"model": "m", "lines": 2.0, "input_tokens": 12.0,
 				"output_tokens": 340.0, "work_seconds": 5400.0, "known_answers": 7.0},
@@ -187,7 +190,8 @@ func TestDryRunShowsAPrediction(t *testing.T) {
 			window("7d", "ok", true)},
 		"affected": map[string]any{"own": 1.0, "others": 1.0, "batches": []any{map[string]any{
 			"id": "batch_own", "verdict_before": "ok", "verdict": "at_risk",
-			"predicted_finish": unix(time.Hour), "predicted_band": nil}}},
+			"predicted_finish": unix(time.Hour), "predicted_band": nil,
+			"predicted_finish_with_one_more": nil}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

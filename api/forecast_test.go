@@ -51,7 +51,7 @@ func TestForecastIsShown(t *testing.T) {
 	band := fmt.Sprintf("[%s %s]", unix(50*time.Minute), unix(2*time.Hour))
 	wants("before the first result", "at_risk", unix(time.Hour), band, unix(time.Hour))
 	s.postProgress(id, store.Progress{Forecast: forecast, LinesPerSecond: 0.1})
-	wants("at a rate", "at_risk", unix(time.Hour), band, unix(10*time.Second))
+	wants("at a rate", "at_risk", unix(time.Hour), band, unix(time.Hour))
 	all, err := s.server.Summaries(t.Context(), []string{id})
 	if err != nil || !all[0].Finish.Equal(at.Add(time.Hour)) ||
 		!all[0].Latest.Equal(at.Add(2*time.Hour)) {
@@ -85,7 +85,7 @@ func TestChangedVerdictIsAnEvent(t *testing.T) {
 			}
 		case "verdict":
 			got := answer{t: t, body: e.data}.object()
-			if got["verdict"] != string(verdicts[next]) || len(got) != 3 {
+			if got["verdict"] != string(verdicts[next]) || len(got) != 4 {
 				t.Errorf("event %d is %s, want %s", next, e.data, verdicts[next])
 			}
 			if took := time.Since(changed); took > time.Second {

@@ -113,8 +113,8 @@ func hypothetical(b store.Batch, files []store.File) Hypothetical {
 	return h
 }
 
-// NothingPlanned says why there is no prediction where no pool is configured.
-const NothingPlanned = "This server does not plan replicas, so it predicts nothing."
+// nothingPlanned says why there is no prediction by a server without an Outlook.
+const nothingPlanned = "This server predicts nothing."
 
 const (
 	// previewTimeout limits the time of a prediction that was asked for.
@@ -130,7 +130,7 @@ func (s *Server) preview(
 	ctx context.Context, b store.Batch, files []store.File, limit time.Duration,
 ) (Preview, error) {
 	if s.deps.Outlook == nil {
-		return Preview{Unknown: NothingPlanned}, nil
+		return Preview{Unknown: nothingPlanned}, nil
 	}
 	h := hypothetical(b, files)
 	limited, cancel := context.WithTimeout(ctx, limit)

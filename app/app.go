@@ -195,8 +195,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
 		Inline: a.interactive(),
-		Store:  a.apiStore(), Places: a.places, Outlook: &outlook{a.dispatcher, a.scaling.driver,
-			a.plansReplicas},
+		Store:  a.apiStore(), Places: a.places, Outlook: &outlook{a.dispatcher, a.scaling.driver},
 		Nudge: a.changed, Models: a.models, Keys: keys,
 		Catalogs: a.feed.now, UnservedModels: a.unservedModels, Windows: a.sharing,
 		Older:  a.store.Older,

@@ -16,14 +16,10 @@ import (
 type outlook struct {
 	dispatcher *dispatch.Dispatcher
 	driver     *driver.Driver
-	planned    func() bool // whether a pool is configured: nothing is predicted without
 }
 
 // Preview implements api.Outlook.
 func (o *outlook) Preview(ctx context.Context, h api.Hypothetical) (p api.Preview, err error) {
-	if !o.planned() {
-		return api.Preview{Unknown: api.NothingPlanned}, nil
-	}
 	demand, err := o.dispatcher.Estimate(ctx, batchOf(h))
 	if err != nil {
 		return unknownYet(err)
@@ -38,7 +34,7 @@ func (o *outlook) Preview(ctx context.Context, h api.Hypothetical) (p api.Previe
 			return api.Preview{Unknown: "Nothing can be predicted: " + j.Unknown + "."}, nil
 		}
 		p.Forecast = p.Forecast.Join(store.Forecast{Verdict: store.Verdict(j.Verdict),
-			Finish: j.Finish, Earliest: j.Earliest, Latest: j.Latest})
+			Finish: j.Finish, Earliest: j.Earliest, Latest: j.Latest, OneMore: j.OneMore})
 		if i == 0 {
 			p.Nearest, sure = j.Feasible, j.Sure
 		}

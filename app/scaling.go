@@ -100,7 +100,7 @@ func sortedModels(models []api.ModelInfo) []api.ModelInfo {
 
 // observe takes over a reading of a runner.
 func (s *scaling) observe(runner string, r *flowcontrol.Reading) {
-	if runner != "" && len(s.pools.Load().Pools()) > 0 {
+	if runner != "" {
 		s.driver.Observe(runner, r)
 	}
 }

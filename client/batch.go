@@ -107,6 +107,8 @@ type Forecast struct {
 	PredictedFinish int64 `json:"predicted_finish"`
 	// PredictedBand holds the earliest and the latest probable finish. Nil: unknown.
 	PredictedBand []int64 `json:"predicted_band"`
+	// WithOneMore is PredictedFinish if one more replica were started now. 0: no earlier.
+	WithOneMore int64 `json:"predicted_finish_with_one_more"`
 }
 
 // ResultFiles is a pair of result files. An empty id means that the file has no lines and does not

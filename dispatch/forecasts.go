@@ -3,6 +3,7 @@ package dispatch
 import (
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
@@ -22,17 +23,21 @@ func (f *forecasts) of(batch string) store.Forecast {
 	return f.byBatch[batch]
 }
 
-// replace takes over new forecasts. It returns the changes of feasibility and of verdicts. Batches
+// replace takes over new forecasts, but for those that are nearly what they were, so that what
+// users see is steady. It returns the changes of feasibility and of verdicts. Batches
 // that can't meet their deadline are repeated with every call, because the planner may have learned
 // of them only since the last one.
-func (f *forecasts) replace(by map[string]store.Forecast) (feasible []plan.Event,
+func (f *forecasts) replace(at time.Time, by map[string]store.Forecast) (feasible []plan.Event,
 	changed []changedVerdict) {
 	now := make(map[string]store.Forecast, len(by))
-	for batch, forecast := range by {
-		now[batch] = forecast.Seconds()
-	}
 	f.mu.Lock()
 	before := f.byBatch
+	for batch, forecast := range by {
+		now[batch] = forecast.Seconds()
+		if was, known := before[batch]; known && was.Near(now[batch], at) {
+			now[batch] = was
+		}
+	}
 	f.byBatch = now
 	f.mu.Unlock()
 	for batch, forecast := range now {
@@ -82,7 +87,7 @@ func (c changedVerdict) log(log *slog.Logger, tenant string) {
 // shown to users, and batches that can't meet their deadline go behind all others. A batch without
 // a forecast has none from now on.
 func (d *Dispatcher) SetForecasts(by map[string]store.Forecast) {
-	feasible, changed := d.forecasts.replace(by)
+	feasible, changed := d.forecasts.replace(time.Now(), by)
 	s := d.current.Load()
 	if s == nil {
 		return

@@ -23,17 +23,33 @@ type Forecast struct {
 	// Earliest and Latest bound Finish: of ten batches about eight end between them. Zero: unknown.
 	Earliest time.Time `json:",omitzero"`
 	Latest   time.Time `json:",omitzero"`
+	// OneMore is Finish if one more replica were started now; Finish if that does not help.
+	OneMore time.Time `json:",omitzero"`
 }
 
 // Seconds returns the forecast with its times in whole seconds of UTC, rounded up, so that equal
 // forecasts are equal as values.
 func (f Forecast) Seconds() Forecast {
-	for _, t := range []*time.Time{&f.Finish, &f.Earliest, &f.Latest} {
+	for _, t := range []*time.Time{&f.Finish, &f.Earliest, &f.Latest, &f.OneMore} {
 		if !t.IsZero() {
 			*t = time.Unix(t.Add(time.Second-1).Unix(), 0).UTC()
 		}
 	}
 	return f
+}
+
+// Near reports whether g says the same to a user as f: the verdict, and times that are as far from
+// now, within a twentieth.
+func (f Forecast) Near(g Forecast, now time.Time) bool {
+	near := func(a, b time.Time) bool {
+		if a.IsZero() || b.IsZero() {
+			return a.IsZero() && b.IsZero()
+		}
+		ahead := max(a.Sub(now), b.Sub(now))
+		return 20*a.Sub(b).Abs() <= ahead
+	}
+	return f.Verdict == g.Verdict && near(f.Finish, g.Finish) && near(f.Earliest, g.Earliest) &&
+		near(f.Latest, g.Latest) && near(f.OneMore, g.OneMore)
 }
 
 // Join returns the forecast of lines of which f and g each describe a part: the worse verdict and
@@ -51,6 +67,7 @@ func (f Forecast) Join(g Forecast) Forecast {
 	f.Finish = laterOrUnknown(f.Finish, g.Finish)
 	f.Earliest = laterOrUnknown(f.Earliest, g.Earliest)
 	f.Latest = laterOrUnknown(f.Latest, g.Latest)
+	f.OneMore = laterOrUnknown(f.OneMore, g.OneMore)
 	return f
 }
 

@@ -43,12 +43,6 @@ func (d *Driver) replacePools(pools []registry.Pool) {
 			d.metrics.forget(before.Name)
 		}
 	}
-	if len(pools) == 0 && len(d.pools) > 0 {
-		d.deps.Dispatcher.SetDraining(nil)
-		d.deps.Dispatcher.SetClosed(nil)
-		d.deps.Dispatcher.SetForecasts(nil)
-		d.published.set(&autoscale.Snapshot{At: d.last})
-	}
 	d.pools = pools
 }
 

@@ -22,12 +22,13 @@ func (d *Driver) decide(ctx context.Context) (wake time.Time, err error) {
 	}
 	decision := d.fleet.Step(g.at, g.state)
 	d.recorded(ctx, g, decision)
-	for i := range decision.Pools {
+	for i := range g.scaled() {
 		d.apply(g, &decision.Pools[i], &g.state.Pools[i])
 	}
 	d.deps.Dispatcher.SetDraining(d.closedRunners(g))
-	d.deps.Dispatcher.SetClosed(closedPools(decision))
-	d.deps.Dispatcher.SetForecasts(ofBatches(g.batches, decision.Jobs))
+	d.deps.Dispatcher.SetClosed(closedPools(decision.Pools[:g.scaled()]))
+	d.deps.Dispatcher.SetForecasts(ofBatches(g.batches, decision.Jobs,
+		d.fleet.OneMore(g.at, g.state)))
 	d.remove(ctx, g) // before a smaller number is published
 	snapshot := g.snapshot(decision)
 	for i := range snapshot.Pools {
@@ -103,9 +104,9 @@ func (d *Driver) remove(ctx context.Context, g *gathered) {
 	}
 }
 
-func closedPools(decision autoscale.Decision) []string {
+func closedPools(decided []autoscale.Wanted) []string {
 	var closed []string
-	for _, w := range decision.Pools {
+	for _, w := range decided {
 		if w.Closed {
 			closed = append(closed, w.Pool)
 		}

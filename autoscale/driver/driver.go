@@ -82,9 +82,6 @@ func New(cfg autoscale.Config, deps Deps) (*Driver, error) {
 	if d.fleet, err = autoscale.NewFleet(cfg); err != nil {
 		return nil, err
 	}
-	if len(deps.Pools) == 0 {
-		d.published.set(&autoscale.Snapshot{})
-	}
 	d.metrics, err = newMetrics(deps.Registerer)
 	return d, err
 }
@@ -160,9 +157,6 @@ func (d *Driver) once(ctx context.Context) time.Duration {
 	defer cancel()
 	if err := d.takeOver(ctx); err != nil {
 		d.note(ctx, err)
-		return lookEvery
-	}
-	if len(d.pools) == 0 {
 		return lookEvery
 	}
 	leads, err := d.deps.Dispatcher.LeadScaling(asking)

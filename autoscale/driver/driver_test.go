@@ -58,6 +58,20 @@ func (p *process) SetForecasts(by map[string]store.Forecast) {
 	p.forecasts = by
 }
 
+// forecastOf returns the forecast of a batch.
+func (p *process) forecastOf(batch string) store.Forecast {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forecasts[batch]
+}
+
+// drained lists the runners that get no new lines.
+func (p *process) drained() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.draining
+}
+
 func (p *process) LeadScaling(context.Context) (bool, error) {
 	p.shared.mu.Lock()
 	defer p.shared.mu.Unlock()

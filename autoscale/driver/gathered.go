@@ -15,6 +15,9 @@ type gathered struct {
 	at     time.Time
 	survey plan.Survey
 	state  autoscale.State
+	// fixed is the number of pools at the end of the state whose replicas nobody sets: those of
+	// upstreams that name no pool.
+	fixed int
 	// removable holds the pools of which single replicas can be chosen to go.
 	removable map[string]bool
 	// runners of replicas, by pool and replica
@@ -66,8 +69,46 @@ func (d *Driver) gather(ctx context.Context) (*gathered, error) {
 		}
 		g.state.Pools = append(g.state.Pools, p)
 	}
+	d.addFixed(g)
 	return g, nil
 }
+
+// addFixed adds the pools of upstreams that name none, with the replicas that they have. One that
+// does not answer is left out while another one does.
+func (d *Driver) addFixed(g *gathered) {
+	for _, of := range g.survey.Pools {
+		if of.Named {
+			continue
+		}
+		var replicas, open []autoscale.Replica
+		for _, r := range g.survey.Runners {
+			is := autoscale.Replica{ID: r.ID, Phase: autoscale.Ready, Since: r.Since,
+				Progress: r.Progress}
+			switch {
+			case r.Pool != of.Name:
+			case r.Open:
+				open = append(open, is)
+			default:
+				replicas = append(replicas, is)
+			}
+		}
+		if len(replicas) == 0 {
+			replicas = open
+		}
+		if len(replicas) == 0 {
+			continue
+		}
+		c := registry.Pool{Name: of.Name, Models: of.Models, Min: len(replicas), Max: len(replicas)}
+		p := autoscale.NewPool(c, d.deps.Flow(c))
+		p.Replicas, p.Harvested = replicas, of.Harvested
+		p.Interactive = d.traffic.interactive(g.at, of.Name, g.survey)
+		g.state.Pools = append(g.state.Pools, p)
+		g.fixed++
+	}
+}
+
+// scaled counts the pools at the begin of the state whose replicas are set.
+func (g *gathered) scaled() int { return len(g.state.Pools) - g.fixed }
 
 // replicas lists the replicas of a pool, and reports whether those that go can be chosen.
 func (d *Driver) replicas(
@@ -141,10 +182,10 @@ func (g *gathered) atWork(w autoscale.Wanted) (n int) {
 	return n
 }
 
-// snapshot returns what is published of a decision.
+// snapshot returns what is published of a decision: all of it but pools whose replicas nobody sets.
 func (g *gathered) snapshot(decision autoscale.Decision) *autoscale.Snapshot {
 	s := &autoscale.Snapshot{At: g.at, Jobs: decision.Jobs}
-	for i, w := range decision.Pools {
+	for i, w := range decision.Pools[:g.scaled()] {
 		p := g.state.Pools[i]
 		w.Reported += g.atWork(w)
 		shown := autoscale.PoolSnapshot{Wanted: w, Min: p.Min, Max: p.Max}

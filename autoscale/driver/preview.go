@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tidefill/tidefill/autoscale"
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -15,7 +16,8 @@ type question struct {
 	answer chan<- previewed
 }
 
-// Previewed is a preview whose other jobs are named by their batches.
+// Previewed is a preview whose other jobs are named by their batches. Its pools are those whose
+// replicas are set.
 type Previewed struct {
 	autoscale.Preview
 	Tenants map[string]string // by batch
@@ -53,6 +55,12 @@ func (d *Driver) preview(q question) (a previewed) {
 		return previewed{err: fmt.Errorf("preview jobs: %w", err)}
 	}
 	a.Preview = d.fleet.Peek(g.at, g.state, q.jobs)
+	scaled := g.state.Pools[:g.scaled()]
+	a.Pools = slices.DeleteFunc(a.Pools, func(p autoscale.PoolPreview) bool {
+		return !slices.ContainsFunc(scaled, func(q autoscale.PoolState) bool {
+			return q.Name == p.Pool
+		})
+	})
 	a.Tenants = map[string]string{}
 	for i := range a.Worse {
 		a.Worse[i].Job = g.batches[a.Worse[i].Job]

@@ -52,9 +52,6 @@ func (t *traffic) surveyed(s plan.Survey) {
 	defer t.mu.Unlock()
 	clear(t.poolOf)
 	for _, r := range s.Runners {
-		if r.Pool == "" {
-			continue
-		}
 		t.poolOf[r.ID] = r.Pool
 		t.of(r.Pool).Computed(r.ID, autoscale.Counters{At: s.At, Requests: r.Served.Requests,
 			PromptTokens: r.Served.PromptTokens, OutputTokens: r.Served.OutputTokens})

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/humanize"
 )
@@ -18,20 +20,23 @@ func deadlineText(verdict string) string {
 	return verdict // of a newer daemon
 }
 
-// forecastText returns a forecast in one row: deadline at risk, done 2027-01-31 18:00 (from 17:40
-// to 19:10). It is empty if nothing is known.
+// forecastText returns a forecast in one row: deadline at risk, done 2027-01-31 18:00, 8 in 10
+// between 17:40 and 19:10; one more runner: 17:20. It is empty if nothing is known.
 func forecastText(f client.Forecast) string {
-	if f.Verdict == "" {
-		return ""
+	var parts []string
+	if f.Verdict != "" {
+		parts = append(parts, deadlineText(f.Verdict))
 	}
-	text := deadlineText(f.Verdict)
-	if f.PredictedFinish == 0 {
-		return text
+	if f.PredictedFinish != 0 {
+		parts = append(parts, "done "+humanize.Instant(f.PredictedFinish))
 	}
-	text += ", done " + humanize.Instant(f.PredictedFinish)
 	if len(f.PredictedBand) == 2 {
-		text += ", probably from " + humanize.Instant(f.PredictedBand[0]) + " to " +
-			humanize.Instant(f.PredictedBand[1])
+		parts = append(parts, "8 in 10 between "+humanize.Instant(f.PredictedBand[0])+" and "+
+			humanize.Instant(f.PredictedBand[1]))
+	}
+	text := strings.Join(parts, ", ")
+	if f.WithOneMore != 0 {
+		text += "; with one more runner " + humanize.Instant(f.WithOneMore)
 	}
 	return text
 }

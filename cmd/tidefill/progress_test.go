@@ -70,7 +70,10 @@ func TestForecastText(t *testing.T) {
 			", done " + humanize.Instant(at)}},
 		{client.Forecast{Verdict: "ok", PredictedFinish: at, PredictedBand: []int64{at - 60,
 			at + 60}}, []string{"deadline will be met", ", done " + humanize.Instant(at),
-			", probably from " + humanize.Instant(at-60) + " to " + humanize.Instant(at+60)}},
+			", 8 in 10 between " + humanize.Instant(at-60) + " and " +
+				humanize.Instant(at+60)}},
+		{client.Forecast{PredictedFinish: at, WithOneMore: at - 600}, []string{"done " +
+			humanize.Instant(at), "; with one more runner " + humanize.Instant(at-600)}},
 	} {
 		if got, want := forecastText(test.forecast), strings.Join(test.want, ""); got != want {
 			t.Errorf("%+v: got %q, want %q", test.forecast, got, want)

@@ -12,14 +12,15 @@ type Survey struct {
 	At   time.Time
 	Jobs []Demand // those of Planner.Demand, in any order; see SortDemand
 	// Pools lists the named pools once each, also if their runners serve different models or are
-	// all gone, and the others as Planner.Pools does; by name, then by models.
+	// all gone, and the others as Planner.Pools does; by name.
 	Pools   []PoolSurvey
 	Runners []RunnerSurvey // by ID
 }
 
 // PoolSurvey is the part of a Survey about a pool.
 type PoolSurvey struct {
-	Name     string   // as in RunnerUp
+	Name     string   // as in RunnerUp; of a pool without a name, the ID by which it is shown
+	Named    bool     // it has a name
 	Models   []string // sorted; of all runners of the pool
 	InFlight int
 	// Harvested is the work of the lines that the pool has answered, in milliseconds by
@@ -30,7 +31,7 @@ type PoolSurvey struct {
 // RunnerSurvey is the part of a Survey about a runner.
 type RunnerSurvey struct {
 	ID       string
-	Pool     string    // its name
+	Pool     string    // as PoolSurvey.Name
 	Models   []string  // sorted
 	Since    time.Time // when it came
 	InFlight int
@@ -55,12 +56,13 @@ func (p *Planner) Survey(now time.Time) Survey {
 	s := Survey{At: now, Jobs: p.demand()}
 	named := map[string]*PoolSurvey{}
 	for name, harvested := range p.totals.harvested {
-		named[name] = &PoolSurvey{Name: name, Harvested: *harvested}
+		named[name] = &PoolSurvey{Name: name, Named: true, Harvested: *harvested}
 	}
 	for _, pool := range p.pools {
 		of := named[pool.name]
 		if of == nil {
-			of = &PoolSurvey{Name: pool.name, Harvested: *pool.harvested}
+			of = &PoolSurvey{Name: pool.shownName(), Named: pool.name != "",
+				Harvested: *pool.harvested}
 		}
 		of.Models = append(of.Models, pool.models...)
 		of.InFlight += pool.inFlight
@@ -76,7 +78,7 @@ func (p *Planner) Survey(now time.Time) Survey {
 		s.Pools = append(s.Pools, *of)
 	}
 	slices.SortFunc(s.Pools, func(a, b PoolSurvey) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), slices.Compare(a.Models, b.Models))
+		return cmp.Compare(a.Name, b.Name)
 	})
 	for _, id := range slices.Sorted(maps.Keys(p.runners)) {
 		if r := p.runners[id]; r.pool != nil {
@@ -86,8 +88,11 @@ func (p *Planner) Survey(now time.Time) Survey {
 	return s
 }
 
+// shownName returns the name of the pool or, if it has none, its ID.
+func (p *pool) shownName() string { return cmp.Or(p.name, p.id) }
+
 func (r *runner) survey(now time.Time) RunnerSurvey {
-	return RunnerSurvey{ID: r.id, Pool: r.pool.name, Models: r.models, Since: r.since,
+	return RunnerSurvey{ID: r.id, Pool: r.pool.shownName(), Models: r.models, Since: r.since,
 		InFlight: r.inFlight, Progress: r.lines.progress(now, r.inFlight), Open: r.breaker.open,
 		Draining: r.draining, Served: r.served.with(r.lines.unfinished())}
 }

@@ -36,14 +36,16 @@ func TestSurveyShowsPoolsAndRunners(t *testing.T) {
 	got := p.Survey(later)
 	want := Survey{At: later, Jobs: p.Demand(),
 		Pools: []PoolSurvey{
-			{Models: []string{"m", "n"}, InFlight: 1},
-			{Name: "batch", Models: []string{"m"}, InFlight: 1, Harvested: cost.Work(100, 50)},
+			{Name: "batch", Named: true, Models: []string{"m"}, InFlight: 1,
+				Harvested: cost.Work(100, 50)},
+			{Name: "m", Models: []string{"m", "n"}, InFlight: 1},
 		},
 		Runners: []RunnerSurvey{
 			{ID: "b", Pool: "batch", Models: []string{"m"}, Since: noon, InFlight: 1,
 				Progress: 3000, Draining: true,
 				Served: Served{Requests: 1, PromptTokens: 70, OutputTokens: 50}},
-			{ID: "free", Models: []string{"m", "n"}, Since: noon, InFlight: 1, Progress: 3000},
+			{ID: "free", Pool: "m", Models: []string{"m", "n"}, Since: noon, InFlight: 1,
+				Progress: 3000},
 		}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
