@@ -29,13 +29,13 @@ func TestShadowIsSwitchedOnByAReload(t *testing.T) {
 	page := d.page("/metrics")
 	for _, want := range []string{
 		`tidefill_shadow_difference_lines{policy="aimd",pool="m"} -59`,
-		`tidefill_shadow_limited{policy="aimd",pool="m",reason="learning"} 1`,
+		`tidefill_shadow_limited{policy="aimd",pool="m",reason="growing"} 1`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the metrics have no %s", want)
 		}
 	}
-	want := recording.Shadow{Models: []int{1}, Policy: "aimd", Lines: 5, Reason: "learning",
+	want := recording.Shadow{Models: []int{1}, Policy: "aimd", Lines: 5, Reason: "growing",
 		Granted: 64, GrantedReason: "runner_limit"}
 	path := filepath.Join(filepath.Dir(d.file), "recording.jsonl")
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {

@@ -52,7 +52,7 @@ func TestStatusIsShownAsMetrics(t *testing.T) {
 	pools := []plan.PoolStatus{{
 		ID: "m,n", InFlight: 7, Limit: 9, Reason: plan.AtLimit,
 		Runners: []plan.RunnerStatus{
-			{ID: "a", InFlight: 5, Limit: 6, Prefilling: 300, Granted: flowcontrol.ReasonLearning},
+			{ID: "a", InFlight: 5, Limit: 6, Prefilling: 300, Granted: flowcontrol.ReasonGrowing},
 			{ID: "b", InFlight: 2, Limit: 3, Open: true, Prompt: flowcontrol.NoLimit,
 				Granted: flowcontrol.ReasonRunnerLimit}, // which is not reached
 			{ID: "c"},

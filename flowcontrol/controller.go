@@ -85,6 +85,7 @@ const (
 	ReasonPoolLimit   Reason = "pool_limit"   // the configured limit per pool
 	ReasonRetryAfter  Reason = "retry_after"  // the runner asked for a pause
 	ReasonShed        Reason = "shed"         // the runner shed at a higher number, or just now
-	ReasonLearning    Reason = "learning"     // the runner has not shown yet that it carries more
+	ReasonWatching    Reason = "watching"     // the pool is watched before lines start
+	ReasonGrowing     Reason = "growing"      // the runner has not shown yet that it carries more
 	ReasonPrompt      Reason = "prompt_limit" // enough prompt tokens wait to be computed there
 )

@@ -16,7 +16,7 @@ import (
 //
 //	12.345  finished night/17 on replica-0: succeeded 200, 707 in, 5 out → record; start night/44
 //	        on replica-0
-//	12.345  allowance 34 (learning): replica-0 17 learning, replica-1 17 learning
+//	12.345  allowance 34 (growing): replica-0 17 growing, replica-1 17 growing
 //
 // A line of a job is named by its number, from 0. Observations without a consequence are left out,
 // and so is the number of prompt tokens that may wait, which changes with every token.

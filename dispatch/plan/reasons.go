@@ -44,8 +44,9 @@ func Explanations() []Explanation {
 			"Load the model, or check the runner."},
 		{QueueFull, "The runner says that its queue is full.", wait},
 		{KVFull, "The runner says that its KV cache is full.", wait},
-		{"learning", "The policy watches the pool before lines start, or has not seen yet that " +
-			"more is safe.", wait},
+		{"watching", "The policy watches the pool before lines start: 5 s where nothing shows " +
+			"users, else until it has seen 60 requests, for three minutes at most.", wait},
+		{"growing", "Lines grow as they show what they cost users.", wait},
 		{"shed", "The runner refused lines for load (429 or 503).", wait},
 		{"budget", "The requests or tokens that the provider grants per minute are used up.",
 			wait},

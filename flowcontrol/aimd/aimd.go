@@ -133,7 +133,7 @@ func (c *controller) allowance(now time.Time) flowcontrol.Allowance {
 		case !r.lastCut.IsZero():
 			return r.limit, flowcontrol.ReasonShed
 		default:
-			return r.limit, flowcontrol.ReasonLearning
+			return r.limit, flowcontrol.ReasonGrowing
 		}
 	})
 }

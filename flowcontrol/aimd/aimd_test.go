@@ -34,8 +34,8 @@ func TestGrowsByTheAnswers(t *testing.T) {
 	p := pool(t, nil)
 	p.Join("a", "b")
 	p.Answer("a", 15)
-	if got := p.Of("a"); got.Lines != 16 || got.Reason != flowcontrol.ReasonLearning {
-		t.Errorf("after 15 answers: %+v, want 16, learning", got)
+	if got := p.Of("a"); got.Lines != 16 || got.Reason != flowcontrol.ReasonGrowing {
+		t.Errorf("after 15 answers: %+v, want 16, growing", got)
 	}
 	p.Answer("a", 1)
 	if got := p.Of("a").Lines; got != 17 {

@@ -251,13 +251,13 @@ type unknown struct{ flowcontrol.Observation }
 
 // opened returns when a pool that was new at Noon, and of which nothing is observed, may start
 // something, or when it is clear that it never will. A policy may watch the pool for a minute
-// before, in which it has to say that it is learning and when to ask again.
+// before, in which it has to say that it is watching and when to ask again.
 func opened(t *testing.T, c flowcontrol.Controller) time.Time {
 	t.Helper()
 	now := Noon
 	for {
 		a := c.Allowance(now)
-		if r := a.Runners[0]; r.Lines > 0 || r.Reason != flowcontrol.ReasonLearning {
+		if r := a.Runners[0]; r.Lines > 0 || r.Reason != flowcontrol.ReasonWatching {
 			return now
 		}
 		if !a.Until.After(now) || a.Until.After(Noon.Add(time.Minute)) {

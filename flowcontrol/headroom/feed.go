@@ -103,7 +103,7 @@ func (c *Controller) shed(
 // requests. Its KV cache and its sequences bound them if its cache is known; otherwise they grow as
 // they prove to be carried.
 func (c *Controller) grantToFill(r *runner, g *flowcontrol.RunnerAllowance) {
-	g.Lines, g.Reason = int(c.linesByFeedback(r)+r.extra), flowcontrol.ReasonLearning
+	g.Lines, g.Reason = int(c.linesByFeedback(r)+r.extra), flowcontrol.ReasonGrowing
 	if r.interactive.capacity(c.engine.KVTokens) > 0 {
 		g.Lines, g.Reason = int(c.perRunner(r)), flowcontrol.ReasonRunnerLimit
 		lower(g, int(r.yield*c.perRunner(r)), flowcontrol.ReasonShed)

@@ -73,12 +73,12 @@ func (c *Controller) grantLines(
 	lines := c.linesByFeedback(r)
 	g.Lines = int(min(lines+r.extra, load.bound(r, mix, c.tuning.Pace)))
 	if c.watching(now) {
-		g.Lines, g.Reason = 0, flowcontrol.ReasonLearning
+		g.Lines, g.Reason = 0, flowcontrol.ReasonWatching
 		return
 	}
 	g.Reason = ReasonTokenTime
 	if r.iterations.all.mean() < clearlyBelow*c.targetTime() {
-		g.Reason = flowcontrol.ReasonLearning // lines grow as they show what they cost
+		g.Reason = flowcontrol.ReasonGrowing // lines grow as they show what they cost
 	}
 	switch {
 	case g.Lines < int(lines): // other runners carry fewer

@@ -18,7 +18,7 @@ func TestLimitsOfARunnerAreNamed(t *testing.T) {
 	for _, test := range []struct {
 		lines, yield float64
 		want         flowcontrol.Reason
-	}{{4, 1, flowcontrol.ReasonLearning}, {20, 1, flowcontrol.ReasonRunnerLimit},
+	}{{4, 1, flowcontrol.ReasonGrowing}, {20, 1, flowcontrol.ReasonRunnerLimit},
 		{4, 0.7, flowcontrol.ReasonShed}} {
 		c.lines, runners[0].yield = test.lines, test.yield
 		g := flowcontrol.RunnerAllowance{Runner: "r"}
@@ -35,7 +35,7 @@ func TestShortIterationsAreNoLimit(t *testing.T) {
 	for _, test := range []struct {
 		part float64 // of the target time
 		want flowcontrol.Reason
-	}{{0.5, flowcontrol.ReasonLearning}, {0.99, ReasonTokenTime}} {
+	}{{0.5, flowcontrol.ReasonGrowing}, {0.99, ReasonTokenTime}} {
 		c, runners := newPool(t, nil, "r")
 		c.watched, c.lines, runners[0].own.lines = true, 8, 8
 		ms := test.part * c.targetTime()

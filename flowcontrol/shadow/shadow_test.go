@@ -68,13 +68,13 @@ func TestShadowLearnsFromTheLinesOfThePool(t *testing.T) {
 	now := noon
 	s.Observe(now, &flowcontrol.RunnerJoined{Load: flowcontrol.Load{Runner: "a"}})
 	expect(t, s, now, shadow.Allowance{Policy: aimd.Name, Lines: 3,
-		Reason: flowcontrol.ReasonLearning})
+		Reason: flowcontrol.ReasonGrowing})
 	for range 3 {
 		now = now.Add(time.Second)
 		s.Observe(now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "a", InFlight: 3}})
 	}
 	expect(t, s, now, shadow.Allowance{Policy: aimd.Name, Lines: 4,
-		Reason: flowcontrol.ReasonLearning})
+		Reason: flowcontrol.ReasonGrowing})
 }
 
 func TestNoShadow(t *testing.T) {

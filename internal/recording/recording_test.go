@@ -87,7 +87,7 @@ func record(t *testing.T, sink Sink) *Recorder {
 	pools := func(lines int) []plan.PoolStatus {
 		return []plan.PoolStatus{{Models: []string{"secret-model"}, Limit: 2, InFlight: 1,
 			Granted: flowcontrol.ReasonRunnerLimit, Shadow: &shadow.Allowance{Policy: "aimd",
-				Lines: lines, Reason: flowcontrol.ReasonLearning}}, {Models: []string{"other"}}}
+				Lines: lines, Reason: flowcontrol.ReasonGrowing}}, {Models: []string{"other"}}}
 	}
 	r.Pools(now, pools(5))
 	r.Pools(now.Add(time.Second/2), pools(6)) // within shadowInterval
@@ -121,7 +121,7 @@ func TestRecordingHasNoNames(t *testing.T) {
 		{At: 3.25, Line: &Line{Job: 1, Runner: 1, End: "shed", Took: 0.002}},
 		{At: 3.25, Latencies: &Latencies{Runner: 1, TTFT: Histogram{{0.5, 3}, {-1, 4}}}},
 		{At: 3.25, Latencies: &Latencies{Model: 1, TPOT: Histogram{{0.5, 3}, {-1, 4}}}},
-		{At: 3.25, Shadow: &Shadow{Models: []int{1}, Policy: "aimd", Lines: 5, Reason: "learning",
+		{At: 3.25, Shadow: &Shadow{Models: []int{1}, Policy: "aimd", Lines: 5, Reason: "growing",
 			Granted: 2, GrantedReason: "runner_limit", InFlight: 1}},
 	}
 	if diff := cmp.Diff(want, got, sameNumbers); diff != "" {

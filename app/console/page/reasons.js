@@ -6,7 +6,7 @@ const kinds = {
   flowing: 'flow', none: 'flow', nothing_ready: 'idle', loading: 'idle', paused: 'idle', draining: 'idle', closed: 'idle', queued: 'idle',
   token_time: 'users', queue: 'users', queue_full: 'users', kv_full: 'users', first_token: 'users', late_lines: 'users', prompt_limit: 'users', kv: 'users', slots: 'users', packed: 'users',
   brake: 'harm', late: 'harm',
-  learning: 'careful', starting: 'careful', aging: 'careful', stale: 'careful', shed: 'careful', retry_after: 'careful',
+  watching: 'careful', growing: 'flow', starting: 'careful', aging: 'careful', stale: 'careful', shed: 'careful', retry_after: 'careful',
   waiting_to_retry: 'careful',
   at_limit: 'limit', budget: 'limit', money: 'limit', runner_limit: 'limit', pool_limit: 'limit', max_concurrency: 'limit',
 };

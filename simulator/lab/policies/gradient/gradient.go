@@ -52,6 +52,6 @@ func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
 		if limit >= c.cfg.Max {
 			return limit, flowcontrol.ReasonRunnerLimit
 		}
-		return limit, flowcontrol.ReasonLearning
+		return limit, flowcontrol.ReasonGrowing
 	})
 }

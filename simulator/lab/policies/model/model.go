@@ -63,7 +63,7 @@ func (c *controller) Allowance(now time.Time) flowcontrol.Allowance {
 // grant computes a runner's part of the allowance.
 func (c *controller) grant(r headroom.Runner, mix costmodel.Mix) flowcontrol.RunnerAllowance {
 	g := flowcontrol.RunnerAllowance{Runner: r.ID, Lines: r.Start, Prompt: c.cfg.PromptTokens,
-		Reason: flowcontrol.ReasonLearning}
+		Reason: flowcontrol.ReasonGrowing}
 	if r.Known {
 		g.Lines, g.Reason = 0, headroom.ReasonTokenTime
 		// By a cost model without a cost per line any number fits, which no int holds.

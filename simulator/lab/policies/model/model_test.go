@@ -34,7 +34,7 @@ func TestGrantsWhatTheCostModelLeaves(t *testing.T) {
 	cfg.Policy, cfg.Engine = model.Name, a100()
 	p := flowcontroltest.NewPool(t, cfg)
 	p.Join("a")
-	if got := p.Of("a"); got.Lines != 2 || got.Reason != flowcontrol.ReasonLearning {
+	if got := p.Of("a"); got.Lines != 2 || got.Reason != flowcontrol.ReasonGrowing {
 		t.Errorf("before any metric: %+v, want 2, learning", got)
 	}
 	p.Now = p.Now.Add(30 * 24 * time.Hour) // less is kept for bursts in a pool that is known
