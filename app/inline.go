@@ -9,6 +9,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/inline"
+	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/registry"
 )
 
@@ -31,8 +32,10 @@ func (a *App) newInline() (err error) {
 
 // inlineSettings returns the planner's part of the configuration of interactive requests.
 func inlineSettings(cfg config.Config) plan.InlineConfig {
+	// Half of the connections are left to requests that have a place, and to those that come.
+	bounds, _ := cfg.HTTP.Within(httpserver.OpenFiles())
 	return plan.InlineConfig{Enabled: cfg.Inline.Enabled, Flows: cfg.Inline.Config,
-		MaxRunning: cfg.Inline.MaxRunning}
+		MaxRunning: cfg.Inline.MaxRunning, MaxWaiting: bounds.MaxConnections / 2}
 }
 
 // admission has the dispatcher find places for interactive requests, or says which other process

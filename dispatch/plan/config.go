@@ -26,6 +26,10 @@ type InlineConfig struct {
 	Flows flows.Config
 	// MaxRunning limits those in flight on a runner, before readings show a lower limit.
 	MaxRunning int
+	// MaxWaiting limits those that wait in all pools together, each of which may have an equal
+	// share. Each holds a connection, and one that can't be accepted has no class. 0: no limit but
+	// that of Flows.
+	MaxWaiting int
 }
 
 // DefaultInline returns the documented defaults. They are not enabled.

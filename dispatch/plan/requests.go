@@ -62,10 +62,20 @@ func prefixOf(r *Request) []uint64 {
 func (p *Planner) await(now time.Time, x *request) {
 	p.requests[x.ID] = x
 	x.pool.guard.came(now, x.Objective, p.cfg.Inline.Flows.Index(x.Flow.Class))
+	x.pool.requests.SetMaxWaiting(p.maxWaiting())
 	wait := flows.Request{ID: x.ID, Flow: x.Flow, Deadline: x.Deadline}
 	for _, shed := range x.pool.requests.Add(now, wait) {
 		p.shedRequest(now, shed)
 	}
+}
+
+// maxWaiting returns the number of requests that may wait in a pool.
+func (p *Planner) maxWaiting() int {
+	n := p.cfg.Inline.Flows.MaxWaiting
+	if all := p.cfg.Inline.MaxWaiting; all > 0 {
+		n = min(n, all/len(p.pools))
+	}
+	return n
 }
 
 // shedRequest refuses a request that has waited in vain.

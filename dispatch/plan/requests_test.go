@@ -171,6 +171,24 @@ func TestRequestsAreRefused(t *testing.T) {
 	}
 }
 
+// Those that wait in all pools together leave connections free for others: each pool has a share.
+func TestWaitingRequestsLeaveConnectionsFree(t *testing.T) {
+	u := newUsers(t, func(c *Config, _ *flowcontrol.Config) {
+		c.Inline.MaxRunning, c.Inline.MaxWaiting = 2, 20
+	})
+	u.up("a", "m")
+	u.up("b", "n")
+	for range 40 {
+		u.ask(flows.Flex, "bulk")
+	}
+	if admitted, refused := len(u.admitted), len(u.refused); admitted != 2 || refused != 28 {
+		t.Errorf("%d run and %d were refused of 40, want 2 and 28: 10 wait", admitted, refused)
+	}
+	if id := u.ask(flows.Critical, "chat"); u.refused[id].ID != 0 {
+		t.Errorf("the first class was refused: %+v", u.refused[id])
+	}
+}
+
 // Under overload the lowest class is turned away first, and the highest keeps its places.
 func TestClassesUnderOverload(t *testing.T) {
 	u := newUsers(t, func(c *Config, _ *flowcontrol.Config) {

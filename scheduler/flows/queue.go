@@ -137,6 +137,9 @@ func (c *class) sweep() {
 	}
 }
 
+// SetMaxWaiting replaces Config.MaxWaiting, from the next Add on.
+func (q *Queue) SetMaxWaiting(n int) { q.cfg.MaxWaiting = max(1, n) }
+
 // Add lets a request wait. It returns the requests that get no place because of it, which may be
 // this one.
 func (q *Queue) Add(now time.Time, r Request) []Shed {
