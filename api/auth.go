@@ -19,6 +19,8 @@ const (
 type principal struct {
 	Tenant string
 	Role   role
+	// Key is the beginning of the hash of the key, as the keys file has it. Empty: there are none.
+	Key string
 }
 
 // DefaultTenant owns all objects while no keys are configured, and the objects created with a key
@@ -68,6 +70,7 @@ func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) 
 		}
 	}
 	owner, err := actFor(r, found.owner)
+	owner.Key = found.name()
 	return owner, found.life, err
 }
 

@@ -112,7 +112,8 @@ func TestLoadKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if owner, ok := ring.find("k"); !ok || owner.owner != (principal{"t", roleAdmin}) {
+	admin := principal{Tenant: "t", Role: roleAdmin}
+	if owner, ok := ring.find("k"); !ok || owner.owner != admin {
 		t.Errorf("got %v, %v; want the admin of t", owner, ok)
 	}
 	// as documented: printf %s k | sha256sum

@@ -108,10 +108,11 @@ func firstFaults(faults []batchfile.Fault) []batchfile.Fault {
 // errUnchanged ends a change that has nothing to do.
 var errUnchanged = errors.New("nothing to change")
 
-// changeBatch calls change for the batch that the path names, stores the result and answers with
-// it. change returns an *httpError to refuse, and errUnchanged if the batch needs no change.
+// changeBatch calls change for the batch that the path names, stores the result, logs what was done
+// and answers with the batch. change returns an *httpError to refuse, and errUnchanged if the batch
+// needs no change.
 func (s *Server) changeBatch(
-	w http.ResponseWriter, r *http.Request, change func(*store.Batch) error,
+	w http.ResponseWriter, r *http.Request, done string, change func(*store.Batch) error,
 ) error {
 	id := r.PathValue("id")
 	b, err := store.Modify(r.Context(), s.meta, tenantOf(r.Context()), id, change)
@@ -120,9 +121,19 @@ func (s *Server) changeBatch(
 	case err != nil:
 		return named(fmt.Errorf("change batch %s: %w", id, err), "Batch", id)
 	default:
+		s.audit(r.Context(), done, b.LogArgs()...)
 		s.nudge(id)
 	}
 	return s.writeBatch(r.Context(), w, b)
+}
+
+// audit logs what a user did, and whose key it was.
+func (s *Server) audit(ctx context.Context, done string, args ...any) {
+	by := principalOf(ctx)
+	if by.Key != "" {
+		args = append(args, "key", by.Key, "role", by.Role)
+	}
+	s.log.InfoContext(ctx, done, args...)
 }
 
 // wrongStatus returns the answer to an action that the status of the batch does not allow. SDKs
@@ -138,7 +149,7 @@ func wrongStatus(action string, b *store.Batch) *httpError {
 }
 
 func (s *Server) pauseBatch(w http.ResponseWriter, r *http.Request) error {
-	return s.changeBatch(w, r, func(b *store.Batch) error {
+	return s.changeBatch(w, r, "batch paused", func(b *store.Batch) error {
 		if b.State != store.Validating && b.State != store.InProgress {
 			return wrongStatus("pause", b)
 		}
@@ -147,7 +158,7 @@ func (s *Server) pauseBatch(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) resumeBatch(w http.ResponseWriter, r *http.Request) error {
-	return s.changeBatch(w, r, func(b *store.Batch) error {
+	return s.changeBatch(w, r, "batch resumed", func(b *store.Batch) error {
 		if b.State.Terminal() {
 			return wrongStatus("resume", b)
 		}
@@ -177,6 +188,7 @@ func (s *Server) deleteBatch(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.meta.DeleteBatch(r.Context(), b.Tenant, b.ID); err != nil {
 		return named(fmt.Errorf("delete batch %s: %w", b.ID, err), "Batch", b.ID)
 	}
+	s.audit(r.Context(), "batch deleted", b.LogArgs()...)
 	ctx, cancel := cleanupContext(r.Context())
 	defer cancel()
 	if err := s.deps.Journals.Remove(ctx, b.ID); err != nil {

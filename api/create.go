@@ -206,7 +206,7 @@ func (s *Server) submit(
 	}
 	b.Version = 1
 	s.predictions.add(b.ID, predicted, s.now())
-	s.log.InfoContext(ctx, "batch created", b.LogArgs()...)
+	s.audit(ctx, "batch created", b.LogArgs()...)
 	if b.State.Terminal() {
 		s.log.InfoContext(ctx, "batch ended", b.EndLogArgs()...)
 	}

@@ -20,6 +20,7 @@ func (s *Server) deleteFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return named(err, "File", id)
 	}
+	s.audit(r.Context(), "file deleted", "file_id", f.ID, "tenant", f.Tenant, "bytes", f.Bytes)
 	ctx, cancel := cleanupContext(r.Context())
 	defer cancel()
 	if err := s.removeBytes(ctx, f); err != nil {

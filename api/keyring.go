@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 // KeysVariable names the environment variable that holds keys in clear text, for ParseKeys.
@@ -31,6 +33,22 @@ type keyEntry struct {
 	hash  [sha256.Size]byte
 	owner principal
 	life  *keyLifetime
+}
+
+// name returns what a log calls the key: the beginning of its hash, as in a keys file.
+func (e keyEntry) name() string { return hashPrefix + hex.EncodeToString(e.hash[:4]) }
+
+// String says how many keys there are, for a log.
+func (k *Keyring) String() string {
+	if k.Empty() {
+		return "none"
+	}
+	tenants := map[string]bool{}
+	for _, e := range k.keys {
+		tenants[e.owner.Tenant] = true
+	}
+	return fmt.Sprintf("%s of %s", humanize.Count(len(k.keys), "key"),
+		humanize.Count(len(tenants), "tenant"))
 }
 
 // Empty reports whether there are no keys, so that requests need none.
@@ -112,7 +130,7 @@ func ParseKeys(list string) (*Keyring, error) {
 					"or tenant=key")
 		default:
 			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), owner: principal{
-				tenant, roleUser}})
+				Tenant: tenant, Role: roleUser}})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, item %d: %w", KeysVariable, i+1, err)

@@ -22,6 +22,9 @@ func newKeyLifetime() *keyLifetime {
 	return &keyLifetime{ctx, cancel}
 }
 
+// Keys says how many keys there are.
+func (s *Server) Keys() string { return s.keys.Load().String() }
+
 // SetKeys replaces the keys. A key with the same tenant and role as before stays valid; the
 // requests of keys that are removed or changed are cancelled. It returns the numbers of new and
 // revoked keys. The keyring must not be empty: requests would need no key.

@@ -278,7 +278,8 @@ func (a *App) Run(ctx context.Context) error {
 		return errors.Join(err, a.admin.Close())
 	})
 	a.log.InfoContext(ctx, "serving", "url", a.URL(), "admin", a.AdminURL(), "data", a.cfg.Data,
-		"node", a.cfg.Node, "roles", a.cfg.Roles, "version", a.options.Version)
+		"node", a.cfg.Node, "roles", a.cfg.Roles, "keys", a.api.Keys(),
+		"version", a.options.Version)
 	if a.dispatches() {
 		a.logProtection(ctx, a.cfg)
 	}

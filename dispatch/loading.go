@@ -1,6 +1,10 @@
 package dispatch
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/tidefill/tidefill/dispatch/plan"
+)
 
 // loading follows the batches that were in the store at the beginning of a session until each has
 // been reconciled, so that the planner knows all of them. It is safe for concurrent use.
@@ -8,6 +12,38 @@ type loading struct {
 	mu     sync.Mutex
 	left   map[string]bool
 	listed bool // all are, or were, in left
+	found  continued
+	told   bool // found was returned
+}
+
+// continued counts the batches that a session goes on with, and their lines.
+type continued struct{ batches, lines, done int }
+
+// continues counts a batch that was in progress before.
+func (l *loading) continues(id string, lines int, left []plan.ModelLines) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.left[id] {
+		return
+	}
+	done := lines
+	for _, m := range left {
+		done -= m.Lines
+	}
+	l.found.batches++
+	l.found.lines += lines
+	l.found.done += max(0, done)
+}
+
+// tell returns the batches that the session goes on with, once, when all are known.
+func (l *loading) tell() (found continued, now bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.told || !l.listed || len(l.left) > 0 {
+		return found, false
+	}
+	l.told = true
+	return l.found, l.found.batches > 0
 }
 
 // add adds batches before they are reconciled.

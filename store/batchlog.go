@@ -15,11 +15,15 @@ func (b *Batch) LogArgs() []any {
 	if len(b.Models) > 1 {
 		args = append(args, "models", len(b.Models))
 	}
-	lines := 0
+	return append(args, "lines", b.Lines())
+}
+
+// Lines counts the lines of the inputs.
+func (b *Batch) Lines() (n int) {
 	for _, in := range b.Inputs {
-		lines += in.Lines
+		n += in.Lines
 	}
-	return append(args, "lines", lines)
+	return n
 }
 
 // EndLogArgs returns what a log says of a batch that has ended.

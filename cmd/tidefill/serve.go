@@ -156,6 +156,10 @@ func runDaemon(
 	options.LogLevel = new(slog.LevelVar)
 	options.LogLevel.Set(cfg.Log.Level)
 	options.Logger = newLogger(cfg.Log.Format, options.LogLevel, stderr)
+	if keys.Empty() && cfg.Auth.KeysFile == "" && os.Getenv("TIDEFILL_API_KEY") != "" {
+		options.Logger.Warn("TIDEFILL_API_KEY is what clients send; this daemon asks for no key",
+			"remedy", "give its keys by "+api.KeysVariable+" or auth.keys_file")
+	}
 	options.Version, options.Keys = version(), keys
 	options.Stop = ctx.Done()
 	daemon, err := app.New(cfg, options)
