@@ -166,6 +166,10 @@ type Batch struct {
 		Attempts int64
 		InFlight int `json:"in_flight"`
 		Failures []Failure
+		Verdict  *string
+		ETA      *int64
+		Finish   *int64  `json:"predicted_finish"`
+		Band     []int64 `json:"predicted_band"`
 	}
 }
 
