@@ -145,9 +145,34 @@ func (s *Server) routes() {
 	s.mux.Handle("/", s.serve(func(_ http.ResponseWriter, r *http.Request) error {
 		return &httpError{
 			Status: http.StatusNotFound, Type: invalidRequest, Code: "unknown_url",
-			Message: fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path),
+			Message: fmt.Sprintf("Unknown request URL: %s %s.%s", r.Method, r.URL.Path,
+				s.meant(r)),
 		}
 	}))
+}
+
+// meant returns what somebody who asked for an unknown URL probably has to do, as a sentence after
+// a space; empty: that is unknown.
+func (s *Server) meant(r *http.Request) string {
+	known := func(path string) bool {
+		as := r.Clone(r.Context())
+		as.URL.Path = path
+		_, pattern := s.mux.Handler(as)
+		return pattern != "/"
+	}
+	switch path := r.URL.Path; {
+	case s.deps.Inline == nil && (slices.Contains(inlineURLs, path) ||
+		slices.Contains(inlineURLs, "/v1"+path)):
+		return " This server takes batches only. Send interactive requests to the model server, " +
+			"or have its operator set inline.enabled."
+	case path == "/":
+		return " This is the API of Tidefill; clients use it by the base URL that ends in /v1."
+	case known("/v1" + path):
+		return " The base URL must end in /v1."
+	case strings.HasPrefix(path, "/v1/v1/"):
+		return " The base URL has /v1 twice."
+	}
+	return ""
 }
 
 // config returns the configuration as of now.

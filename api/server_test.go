@@ -249,3 +249,24 @@ func TestOnlyJSONIsTakenForJSON(t *testing.T) {
 	u := s.post("/v1/uploads", upload).ok()["id"].(string)
 	s.do("POST", "/v1/uploads/"+u+"/cancel", nil).ok()
 }
+
+// Whoever has a wrong base URL, or sends an interactive request, learns what to do.
+func TestUnknownURLsNameTheRemedy(t *testing.T) {
+	s := newService(t)
+	for path, want := range map[string]string{
+		"/v1/chat/completions": "This server takes batches only.",
+		"/chat/completions":    "This server takes batches only.",
+		"/batches":             "The base URL must end in /v1.",
+		"/files/file-1":        "The base URL must end in /v1.",
+		"/v1/v1/batches":       "The base URL has /v1 twice.",
+		"/":                    "the base URL that ends in /v1.",
+	} {
+		a := s.get(path)
+		if a.refused(404, "", "unknown_url", path); !strings.Contains(a.body, want) {
+			t.Errorf("%s: %s, want %q", path, a.body, want)
+		}
+	}
+	if a := s.get("/v1/nothing"); !strings.Contains(a.body, `/v1/nothing."`) {
+		t.Errorf("without a remedy: %s", a.body)
+	}
+}
