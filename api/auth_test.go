@@ -82,7 +82,7 @@ func TestKeysRefused(t *testing.T) {
 		"keys: [{hash: x}, {hash: " + hash + ", role: x}]":   "keys[1]: role",
 		"keys: {": "1: did not find expected node content",
 		"keys:\n- tenant: t\n  sha256: x\n": "3: keys[0]: unknown key sha256; an entry " +
-			"has the keys hash, tenant and role",
+			"has the keys hash, tenant, role, name, created",
 		"key: []":                         "1: the file: unknown key key; it has the key keys",
 		"# x\n- a":                        "2: the file is not a section",
 		"keys: x":                         "1: keys is not a list",
@@ -104,8 +104,8 @@ func TestLoadKeys(t *testing.T) {
 	if _, err := LoadKeys(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got error %v for a missing file, want one with its path", err)
 	}
-	if err := os.WriteFile(path, []byte("keys: [{hash: "+HashKey("k")+", tenant: t, role: admin}]"),
-		0o600); err != nil {
+	if err := os.WriteFile(path, []byte("keys: [{hash: "+HashKey("k")+", tenant: t, role: admin, "+
+		"name: n, created: 2027-01-31}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ring, err := LoadKeys(path)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -22,6 +23,8 @@ import (
 //	  - hash: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 //	    tenant: research   # default: "default"
 //	    role: user         # viewer, user (the default) or admin
+//	    name: nightly-eval # for people only
+//	    created: 2027-01-31
 func LoadKeys(path string) (*Keyring, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -44,6 +47,9 @@ type fileEntry struct {
 	Hash   string `yaml:"hash"`
 	Tenant string `yaml:"tenant"`
 	Role   role   `yaml:"role"`
+	// Name and Created tell people which key it is; nothing depends on them.
+	Name    string `yaml:"name"`
+	Created string `yaml:"created"`
 
 	line int
 }
@@ -98,11 +104,14 @@ func (f *keysFile) read(root *yaml.Node) {
 	})
 }
 
+var entryKeys = []string{"hash", "tenant", "role", "name", "created"}
+
 func (f *keysFile) entry(i int, n *yaml.Node) {
 	before := len(f.faults)
-	f.section(n, fmt.Sprintf("keys[%d]", i), "an entry has the keys hash, tenant and role",
+	f.section(n, fmt.Sprintf("keys[%d]", i), "an entry has the keys "+
+		strings.Join(entryKeys, ", "),
 		func(key string, v *yaml.Node) bool {
-			known := slices.Contains([]string{"hash", "tenant", "role"}, key)
+			known := slices.Contains(entryKeys, key)
 			if known && v.Kind != yaml.ScalarNode {
 				f.fault(v.Line, "keys[%d].%s is not a text", i, key)
 			}
@@ -177,4 +186,23 @@ func parseHash(text string) (hash [sha256.Size]byte, err error) {
 			`hash is not sha256: and 64 hex digits; make one with: printf %s "$KEY" | sha256sum`)
 	}
 	return [sha256.Size]byte(raw), nil
+}
+
+// NewKey is what a key is made with. Empty fields have their defaults.
+type NewKey struct{ Name, Tenant, Role string }
+
+// KeyRow returns the row of a key for a keys file.
+func KeyRow(key string, of NewKey) (string, error) {
+	entry := fileEntry{Hash: HashKey(key), Tenant: of.Tenant, Role: role(of.Role), Name: of.Name}
+	if err := new(Keyring).addEntry(entry); err != nil {
+		return "", fmt.Errorf("make a row of a keys file: %w", err)
+	}
+	row := fmt.Sprintf("- {hash: %q", entry.Hash)
+	for _, field := range []struct{ name, value string }{{"tenant", of.Tenant}, {"role", of.Role},
+		{"name", of.Name}, {"created", time.Now().UTC().Format(time.DateOnly)}} {
+		if field.value != "" {
+			row += fmt.Sprintf(", %s: %q", field.name, field.value)
+		}
+	}
+	return row + "}", nil
 }

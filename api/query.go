@@ -86,6 +86,14 @@ var states = []store.State{
 	store.Failed, store.Expired, store.Cancelling, store.Cancelled,
 }
 
+func stateList() string {
+	var names []string
+	for _, state := range states {
+		names = append(names, "'"+string(state)+"'")
+	}
+	return strings.Join(names, ", ")
+}
+
 // readStates reads the filter by status: the parameters status and state, each of which may be a
 // list.
 func readStates(v url.Values) ([]store.State, error) {
@@ -99,7 +107,8 @@ func readStates(v url.Values) ([]store.State, error) {
 				state := store.State(name)
 				if !slices.Contains(states, state) {
 					return nil, invalid(param, "invalid_value",
-						"Invalid '%s': %s is not a status of a batch.", param, quoted(name))
+						"Invalid '%s': %s is not a status of a batch; use %s.", param,
+						quoted(name), stateList())
 				}
 				if !slices.Contains(wanted, state) {
 					wanted = append(wanted, state)

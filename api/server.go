@@ -56,6 +56,9 @@ type Deps struct {
 	// DefaultTenant.
 	Keys *Keyring
 
+	// Version is the release that GET /version answers.
+	Version string
+
 	Logger *slog.Logger     // nil: nothing is logged
 	Now    func() time.Time // nil: time.Now
 	// Expiry returns the time by which files, uploads and batches expire. Nil: Now.
@@ -137,6 +140,7 @@ func New(config Config, deps Deps) (*Server, error) {
 func (s *Server) routes() {
 	s.route("/v1/models", methods{"GET": s.listModels})
 	s.route("/v1/models/{id...}", methods{"GET": s.getModel})
+	s.route("/version", methods{"GET": s.version})
 	s.route("/v1/registry", methods{"GET": s.listRegistry})
 	s.inlineRoutes()
 	s.fileRoutes()
@@ -173,6 +177,13 @@ func (s *Server) meant(r *http.Request) string {
 		return " The base URL has /v1 twice."
 	}
 	return ""
+}
+
+// version answers GET /version, as model servers do.
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, struct {
+		Version string `json:"version"`
+	}{s.deps.Version})
 }
 
 // config returns the configuration as of now.

@@ -41,6 +41,13 @@ func TestEveryAnswerHasAnID(t *testing.T) {
 	}
 }
 
+func TestVersion(t *testing.T) {
+	s := newService(t, func(_ *Config, d *Deps) { d.Version = "v7" })
+	if got := s.get("/version").object()["version"]; got != "v7" {
+		t.Errorf("got version %v", got)
+	}
+}
+
 func TestUnknownRoutesAndMethods(t *testing.T) {
 	s := newService(t)
 	for _, path := range []string{"/", "/v1", "/v1/file", "/v1/files/", "/v1/files/a/b",

@@ -194,8 +194,8 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		return err
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
-		Inline: a.interactive(),
-		Store:  a.apiStore(), Places: a.places, Outlook: &outlook{a.dispatcher, a.scaling.driver},
+		Inline: a.interactive(), Version: a.options.Version,
+		Store: a.apiStore(), Places: a.places, Outlook: &outlook{a.dispatcher, a.scaling.driver},
 		Nudge: a.changed, Models: a.models, Keys: keys,
 		Catalogs: a.feed.now, UnservedModels: a.unservedModels, Windows: a.sharing,
 		Older:  a.store.Older,

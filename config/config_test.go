@@ -183,7 +183,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{name: "setting without a value", sets: []string{"data"},
 			want: []string{"--set data: write --set key.path=value"}},
 		{name: "unreadable level", sets: []string{"log.level=loud"},
-			want: []string{`--set log.level: log.level: slog: level string "loud": unknown name`}},
+			want: []string{`--set log.level: log.level is "loud"; use debug, info, warn or error`}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

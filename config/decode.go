@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"strings"
@@ -210,6 +211,10 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 	}
 	if mismatch := new(yaml.TypeError); errors.As(err, &mismatch) || n.Kind != yaml.ScalarNode {
 		d.fault(n, "%s is %s, not %s", path, shown(n), typeName(v.Type()))
+		return
+	}
+	if _, level := v.Interface().(slog.Level); level {
+		d.fault(n, "%s is %s; use debug, info, warn or error", path, shown(n))
 		return
 	}
 	d.fault(n, "%s: %w", path, err)

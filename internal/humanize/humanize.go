@@ -60,3 +60,24 @@ func Instant(seconds int64) string {
 	}
 	return time.Unix(seconds, 0).Format("2006-01-02 15:04:05")
 }
+
+// Relative returns a Unix time as seen from now, in its largest unit: "3m ago", "in 2h". Zero: "-".
+func Relative(seconds int64, now time.Time) string {
+	if seconds == 0 {
+		return "-"
+	}
+	d := time.Unix(seconds, 0).Sub(now.Truncate(time.Second))
+	text := fmt.Sprintf("%ds", int(d.Abs().Seconds()))
+	switch of := d.Abs(); {
+	case of >= 48*time.Hour:
+		text = fmt.Sprintf("%dd", int(of.Hours())/24)
+	case of >= 2*time.Hour:
+		text = fmt.Sprintf("%dh", int(of.Hours()))
+	case of >= 2*time.Minute:
+		text = fmt.Sprintf("%dm", int(of.Minutes()))
+	}
+	if d > 0 {
+		return "in " + text
+	}
+	return text + " ago"
+}

@@ -24,3 +24,19 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestRelative(t *testing.T) {
+	now := time.Unix(1_800_000_000, 500)
+	for d, want := range map[time.Duration]string{
+		0: "0s ago", -59 * time.Second: "59s ago", 119 * time.Second: "in 119s",
+		-3*time.Minute - 20*time.Second: "3m ago", 47 * time.Hour: "in 47h",
+		-5 * 24 * time.Hour: "5d ago",
+	} {
+		if got := Relative(now.Add(d).Unix(), now); got != want {
+			t.Errorf("Relative(now + %v) = %q, want %q", d, got, want)
+		}
+	}
+	if got := Relative(0, now); got != "-" {
+		t.Errorf("Relative of no time is %q", got)
+	}
+}
