@@ -57,6 +57,7 @@ type Extensions struct {
 	Rate   float64 `json:"rate"` // lines per second, now
 	ETA    int64   `json:"eta"`  // Unix seconds; 0: unknown
 	Forecast
+	Attempts      int64  `json:"attempts"` // requests sent, those of retries included
 	InFlight      int    `json:"in_flight"`
 	Retrying      int    `json:"retrying"`
 	Waiting       string `json:"waiting"`         // why no more lines start now; empty: they do
@@ -67,6 +68,7 @@ type Extensions struct {
 	// Failures are the most frequent causes of failed lines.
 	Failures     []Failure `json:"failures"`
 	InputFileIDs []string  `json:"input_file_ids"`
+	RetryOf      string    `json:"retry_of"` // the batch whose failed lines it has; empty: none
 	Models       []struct {
 		Model string `json:"model"`
 		Lines int    `json:"lines"`

@@ -31,6 +31,39 @@ func TestServersAreURLs(t *testing.T) {
 	}
 }
 
+func TestPlainRequestToTLS(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	address := strings.TrimPrefix(server.URL, "https://")
+	c, err := client.New("http://"+address, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Batch(t.Context(), "b"); err == nil || !strings.Contains(err.Error(),
+		"write https://"+address) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOptionsAreCheckedWithoutInputs(t *testing.T) {
+	for param, refused := range map[string]bool{"input_file_id": false,
+		"tidefill.input_file_ids[0]": false, "tidefill.deadline": true, "": true} {
+		for n := range 3 {
+			c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("dry_run") != "true" {
+					t.Errorf("the request %s creates a batch", r.URL)
+				}
+				w.WriteHeader(http.StatusBadRequest)
+				io.WriteString(w, `{"error":{"message":"Bad.","param":"`+param+`"}}`)
+			})
+			err := c.CheckOptions(t.Context(), client.BatchRequest{}, n+1)
+			if refused != (err != nil) {
+				t.Errorf("a fault of %q, %d inputs: %v", param, n+1, err)
+			}
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name      string

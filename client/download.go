@@ -16,7 +16,7 @@ func (c *Client) CopyResultFiles(ctx context.Context, b Batch, out io.Writer) er
 			if id == "" {
 				continue
 			}
-			if err := c.copyFile(ctx, id, out); err != nil {
+			if err := c.CopyFile(ctx, id, out); err != nil {
 				return err
 			}
 		}
@@ -44,7 +44,7 @@ func (c *Client) Download(ctx context.Context, b Batch, dir string) ([]string, e
 				continue
 			}
 			name := filepath.Join(dir, file.name)
-			if err := c.downloadFile(ctx, file.id, name); err != nil {
+			if err := c.DownloadFile(ctx, file.id, name); err != nil {
 				return written, err
 			}
 			written = append(written, name)
@@ -53,7 +53,9 @@ func (c *Client) Download(ctx context.Context, b Batch, dir string) ([]string, e
 	return written, nil
 }
 
-func (c *Client) downloadFile(ctx context.Context, id, name string) (err error) {
+// DownloadFile writes the content of a file of the API into a local one, which gets its name when
+// it is complete.
+func (c *Client) DownloadFile(ctx context.Context, id, name string) (err error) {
 	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func (c *Client) downloadFile(ctx context.Context, id, name string) (err error) 
 			err = errors.Join(err, part.Close(), os.Remove(part.Name()))
 		}
 	}()
-	if err := c.copyFile(ctx, id, part); err != nil {
+	if err := c.CopyFile(ctx, id, part); err != nil {
 		return err
 	}
 	if err := part.Chmod(0o644); err != nil {
@@ -75,7 +77,8 @@ func (c *Client) downloadFile(ctx context.Context, id, name string) (err error) 
 	return os.Rename(part.Name(), name)
 }
 
-func (c *Client) copyFile(ctx context.Context, id string, out io.Writer) error {
+// CopyFile writes the content of a file of the API.
+func (c *Client) CopyFile(ctx context.Context, id string, out io.Writer) error {
 	content, err := c.Content(ctx, id)
 	if err != nil {
 		return err

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // Preview is what would become of a batch if it were created now. Nil numbers are unknown.
@@ -66,6 +68,13 @@ type PreviewModel struct {
 // PreviewBatch returns what would become of a batch. It creates none. The errors are those of
 // CreateBatch.
 func (c *Client) PreviewBatch(ctx context.Context, r BatchRequest) (p Preview, err error) {
+	if p, err = c.preview(ctx, r); err != nil {
+		return p, fmt.Errorf("preview batch: %w", err)
+	}
+	return p, nil
+}
+
+func (c *Client) preview(ctx context.Context, r BatchRequest) (p Preview, err error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return p, err
@@ -77,9 +86,33 @@ func (c *Client) PreviewBatch(ctx context.Context, r BatchRequest) (p Preview, e
 	}, &raw); err == nil {
 		err = json.Unmarshal(raw, &p)
 	}
-	if err != nil {
-		return p, fmt.Errorf("preview batch: %w", err)
-	}
 	p.Raw = raw
-	return p, nil
+	return p, err
+}
+
+// CheckOptions returns the error that CreateBatch would return for a request whose n inputs are not
+// uploaded yet, as far as the API finds faults without them. It creates nothing.
+func (c *Client) CheckOptions(ctx context.Context, r BatchRequest, n int) error {
+	// The API looks inputs up after it has checked everything else.
+	const param, several = "input_file_id", "tidefill.input_file_ids"
+	r.InputFileID = "file-unsent"
+	if n > 1 {
+		x := RequestExtensions{}
+		if r.Tidefill != nil {
+			x = *r.Tidefill
+		}
+		for i := range n {
+			x.InputFileIDs = append(x.InputFileIDs, fmt.Sprintf("file-unsent-%d", i))
+		}
+		r.InputFileID, r.Tidefill = "", &x
+	}
+	_, err := c.preview(ctx, r)
+	if refused := (*Error)(nil); errors.As(err, &refused) && (refused.Param == param ||
+		strings.HasPrefix(refused.Param, several)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create batch: %w", err)
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // request is one call of the API.
@@ -22,6 +23,9 @@ type request struct {
 	contentType  string
 	idempotent   bool // sends a key, so that a repetition has no second effect
 }
+
+// plainToTLS is what a server of net/http answers to a request without TLS.
+const plainToTLS = "Client sent an HTTP request to an HTTPS server"
 
 // send returns an answer of status 2xx. The caller closes its body.
 func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
@@ -59,7 +63,12 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	return nil, readError(answer)
+	err = readError(answer)
+	if strings.HasPrefix(c.server, "http://") && strings.Contains(err.Error(), plainToTLS) {
+		return nil, fmt.Errorf("%s serves https only; write https://%s", c.server,
+			strings.TrimPrefix(c.server, "http://"))
+	}
+	return nil, err
 }
 
 // call sends a request and decodes the JSON value of the answer.

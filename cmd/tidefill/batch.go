@@ -1,15 +1,10 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"os"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,120 +16,37 @@ func batchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batch",
 		Short: "Submit and manage batches",
-		Long: `Submit batches to a daemon and manage them.
+		Long: `Submit batches to a daemon and manage them. A batch is named by its id, by the beginning of its id if no other has it, or by --latest.
+Commands about several batches take several ids, or --status, --model, --meta and times that select them.
 
---server or TIDEFILL_SERVER is the daemon's URL, TIDEFILL_API_KEY the key. Over https the system's authorities are trusted, and
-those of --ca-file or TIDEFILL_CA_FILE. With --json, the API's answers are printed, one object per row. Commands that wait for a
-batch end with status 0 if it completed, 4 if it completed and lines failed, 3 if it ended otherwise.`,
-		Args: cobra.NoArgs,
+--server or TIDEFILL_SERVER is the daemon's URL, TIDEFILL_API_KEY the key; tidefill help environment has all variables, and tidefill
+context gives daemons names. Over https the system's authorities are trusted, and those of --ca-file. With -o json, the API's answers
+are printed, one object per row. Commands that wait for a batch end with status 0 if it completed, 4 if it completed and lines failed,
+3 if it ended otherwise.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
+	cmd.AddCommand(listCommand())
+	cmd.AddCommand(batchCommands()...)
+	return cmd
+}
+
+// batchCommands returns the commands about batches, but the list.
+func batchCommands() []*cobra.Command {
+	return []*cobra.Command{
 		submitCommand(),
-		listCommand(),
 		getCommand(),
 		watchCommand(),
 		resultsCommand(),
 		cancelCommand(),
-		actionCommand("pause", "Start no more lines of a batch until it is resumed",
-			"Start no more lines of a batch until it is resumed. Lines in flight finish. The "+
-				"deadline "+
-				"does not change.", (*client.Client).Pause),
-		actionCommand("resume", "Continue a paused batch", "Continue a paused batch.",
+		actionCommand("pause", "Start no more lines of batches until they are resumed",
+			"Start no more lines of batches until they are resumed. Lines in flight finish. The "+
+				"deadlines do not change.", pausable, (*client.Client).Pause),
+		actionCommand("resume", "Continue paused batches", "Continue paused batches.",
+			func(b client.Batch) bool { return b.Tidefill.Paused && !b.Ended() },
 			(*client.Client).Resume),
-		actionCommand("retry", "Run the failed lines of a batch again, as a new batch",
-			"Create a new batch of the failed lines of an ended batch, and print it.",
-			(*client.Client).Retry),
+		retryCommand(),
 		deleteCommand(),
-	)
-	return cmd
-}
-
-// remote holds the flags of a command that calls a daemon.
-type remote struct {
-	server  string
-	options client.Options
-	json    bool
-}
-
-func (r *remote) register(cmd *cobra.Command) {
-	r.server = client.DefaultServer
-	if server := os.Getenv("TIDEFILL_SERVER"); server != "" {
-		r.server = server
 	}
-	cmd.Flags().StringVar(&r.server, "server", r.server, "the daemon's `URL` (TIDEFILL_SERVER)")
-	cmd.Flags().StringVar(&r.options.APIKey, "api-key", "",
-		"the API `key` (TIDEFILL_API_KEY, which hides it from other users of the machine)")
-	cmd.Flags().StringVar(&r.options.Tenant, "tenant", os.Getenv("TIDEFILL_TENANT"),
-		"act for this `tenant`, with a key of the role admin (TIDEFILL_TENANT)")
-	r.registerConnection(cmd)
-}
-
-// registerConnection registers the flags of a command that calls any address of a daemon.
-func (r *remote) registerConnection(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.options.CAFile, "ca-file", os.Getenv("TIDEFILL_CA_FILE"),
-		"also trust the authorities in this `file` for https (TIDEFILL_CA_FILE)")
-	cmd.Flags().StringVar(&r.options.CertFile, "cert-file", os.Getenv("TIDEFILL_CERT_FILE"),
-		"the client `certificate` for a daemon that requires one (TIDEFILL_CERT_FILE)")
-	cmd.Flags().StringVar(&r.options.KeyFile, "key-file", os.Getenv("TIDEFILL_KEY_FILE"),
-		"the private key `file` of that certificate (TIDEFILL_KEY_FILE)")
-	cmd.Flags().BoolVar(&r.json, "json", false,
-		"print the API's answer, one JSON object per row")
-}
-
-func (r *remote) client() (*client.Client, error) {
-	if r.options.APIKey == "" {
-		r.options.APIKey = os.Getenv("TIDEFILL_API_KEY")
-	}
-	c, err := client.New(r.server, r.options)
-	if err != nil {
-		return nil, exit{exitUsage, err}
-	}
-	return c, nil
-}
-
-// printJSON writes a value on one row.
-func printJSON(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
-
-// remoteCommand completes a command that calls a daemon.
-func remoteCommand(
-	cmd *cobra.Command, do func(ctx context.Context, c *client.Client, r *remote, args []string,
-		out io.Writer) error,
-) *cobra.Command {
-	return new(remote).command(cmd, do)
-}
-
-// command adds to a command the flags of the API's address, and calls do with its client.
-func (r *remote) command(
-	cmd *cobra.Command, do func(ctx context.Context, c *client.Client, r *remote, args []string,
-		out io.Writer) error,
-) *cobra.Command {
-	r.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := r.client()
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return withRemedy(do(cmd.Context(), c, r, args, cmd.OutOrStdout()))
-	}
-	return cmd
-}
-
-// withRemedy adds to an error the flag or variable that may remedy it.
-func withRemedy(err error) error {
-	if refused := (*client.Error)(nil); errors.As(err, &refused) &&
-		refused.Status == http.StatusUnauthorized {
-		return fmt.Errorf("%w; set TIDEFILL_API_KEY to a key of this daemon", err)
-	}
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
-		return fmt.Errorf("%w (see --server)", err)
-	}
-	if unknown := (*tls.CertificateVerificationError)(nil); errors.As(err, &unknown) {
-		return fmt.Errorf("%w; give the authority of the daemon's certificate by --ca-file or "+
-			"TIDEFILL_CA_FILE", err)
-	}
-	return err
 }
 
 // ending returns the exit status of an ended batch as an error; nil: it completed and no line
@@ -150,61 +62,67 @@ func ending(b client.Batch) error {
 }
 
 // describe prints a batch for people.
-func describe(w io.Writer, b client.Batch) {
-	status := b.Status
-	if b.Tidefill.Paused {
-		status += ", paused"
-	}
-	printf(w, "%s  %s\n", b.ID, status)
+// files are the local names of its input files; none: unknown.
+func describe(w io.Writer, on screen, b client.Batch, now time.Time, files ...string) {
+	printf(w, "%s  %s\n", b.ID, on.paint(statusColor(b), statusText(b)))
 	row := func(name, format string, args ...any) {
 		printf(w, "  %-10s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	c := b.Counts
-	row("lines", "%s, %s completed, %s failed", humanize.Thousands(int64(c.Total)),
-		humanize.Thousands(int64(c.Completed)), humanize.Thousands(int64(c.Failed)))
+	painted := func(name string, c color, text string) {
+		printf(w, "  %-10s %s\n", name, on.paint(c, text))
+	}
+	c, x := b.Counts, b.Tidefill
+	painted("lines", failedColor(b), fmt.Sprintf("%s, %s completed, %s failed",
+		humanize.Thousands(int64(c.Total)), humanize.Thousands(int64(c.Completed)),
+		humanize.Thousands(int64(c.Failed))))
+	if !b.Ended() {
+		row("progress", "%s, %s in flight, %s retrying", percent(c),
+			humanize.Thousands(int64(x.InFlight)), humanize.Thousands(int64(x.Retrying)))
+		if x.Rate > 0 && !x.Paused {
+			row("rate", "%.1f lines/s", x.Rate)
+		}
+		if x.ETA > 0 {
+			row("eta", "%s", instant(x.ETA, now))
+		}
+	}
+	if x.Attempts > 0 {
+		row("requests", "%s sent, retries included", humanize.Thousands(x.Attempts))
+	}
 	row("endpoint", "%s", b.Endpoint)
-	for _, m := range b.Tidefill.Models {
+	for _, m := range x.Models {
 		row("model", "%s, %s", m.Model, humanize.Count(m.Lines, "line"))
 	}
-	if of := b.Resolved; of != nil {
-		if of.Template != nil {
-			row("template", "%s@%s, %s", humanize.Printable(of.Template.Name),
-				humanize.Printable(of.Template.Version), of.Mode)
-		}
-		if of.Profile != "" {
-			row("profile", "%s", humanize.Printable(of.Profile))
-		}
-		for _, warning := range of.Warnings {
-			row("warning", "%s", humanize.Printable(warning))
-		}
+	describeResolved(row, b.Resolved)
+	if x.RetryOf != "" {
+		row("retry of", "%s", x.RetryOf)
 	}
-	row("created", "%s", humanize.Instant(b.CreatedAt))
+	row("created", "%s", instant(b.CreatedAt, now))
 	if b.Ended() {
-		row("ended", "%s", humanize.Instant(b.EndedAt()))
+		row("ended", "%s", instant(b.EndedAt(), now))
 	} else {
-		row("due", "%s", humanize.Instant(b.ExpiresAt))
+		row("due", "%s", instant(b.ExpiresAt, now))
 	}
-	if text := forecastText(b.Tidefill.Forecast); text != "" {
-		row("predicted", "%s", text)
+	if text := forecastText(x.Forecast); text != "" {
+		painted("predicted", verdictColor(b), text)
 	}
-	if b.Tidefill.RankError != "" {
-		row("order", "last: %s", b.Tidefill.RankError)
+	if x.RankError != "" {
+		row("order", "last: %s", x.RankError)
 	}
-	if b.Tidefill.StartByMissed {
+	if x.StartByMissed {
 		row("started", "later than asked for by start_by")
 	}
-	for i, f := range b.Tidefill.Failures {
-		row([]string{"failed", "", ""}[min(i, 2)], "%s × %s", humanize.Thousands(int64(f.Count)),
+	for i, f := range x.Failures {
+		row([]string{"failed", ""}[min(i, 1)], "%s × %s", humanize.Thousands(int64(f.Count)),
 			humanize.Printable(f.String()))
 	}
 	if b.Ended() && c.Failed > 0 {
 		row("", "send these lines again: tidefill batch retry %s", b.ID)
 	}
-	if b.Tidefill.Waiting != "" {
-		row("waiting", "%s", b.Tidefill.Waiting)
+	if x.Waiting != "" {
+		row("waiting", "%s", x.Waiting)
 	}
-	if b.Tidefill.Reason != "" {
-		row("stopped", "%s", b.Tidefill.Reason)
+	if x.Reason != "" {
+		row("stopped", "%s", x.Reason)
 	}
 	if u := b.Usage; u != nil {
 		row("tokens", "%s in, %s out", humanize.Thousands(u.InputTokens),
@@ -221,7 +139,58 @@ func describe(w io.Writer, b client.Batch) {
 	for _, key := range sortedKeys(b.Metadata) {
 		row("metadata", "%s=%s", key, b.Metadata[key])
 	}
-	for _, e := range b.Errors.Data {
-		row("error", "%s", e)
+	describeFaults(row, b, files)
+}
+
+// instant returns a time, and its distance from now.
+func instant(at int64, now time.Time) string {
+	if at == 0 {
+		return "-"
+	}
+	return humanize.Instant(at) + ", " + humanize.Relative(at, now)
+}
+
+// describeResolved prints what the template and the profile of a batch stand for.
+func describeResolved(row func(name, format string, args ...any), of *client.Resolved) {
+	if of == nil {
+		return
+	}
+	if of.Template != nil {
+		row("template", "%s@%s, %s", humanize.Printable(of.Template.Name),
+			humanize.Printable(of.Template.Version), of.Mode)
+	}
+	if of.Profile != "" {
+		row("profile", "%s", humanize.Printable(of.Profile))
+	}
+	for _, warning := range of.Warnings {
+		row("warning", "%s", humanize.Printable(warning))
+	}
+}
+
+// shownFaults is the number of faults of input files that are printed.
+const shownFaults = 10
+
+// describeFaults prints the first faults of a batch's input files, and the command that prints the
+// others.
+func describeFaults(
+	row func(name, format string, args ...any), b client.Batch, files []string,
+) {
+	faults := b.Errors.Data
+	more := len(faults) - shownFaults
+	if more <= 1 {
+		more = 0
+	}
+	for _, fault := range faults[:len(faults)-more] {
+		row("error", "%s", fault)
+	}
+	if len(files) == 0 {
+		files = []string{"FILE"}
+	}
+	if more > 0 {
+		count := humanize.Thousands(int64(more)) + " more"
+		if faults[len(faults)-1].Code == "more_errors" {
+			count = "more than " + humanize.Thousands(int64(more)) + " others"
+		}
+		row("", "%s: tidefill check %s", count, strings.Join(files, " "))
 	}
 }

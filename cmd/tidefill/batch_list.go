@@ -2,66 +2,96 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"strings"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 func listCommand() *cobra.Command {
-	var filter batchFilter
+	l := batchLister{remote: new(remote)}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List batches",
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List batches",
+		Long: `List batches, the newest first. ETA is when a batch is expected to end, or when it ended. The table has the beginnings of ids, which
+all commands take in place of ids; -o wide, -q and -o json have complete ones.`,
 		Example: `  tidefill batch list --status in_progress,validating
   tidefill batch list --meta project=nightly --sort deadline --ascending
   tidefill batch list --limit 0 --json | jq -r .id`,
 		Args: cobra.NoArgs,
 	}
+	l.filter.register(cmd)
 	flags := cmd.Flags()
-	flags.IntVar(&filter.limit, "limit", 20, "how many to show; 0: all")
-	flags.StringSliceVar(&filter.status, "status", nil, "only these `states`")
-	flags.StringVar(&filter.model, "model", "", "only those with lines for this `model`")
-	flags.StringVar(&filter.meta, "meta", "", "only those with this metadata `key or key=value`")
-	flags.StringVar(&filter.sort, "sort", "", "order by this `field`: created_at or deadline")
-	completeFlags(cmd, map[string][]string{"sort": {"created_at", "deadline"},
-		"status": {"validating", "in_progress", "finalizing", "completed", "failed", "expired",
-			"cancelling", "cancelled"}})
-	flags.BoolVar(&filter.ascending, "ascending", false, "earliest first")
-	for _, name := range []string{"created-after", "created-before", "deadline-after",
-		"deadline-before"} {
-		filter.times = append(filter.times,
-			namedTime{name, flags.String(name, "", "a `time` as RFC 3339 or Unix seconds")})
-	}
-	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, _ []string,
-		out io.Writer) error {
-		if filter.limit < 0 {
-			return usageErrorf("--limit is %d; give 0 for all", filter.limit)
+	flags.IntVarP(&l.limit, "limit", "n", 20, "the `number` of batches to show; 0: all")
+	flags.StringVar(&l.sort, "sort", "", "order by this `field`: created_at or deadline")
+	flags.BoolVar(&l.ascending, "ascending", false, "earliest first")
+	flags.BoolVarP(&l.watch, "watch", "w", false, "list again every 2 s, until Ctrl-C")
+	completeFlags(cmd, map[string][]string{"sort": {"created_at", "deadline"}})
+	l.remote.command(cmd, tableFormats, func(ctx context.Context, c *client.Client, _ *remote,
+		_ []string, out io.Writer) error {
+		if l.limit < 0 {
+			return usageErrorf("--limit is %d; give 0 for all", l.limit)
 		}
-		return list(ctx, c, r, &filter, out)
+		return watching(ctx, l.watch, out, cmd.ErrOrStderr(), func(w io.Writer) error {
+			return l.list(ctx, c, w, cmd.ErrOrStderr(), screenOf(out))
+		})
 	})
+	completeModels(cmd, l.remote)
+	return cmd
 }
 
+// batchesCommand is batch under the name by which kubectl's users know a list: alone, it lists.
+func batchesCommand() *cobra.Command {
+	cmd := listCommand()
+	cmd.Use, cmd.Aliases = "batches", nil
+	cmd.Short = "List batches; batches COMMAND is batch COMMAND"
+	cmd.AddCommand(listCommand())
+	cmd.AddCommand(batchCommands()...)
+	return cmd
+}
+
+// batchFilter selects batches.
 type batchFilter struct {
-	limit     int
-	status    []string
-	model     string
-	meta      string
-	sort      string
-	ascending bool
-	times     []namedTime
+	status []string
+	model  string
+	meta   string
+	times  []namedTime
+	flags  *pflag.FlagSet
 }
 
 type namedTime struct {
 	flag  string
 	value *string
 }
+
+var batchStates = []string{"validating", "in_progress", "finalizing", "completed", "failed",
+	"expired", "cancelling", "cancelled"}
+
+func (f *batchFilter) register(cmd *cobra.Command) {
+	f.flags = cmd.Flags()
+	f.flags.StringSliceVarP(&f.status, "status", "s", nil, "only those with these `states`")
+	f.flags.StringVarP(&f.model, "model", "m", "", "only those with lines for this `model`")
+	f.flags.StringVar(&f.meta, "meta", "", "only those with this metadata `key or key=value`")
+	completeFlags(cmd, map[string][]string{"status": batchStates})
+	for _, name := range []string{"created-after", "created-before", "deadline-after",
+		"deadline-before"} {
+		f.times = append(f.times,
+			namedTime{name, f.flags.String(name, "", "a `time` as RFC 3339 or Unix seconds")})
+	}
+}
+
+// given reports whether the filter leaves any batch out.
+func (f *batchFilter) given() bool { return len(f.query()) > 0 }
 
 func (f *batchFilter) query() url.Values {
 	q := url.Values{}
@@ -74,12 +104,6 @@ func (f *batchFilter) query() url.Values {
 	if key, value, _ := strings.Cut(f.meta, "="); key != "" {
 		q.Set("metadata["+key+"]", value)
 	}
-	if f.sort != "" {
-		q.Set("sort", f.sort)
-	}
-	if f.ascending {
-		q.Set("order", "asc")
-	}
 	for _, t := range f.times {
 		if *t.value != "" {
 			q.Set(strings.ReplaceAll(t.flag, "-", "_"), *t.value)
@@ -88,35 +112,124 @@ func (f *batchFilter) query() url.Values {
 	return q
 }
 
-// list prints batches as they are received. It aligns the columns of some rows at a time, so that
-// memory does not grow with the length of the list.
-func list(ctx context.Context, c *client.Client, r *remote, f *batchFilter, out io.Writer) error {
-	const alignedRows = 100
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if !r.json {
-		fmt.Fprintln(table, "BATCH\tSTATUS\tLINES\tDONE\tFAILED\tCREATED\tDUE\tVERDICT\tMODEL")
+type batchLister struct {
+	*remote
+	filter    batchFilter
+	limit     int // 0: none
+	sort      string
+	ascending bool
+	watch     bool
+}
+
+// maxCounted limits the batches beyond those of --limit that are counted.
+const maxCounted = 100
+
+// list prints batches as they are received.
+func (l *batchLister) list(
+	ctx context.Context, c *client.Client, out, errs io.Writer, on screen,
+) error {
+	q, limit := l.filter.query(), l.limit
+	if l.sort != "" {
+		q.Set("sort", l.sort)
 	}
-	rows := 0
-	for b, err := range c.AllBatches(ctx, f.query(), f.limit) {
+	if l.ascending {
+		q.Set("order", "asc")
+	}
+	if limit > 0 && !l.data() && l.format != formatName {
+		limit += maxCounted
+	}
+	rows := batchRows(&l.output, on, time.Now())
+	n := 0
+	for b, err := range c.AllBatches(ctx, q, limit) {
 		if err != nil {
 			return err
 		}
-		if r.json {
-			if err := printJSON(out, b.Raw); err != nil {
-				return err
-			}
+		if n++; l.limit > 0 && n > l.limit {
 			continue
 		}
-		printf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", b.ID, statusText(b),
-			b.Counts.Total, b.Counts.Completed, b.Counts.Failed, humanize.Instant(b.CreatedAt),
-			humanize.Instant(b.ExpiresAt), verdictColumn(b), modelText(b))
-		if rows++; rows%alignedRows == 0 {
-			if err := table.Flush(); err != nil {
-				return err
-			}
+		if err := rows.add(out, b); err != nil {
+			return err
 		}
 	}
-	return table.Flush()
+	return errors.Join(rows.end(), l.note(errs, "batches", n, l.limit, l.filter.given()))
+}
+
+// batchRows returns the table of batches. Without -o wide, it has at most 80 columns.
+func batchRows(o *output, on screen, now time.Time) *listing[client.Batch] {
+	number := func(n int) string { return humanize.Thousands(int64(n)) }
+	type batch = client.Batch
+	return &listing[batch]{output: o, screen: on, columns: []column[batch]{
+		{title: "BATCH", cell: func(b batch) string {
+			if o.format == formatWide {
+				return b.ID
+			}
+			return shortID(b.ID)
+		}},
+		{title: "STATUS", cell: shortStatus, color: statusColor},
+		{title: "PROGRESS", cell: func(b batch) string {
+			if b.Counts.Total == 0 {
+				return ""
+			}
+			return fmt.Sprintf("%s of %s", percent(b.Counts), number(b.Counts.Total))
+		}},
+		{title: "FAILED", cell: func(b batch) string { return number(b.Counts.Failed) },
+			color: failedColor},
+		{title: "RATE", cell: rateText},
+		{title: "ETA", cell: func(b batch) string {
+			return humanize.Relative(max(expectedEnd(b), b.EndedAt()), now)
+		}},
+		{title: "VERDICT", cell: func(b batch) string { return b.Tidefill.Verdict },
+			color: verdictColor},
+		{title: "DONE", wide: true, cell: func(b batch) string {
+			return number(b.Counts.Completed)
+		}},
+		{title: "IN FLIGHT", wide: true, cell: func(b batch) string {
+			return number(b.Tidefill.InFlight)
+		}},
+		{title: "CREATED", wide: true, cell: func(b batch) string {
+			return humanize.Relative(b.CreatedAt, now)
+		}},
+		{title: "DUE", wide: true, cell: func(b batch) string {
+			if b.Ended() {
+				return ""
+			}
+			return humanize.Relative(b.ExpiresAt, now)
+		}},
+		{title: "MODEL", wide: true, cell: modelText},
+	}, name: func(b batch) string { return b.ID }, raw: func(b batch) any { return b.Raw }}
+}
+
+// shownIDLength is the length of a shortened id: 8 random letters, which 10,000 batches have in
+// common with a probability of 1 in 4 million.
+const shownIDLength = len("batch_") + 8
+
+func shortID(id string) string { return id[:min(len(id), shownIDLength)] }
+
+// expectedEnd returns when a batch is expected to end; 0: unknown.
+func expectedEnd(b client.Batch) int64 {
+	if b.Ended() {
+		return 0
+	}
+	return b.Tidefill.ETA
+}
+
+func rateText(b client.Batch) string {
+	rate := b.Tidefill.Rate
+	switch {
+	case rate <= 0 || b.Tidefill.Paused:
+		return ""
+	case rate < 10:
+		return fmt.Sprintf("%.1f/s", rate)
+	}
+	return fmt.Sprintf("%.0f/s", rate)
+}
+
+// percent returns the share of the lines that have ended, rounded down.
+func percent(c client.Counts) string {
+	if c.Total == 0 {
+		return "0%"
+	}
+	return fmt.Sprintf("%.0f%%", math.Floor(100*float64(c.Done())/float64(c.Total)))
 }
 
 func statusText(b client.Batch) string {
@@ -124,6 +237,40 @@ func statusText(b client.Batch) string {
 		return b.Status + " (paused)"
 	}
 	return b.Status
+}
+
+func shortStatus(b client.Batch) string {
+	if b.Tidefill.Paused && !b.Ended() {
+		return "paused"
+	}
+	return b.Status
+}
+
+func statusColor(b client.Batch) color {
+	switch b.Status {
+	case "failed", "expired":
+		return red
+	case "completed":
+		return green
+	}
+	return plain
+}
+
+func failedColor(b client.Batch) color {
+	if b.Counts.Failed > 0 {
+		return red
+	}
+	return plain
+}
+
+func verdictColor(b client.Batch) color {
+	switch b.Tidefill.Verdict {
+	case "at_risk":
+		return yellow
+	case "infeasible":
+		return red
+	}
+	return plain
 }
 
 func modelText(b client.Batch) string {

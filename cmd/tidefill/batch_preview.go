@@ -18,11 +18,10 @@ func (s *submission) preview(
 	if err != nil {
 		return err
 	}
-	if r.json {
-		err = printJSON(out, p.Raw)
-	} else {
+	err = r.print(out, p.Raw, func(out io.Writer) error {
 		describePreview(out, p)
-	}
+		return nil
+	})
 	if err == nil && (!p.Accepted || p.Verdict == "infeasible") {
 		return exit{status: exitNotComplete}
 	}

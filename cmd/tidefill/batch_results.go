@@ -11,8 +11,9 @@ import (
 )
 
 func resultsCommand() *cobra.Command {
-	var follow bool
+	var followed bool
 	var dir string
+	r, choice := new(remote), &batchChoice{one: true}
 	cmd := &cobra.Command{
 		Use:   "results BATCH",
 		Short: "Fetch the results of a batch",
@@ -23,13 +24,17 @@ cancelled or expired batch did not run are in its error file only.
 With --out, the output and error files are written into a directory.`,
 		Example: `  tidefill batch results batch_123 --follow | jq -r .custom_id
   tidefill batch results batch_123 --out results/`,
-		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().BoolVar(&follow, "follow", false, "continue until the batch has ended")
+	choice.register(cmd, r)
+	cmd.Flags().BoolVarP(&followed, "follow", "f", false, "continue until the batch has ended")
 	cmd.Flags().StringVar(&dir, "out", "", "`directory` for the result files, created if need be")
-	return remoteCommand(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
-		out io.Writer) error {
-		b, err := c.Batch(ctx, args[0])
+	return r.command(cmd, objectFormats, func(ctx context.Context, c *client.Client, r *remote,
+		args []string, out io.Writer) error {
+		id, err := choice.id(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		b, err := c.Batch(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -37,15 +42,14 @@ With --out, the output and error files are written into a directory.`,
 		case dir == "" && b.Ended():
 			return c.CopyResultFiles(ctx, b, out)
 		case dir == "":
-			return c.CopyResults(ctx, b.ID, follow, out)
-		case !b.Ended() && !follow:
+			return c.CopyResults(ctx, b.ID, followed, out)
+		case !b.Ended() && !followed:
 			return fmt.Errorf(
 				"batch %s is %s and has no files yet; add --follow to wait for them, or leave out "+
 					"--out to print the finished lines", b.ID, b.Status)
 		}
 		if !b.Ended() {
-			b, err = c.Watch(ctx, b.ID, newBatchProgress(cmd.ErrOrStderr()).show)
-			if err != nil {
+			if b, err = follow(ctx, c, b.ID, cmd.ErrOrStderr()); err != nil {
 				return err
 			}
 		}
@@ -53,12 +57,11 @@ With --out, the output and error files are written into a directory.`,
 		if err != nil {
 			return err
 		}
-		if r.json {
-			return printJSON(out, files)
-		}
-		for _, f := range files {
-			printf(out, "%s\n", f)
-		}
-		return nil
+		return r.print(out, files, func(out io.Writer) error {
+			for _, f := range files {
+				printf(out, "%s\n", f)
+			}
+			return nil
+		})
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/humanize"
+	"github.com/tidefill/tidefill/internal/shellword"
 )
 
 func submitCommand() *cobra.Command {
@@ -22,6 +24,8 @@ func submitCommand() *cobra.Command {
 		Short: "Upload batch files and run them",
 		Long: `Upload batch files and run them as one batch. A FILE has one request a line, in the format of OpenAI's Batch API; "-" is standard
 input.
+
+The options are checked before the upload, and what was uploaded is deleted if the batch is refused.
 
 Print the batch. With --wait, its progress goes to standard error and the exit status depends on its end.
 
@@ -40,15 +44,13 @@ deleted afterwards. The exit status is 3 if the batch would be refused or fail a
 	flags.StringVar(&s.window, "window", "24h",
 		"`time` within which the batch must be done: 24h, 90m, 7d, best_effort")
 	flags.StringArrayVar(&s.meta, "meta", nil, "metadata `key=value`; may be repeated")
-	flags.BoolVar(&s.wait, "wait", false, "wait until the batch has ended")
-	flags.StringVar(&s.dir, "out", "",
-		"`directory` for the result files, created if need be; implies --wait")
+	s.waitFlags.register(cmd)
 	flags.BoolVar(&s.dryRun, "dry-run", false,
 		"print what would become of the batch, and create none")
 	s.options.register(cmd)
 	r := new(remote)
-	cmd = r.command(cmd, func(ctx context.Context, c *client.Client, r *remote, args []string,
-		out io.Writer) error {
+	cmd = r.command(cmd, submitFormats, func(ctx context.Context, c *client.Client, r *remote,
+		args []string, out io.Writer) error {
 		s.progress, s.stdin = cmd.ErrOrStderr(), cmd.InOrStdin()
 		return s.run(ctx, c, r, args, out)
 	})
@@ -62,20 +64,30 @@ type submission struct {
 	endpoint, window string
 	meta             []string
 	options          submitOptions
-	wait, dryRun     bool
-	dir              string
-	progress         io.Writer
-	stdin            io.Reader
+	dryRun           bool
+	waitFlags
+	progress io.Writer
+	stdin    io.Reader
 }
+
+// submitFormats are those of a command that prints the batch that it has created.
+var submitFormats = []string{formatJSON, formatYAML, formatName}
 
 func (s *submission) run(
 	ctx context.Context, c *client.Client, r *remote, names []string, out io.Writer,
 ) error {
-	if s.dryRun && (s.wait || s.dir != "") {
+	if s.dryRun && s.waits() {
 		return usageErrorf("--dry-run creates no batch, so there is none for --wait and --out")
 	}
 	request, err := s.request()
 	if err != nil {
+		return err
+	}
+	if err := checkInputs(names); err != nil {
+		return err
+	}
+	request.Endpoint = cmp.Or(s.endpoint, client.DefaultEndpoint)
+	if err := c.CheckOptions(ctx, request.BatchRequest, len(names)); err != nil {
 		return err
 	}
 	ids, bytes, err := s.upload(ctx, c, names)
@@ -89,41 +101,26 @@ func (s *submission) run(
 		return errors.Join(err, deleteFiles(ctx, c, ids))
 	}
 	b, err := c.CreateBatch(ctx, request.BatchRequest)
+	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Status < 500 {
+		return errors.Join(err, deleteFiles(ctx, c, ids))
+	}
 	if err != nil {
 		return err
 	}
-	if !s.wait && s.dir == "" {
-		if err := show(out, r, b); err != nil || !b.Ended() {
-			return err
-		}
-		return ending(b)
+	if s.waits() {
+		printf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(bytes))
 	}
-	printf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(bytes))
-	if b, err = c.Watch(ctx, b.ID, newBatchProgress(s.progress).show); err != nil {
-		return err
+	files := make([]string, len(names))
+	for i, name := range names {
+		files[i] = shellword.Of(name)
 	}
-	if s.dir != "" {
-		files, err := c.Download(ctx, b, s.dir)
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			printf(s.progress, "wrote %s\n", f)
-		}
-	}
-	if err := show(out, r, b); err != nil {
-		return err
-	}
-	return ending(b)
+	return s.waitFlags.run(ctx, c, r, b, out, s.progress, files...)
 }
 
 // upload uploads the files in order. It reads the endpoint of the first one if none is given.
 func (s *submission) upload(
 	ctx context.Context, c *client.Client, names []string,
 ) (ids []string, bytes int64, err error) {
-	if err := checkInputs(names); err != nil {
-		return nil, 0, err
-	}
 	for _, name := range names {
 		file, err := s.uploadOne(ctx, c, name)
 		if err != nil {
@@ -137,7 +134,8 @@ func (s *submission) upload(
 // deleteFiles deletes uploaded files, so that they don't count against the user's quota.
 func deleteFiles(ctx context.Context, c *client.Client, ids []string) (err error) {
 	for _, id := range ids {
-		err = errors.Join(err, c.DeleteFile(context.WithoutCancel(ctx), id))
+		_, deleteErr := c.DeleteFile(context.WithoutCancel(ctx), id)
+		err = errors.Join(err, deleteErr)
 	}
 	return err
 }
@@ -167,26 +165,16 @@ func checkInputs(names []string) error {
 func (s *submission) uploadOne(
 	ctx context.Context, c *client.Client, name string,
 ) (client.File, error) {
-	in, size := s.stdin, int64(-1)
+	file, size, err := openInput(name, s.stdin)
+	if err != nil {
+		return client.File{}, err
+	}
+	defer file.Close()
 	if name == "-" {
 		name = "stdin.jsonl"
-	} else {
-		f, err := os.Open(name)
-		if err != nil {
-			return client.File{}, err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return client.File{}, err
-		}
-		in = f
-		if info.Mode().IsRegular() {
-			size = info.Size()
-		}
 	}
+	var in io.Reader = file
 	if s.endpoint == "" {
-		var err error
 		if s.endpoint, in, err = client.FirstEndpoint(in); err != nil {
 			return client.File{}, fmt.Errorf("%s: %w", name, err)
 		}

@@ -57,8 +57,8 @@ func TestListFiltersAndPages(t *testing.T) {
 		ids = append(ids, idOf(t, must(t, exitOK, "batch", "submit", input, "--meta", "team="+team,
 			"--wait", "--json").out))
 	}
-	if got := must(t, exitOK, "batch", "list", "--meta", "team=a", "--ascending"); strings.Index(
-		got.out, ids[0]) > strings.Index(got.out, ids[2]) || strings.Contains(got.out, ids[1]) {
+	got := must(t, exitOK, "batch", "list", "--meta", "team=a", "--ascending", "-q")
+	if got.out != ids[0]+"\n"+ids[2]+"\n" {
 		t.Errorf("list of team a, earliest first:\n%s", got.out)
 	}
 	if got := must(t, exitOK, "batch", "list", "--json", "--limit", "2"); strings.Count(got.out,
@@ -69,7 +69,32 @@ func TestListFiltersAndPages(t *testing.T) {
 		"completed"); strings.Count(got.out, "\n") != 3 {
 		t.Errorf("list --limit 0:\n%s", got.out)
 	}
-	must(t, exitError, "batch", "list", "--status", "sleeping")
+	if got := must(t, exitError, "batch", "list", "--status", "sleeping"); !strings.Contains(
+		got.errors, "use 'validating', 'in_progress'") {
+		t.Errorf("an unknown status: %s", got.errors)
+	}
+	if got := must(t, exitOK, "batch", "ls", "--limit", "2"); got.errors !=
+		"2 of 3; --limit 0 shows all\n" || strings.Count(got.out, "\n") != 3 {
+		t.Errorf("list --limit 2:\n%s%s", got.out, got.errors)
+	}
+	if got := must(t, exitOK, "batches", "--model", "n"); got.errors != "No such batches.\n" ||
+		got.out != "" {
+		t.Errorf("list of nothing:\n%s%s", got.out, got.errors)
+	}
+	all := strings.Join([]string{ids[2], ids[1], ids[0], ""}, "\n")
+	for _, args := range []string{"batches -q", "batches list -o name", "batch list -q"} {
+		if got := must(t, exitOK, strings.Fields(args)...); got.out != all {
+			t.Errorf("%s prints\n%s", args, got.out)
+		}
+	}
+	if got := must(t, exitOK, "batches", "-o", "wide"); !strings.Contains(got.out, ids[0]) ||
+		!strings.Contains(got.out, "MODEL") {
+		t.Errorf("list -o wide:\n%s", got.out)
+	}
+	if got := must(t, exitOK, "batches", "-o", "yaml"); strings.Count(got.out, "\n---\n") != 2 ||
+		!strings.HasPrefix(got.out, "id: "+ids[2]+"\n") {
+		t.Errorf("list -o yaml:\n%.300s", got.out)
+	}
 }
 
 func TestSubmitDryRun(t *testing.T) {
@@ -157,8 +182,7 @@ func TestExitStatusesOfBatches(t *testing.T) {
 	id := idOf(t, must(t, exitFailedLines, "batch", "submit", failing, "--wait", "--json").out)
 	must(t, exitFailedLines, "batch", "watch", id)
 	must(t, exitOK, "verify", id)
-	retried := idOf(t, must(t, exitOK, "batch", "retry", id, "--json").out)
-	must(t, exitFailedLines, "batch", "watch", retried)
+	retried := idOf(t, must(t, exitFailedLines, "batch", "retry", id, "--wait", "--json").out)
 	if got := must(t, exitOK, "batch", "results", retried); !strings.Contains(got.out, `"bad"`) ||
 		strings.Count(got.out, "\n") != 1 {
 		t.Errorf("results of the retried line:\n%s", got.out)

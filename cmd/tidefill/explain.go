@@ -1,15 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,12 +12,8 @@ import (
 	"github.com/tidefill/tidefill/client"
 )
 
-const (
-	// explainEvery is the time between two explanations of --watch.
-	explainEvery = 2 * time.Second
-	// longestSince is the time for which a daemon keeps decisions.
-	longestSince = time.Hour
-)
+// longestSince is the time for which a daemon keeps decisions.
+const longestSince = time.Hour
 
 func explainCommand() *cobra.Command {
 	var watch bool
@@ -45,10 +36,11 @@ With --watch, wait while the daemon is unreachable, such as during a restart.
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&watch, "watch", false, "explain again every 2 s, until Ctrl-C")
+	flags.BoolVarP(&watch, "watch", "w", false, "explain again every 2 s, until Ctrl-C")
 	flags.DurationVar(&since, "since", 0,
 		"a table of the decisions of this `time` until now, at most 1h")
-	r.registerAdmin(cmd)
+	r.registerAdmin(cmd, objectFormats)
+	cmd.ValidArgsFunction = completeArguments(r, false, poolNames)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case since < 0 || cmd.Flags().Changed("since") && since == 0:
@@ -64,8 +56,8 @@ With --watch, wait while the daemon is unreachable, such as during a restart.
 			return err
 		}
 		defer c.Close()
-		e := &explainer{client: c, json: r.json, out: cmd.OutOrStdout(),
-			errors: cmd.ErrOrStderr(), every: explainEvery, now: time.Now}
+		e := &explainer{output: &r.output, client: c, out: cmd.OutOrStdout(),
+			errors: cmd.ErrOrStderr(), every: repeatEvery, now: time.Now}
 		if len(args) > 0 {
 			e.pool = args[0]
 		}
@@ -74,32 +66,11 @@ With --watch, wait while the daemon is unreachable, such as during a restart.
 	return cmd
 }
 
-// registerAdmin registers the flags of a command that calls the admin address of a daemon.
-func (r *remote) registerAdmin(cmd *cobra.Command) {
-	r.server = cmp.Or(os.Getenv("TIDEFILL_ADMIN"), client.DefaultAdmin)
-	cmd.Flags().StringVar(&r.server, "admin", r.server,
-		"the `URL` of the daemon's admin address (TIDEFILL_ADMIN)")
-	r.registerConnection(cmd)
-}
-
-// withAdminRemedy adds to an error of a connection what may remedy it.
-func withAdminRemedy(err error) error {
-	refused := (*client.Error)(nil)
-	switch dial := (*net.OpError)(nil); {
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return fmt.Errorf("%w (see --admin: the URL of admin_listen)", err)
-	case errors.As(err, &refused) && refused.Status == 404 && refused.Code != "pool_not_found":
-		return fmt.Errorf("%w; give the URL of the admin address by --admin, not that of the API",
-			err)
-	}
-	return withRemedy(err)
-}
-
 // explainer prints decisions of one pool, or of all.
 type explainer struct {
+	*output
 	client *client.Client
 	pool   string // empty: all
-	json   bool
 	out    io.Writer
 	errors io.Writer
 	every  time.Duration // between two explanations, if they are repeated
@@ -107,40 +78,18 @@ type explainer struct {
 }
 
 func (e *explainer) run(ctx context.Context, watch bool, since time.Duration) error {
-	if since > 0 {
+	present := func(w io.Writer) error { return e.present(ctx, w) }
+	switch {
+	case since > 0:
 		return e.history(ctx, since)
+	case watch:
+		return repetition{e.out, e.errors, e.every, true}.run(ctx, present)
 	}
-	if err := e.present(ctx, watch); err != nil || !watch {
-		return err
-	}
-	for waits := false; ; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(e.every):
-		}
-		err := e.present(ctx, watch)
-		switch {
-		case err == nil:
-			waits = false
-		case ctx.Err() != nil || !passes(err):
-			return err
-		case !waits:
-			waits = true
-			printError(e.errors, "tidefill: waiting for the daemon: ", err)
-		}
-	}
-}
-
-// passes reports whether what was explained before may be explained again later. A daemon that has
-// just started knows no pools yet.
-func passes(err error) bool {
-	refused := (*client.Error)(nil)
-	return client.Temporary(err) || errors.As(err, &refused) && refused.Code == "pool_not_found"
+	return present(e.out)
 }
 
 // present prints the present decisions.
-func (e *explainer) present(ctx context.Context, watch bool) error {
+func (e *explainer) present(ctx context.Context, out io.Writer) error {
 	list, err := e.client.Pools(ctx)
 	if err != nil {
 		return err
@@ -149,24 +98,18 @@ func (e *explainer) present(ctx context.Context, watch bool) error {
 	if err != nil {
 		return err
 	}
-	if e.json {
-		return e.printList(list)
-	}
-	scaling, err := e.scaling(ctx)
-	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	explainDaemon(&text, list, len(scaling.Data))
-	explainScaling(&text, scaling)
-	for i := range pools {
-		explainPool(&text, &pools[i], list)
-	}
-	if watch {
-		io.WriteString(e.out, "\x1b[H\x1b[2J") // the terminal's first row, and an empty screen
-	}
-	_, err = io.WriteString(e.out, text.String())
-	return err
+	return e.print(out, e.raw(list), func(out io.Writer) error {
+		scaling, err := e.scaling(ctx)
+		if err != nil {
+			return err
+		}
+		explainDaemon(out, list, len(scaling.Data))
+		explainScaling(out, scaling)
+		for i := range pools {
+			explainPool(out, &pools[i], list)
+		}
+		return nil
+	})
 }
 
 // scaling returns what was decided about replicas; nothing, if one pool of runners was asked for.
@@ -177,19 +120,14 @@ func (e *explainer) scaling(ctx context.Context) (client.ScalingList, error) {
 	return e.client.Scaling(ctx)
 }
 
-// printList prints the answer of the daemon or, of one pool, its part.
-func (e *explainer) printList(list client.PoolList) error {
-	if e.pool == "" {
-		return printJSON(e.out, list.Raw)
-	}
+// raw returns the answer of the daemon or, of one pool, its part.
+func (e *explainer) raw(list client.PoolList) json.RawMessage {
 	var raw struct{ Data []json.RawMessage }
-	if err := json.Unmarshal(list.Raw, &raw); err != nil {
-		return fmt.Errorf("read answer: %w", err)
+	i := findPool(list.Data, e.pool)
+	if e.pool == "" || i < 0 || json.Unmarshal(list.Raw, &raw) != nil {
+		return list.Raw
 	}
-	if i := findPool(list.Data, e.pool); i >= 0 {
-		return printJSON(e.out, raw.Data[i])
-	}
-	return nil // chosen has returned an error
+	return raw.Data[i]
 }
 
 // chosen returns the pools to explain. For an unknown one it returns the daemon's own error, which
@@ -225,19 +163,16 @@ func (e *explainer) history(ctx context.Context, since time.Duration) error {
 	}
 	const rows = 60
 	q := client.DecisionQuery{Since: e.now().Add(-since), Step: max(time.Second, since/rows),
-		Limit: 1000, Terms: e.json, Inputs: e.json}
+		Limit: 1000, Terms: e.data(), Inputs: e.data()}
 	for _, name := range names {
 		page, err := e.client.Decisions(ctx, name, q)
 		if err != nil {
 			return err
 		}
-		if e.json {
-			err = printJSON(e.out, page.Raw)
-		} else {
-			var text strings.Builder
-			historyTable(&text, name, page.Data)
-			_, err = io.WriteString(e.out, text.String())
-		}
+		err = e.print(e.out, page.Raw, func(out io.Writer) error {
+			historyTable(out, name, page.Data)
+			return nil
+		})
 		if err != nil {
 			return err
 		}

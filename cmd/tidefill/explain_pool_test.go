@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,7 +87,7 @@ func TestExplainWatchWaitsForTheDaemon(t *testing.T) {
 			fmt.Fprint(w, `{"data":[{"name":"m","models":["m"]}]}`)
 		}
 	})
-	r := &remote{server: os.Getenv("TIDEFILL_ADMIN")}
+	r := &remote{admin: true}
 	c, err := r.client()
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +96,8 @@ func TestExplainWatchWaitsForTheDaemon(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, failures watched
-	e := &explainer{client: c, pool: "m", out: &out, errors: &failures, now: time.Now,
-		every: time.Millisecond}
+	e := &explainer{output: new(output), client: c, pool: "m", out: &out, errors: &failures,
+		now: time.Now, every: time.Millisecond}
 	ended := make(chan error, 1)
 	go func() { ended <- e.run(ctx, true, 0) }()
 	awaitWatched(t, &out, 3)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/humanize"
@@ -42,7 +41,7 @@ func explainRequests(
 	if len(r.UseCases) == 0 {
 		return
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	fmt.Fprintln(table, "  USE CASE\tCLASS\tREQUESTS\tPER TOKEN (P95)\tOBJECTIVE\tATTAINED\t"+
 		"REFUSED")
 	for _, u := range r.UseCases {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/tidefill/tidefill/client"
@@ -161,7 +160,7 @@ func whatWasRead(d *client.Decision) string {
 }
 
 func runnerTable(w io.Writer, d *client.Decision) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	fmt.Fprintln(table,
 		"  RUNNER\tLINES\tALLOWED\tPER TOKEN\tFIRST TOKENS\tINTERACTIVE\tPROMPT TOKENS\tREAD\t"+
 			"LIMITED BY")
@@ -238,7 +237,7 @@ func reasonText(reason string, reasons map[string]client.Explanation) string {
 // historyTable prints decisions, one a row.
 func historyTable(w io.Writer, pool string, decisions []client.Decision) {
 	printf(w, "%s\n", poolArgument(pool))
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	fmt.Fprintln(table,
 		"  TIME\tLINES\tALLOWED\tPER TOKEN\tOBJECTIVE\tFIRST TOKENS\tINTERACTIVE\tEVICTED\t"+
 			"LIMITED BY")

@@ -47,14 +47,3 @@ func groupFlags(cmd *cobra.Command, groups []flagGroup) {
 		return err
 	})
 }
-
-// completeFlags offers the values of flags to shells.
-func completeFlags(cmd *cobra.Command, values map[string][]string) {
-	for name, of := range values {
-		err := cmd.RegisterFlagCompletionFunc(name,
-			cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp))
-		if err != nil {
-			panic(err) // the flag does not exist
-		}
-	}
-}

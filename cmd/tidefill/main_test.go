@@ -20,7 +20,19 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asMain) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(runTests(m))
+}
+
+// runTests runs the tests without the contexts and variables of whoever runs them.
+func runTests(m *testing.M) int {
+	home, err := os.MkdirTemp("", "tidefill-cli-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(home)
+	os.Setenv("XDG_CONFIG_HOME", home)
+	os.Unsetenv("OPENAI_BASE_URL")
+	return m.Run()
 }
 
 // outcome is what a command left behind.

@@ -10,7 +10,7 @@ import (
 )
 
 func migrateCommand() *cobra.Command {
-	var file string
+	var file, data string
 	var dryRun bool
 	var sets settings
 	cmd := &cobra.Command{
@@ -23,9 +23,16 @@ Processes that migrate at the same time do so in turn. There is no way back: a r
 		Example: `  tidefill migrate --config tidefill.yaml --dry-run`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" && data == "" {
+				return usageErrorf("which store? Give --config FILE, or --data DIRECTORY for the " +
+					"embedded one")
+			}
 			settings, err := sets.parse()
 			if err != nil {
 				return err
+			}
+			if data != "" {
+				settings = append(settings, setting("data", "data", data))
 			}
 			cfg, err := config.Load(file, settings...)
 			if err != nil {
@@ -45,6 +52,7 @@ Processes that migrate at the same time do so in turn. There is no way back: a r
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "the configuration `file`")
+	cmd.Flags().StringVar(&data, "data", "", "the `directory` of an embedded store")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, and print what would be done")
 	sets.register(cmd)
 	return cmd

@@ -13,7 +13,9 @@ import (
 // error, since a closed pipe ends the process by SIGPIPE.
 func printf(w io.Writer, format string, args ...any) {
 	for i := range args {
-		args[i] = printable{args[i]}
+		if _, own := args[i].(colored); !own {
+			args[i] = printable{args[i]}
+		}
 	}
 	fmt.Fprintf(w, format, args...)
 }

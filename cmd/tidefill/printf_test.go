@@ -66,7 +66,8 @@ func TestBatchesDoNotControlTheTerminal(t *testing.T) {
 	defer server.Close()
 	t.Setenv("TIDEFILL_SERVER", server.URL)
 
-	checkPrintable(t, "get", must(t, exitOK, "batch", "get", "b").out, 11)
+	checkPrintable(t, "get", must(t, exitOK, "batch", "get", "b").out, 12)
+	checkPrintable(t, "wide", must(t, exitOK, "batch", "get", "b", "-o", "wide").out, 2)
 	checkPrintable(t, "list", must(t, exitOK, "batch", "list").out, 2)
 	failure := must(t, exitError, "batch", "get", "x").errors
 	checkPrintable(t, "an error", failure, 2)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -31,40 +30,63 @@ of a chunk and k the number of tokens of its prompt computed before.`,
 }
 
 func profileListCommand() *cobra.Command {
-	var asJSON bool
+	var o output
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the bundled profiles",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the bundled profiles",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				for _, p := range engine.Profiles() {
-					if err := printJSON(cmd.OutOrStdout(), profile.Bundled(p)); err != nil {
-						return err
-					}
-				}
-				return nil
+			if err := o.check(); err != nil {
+				return err
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "PROFILE\tFROM\tC0\tC1\tC2\tN0\tKV\tP1\tP2\tKV TOKENS")
+			rows := profileRows(&o)
 			for _, p := range engine.Profiles() {
-				from := "operators"
-				if p.Measured {
-					from = "iterations"
+				if err := rows.add(cmd.OutOrStdout(), p); err != nil {
+					return err
 				}
-				l := p.CostModel
-				fmt.Fprintf(w, "%s\t%s\t%g\t%g\t%g\t%g\t%g\t%g\t%g\t%s\n", p.Name, from, l.C0, l.C1,
-					l.C2, l.N0, l.KV, l.P1, l.P2, humanize.Thousands(int64(p.KVTokens)))
 			}
-			return w.Flush()
+			return rows.end()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per profile")
+	o.register(cmd, tableFormats)
 	return cmd
 }
 
+// profileRows returns the table of bundled profiles.
+func profileRows(o *output) *listing[engine.Profile] {
+	rows := &listing[engine.Profile]{output: o, columns: []column[engine.Profile]{
+		{title: "PROFILE", cell: func(p engine.Profile) string { return p.Name }},
+		{title: "FROM", cell: func(p engine.Profile) string {
+			if p.Measured {
+				return "iterations"
+			}
+			return "operators"
+		}},
+	}, name: func(p engine.Profile) string { return p.Name },
+		raw: func(p engine.Profile) any { return profile.Bundled(p) }}
+	for _, c := range []struct {
+		title string
+		of    func(engine.Profile) float64
+	}{
+		{"C0", func(p engine.Profile) float64 { return p.CostModel.C0 }},
+		{"C1", func(p engine.Profile) float64 { return p.CostModel.C1 }},
+		{"C2", func(p engine.Profile) float64 { return p.CostModel.C2 }},
+		{"N0", func(p engine.Profile) float64 { return p.CostModel.N0 }},
+		{"KV", func(p engine.Profile) float64 { return p.CostModel.KV }},
+		{"P1", func(p engine.Profile) float64 { return p.CostModel.P1 }},
+		{"P2", func(p engine.Profile) float64 { return p.CostModel.P2 }},
+	} {
+		rows.columns = append(rows.columns, column[engine.Profile]{title: c.title,
+			cell: func(p engine.Profile) string { return fmt.Sprintf("%g", c.of(p)) }})
+	}
+	rows.columns = append(rows.columns, column[engine.Profile]{title: "KV TOKENS",
+		cell: func(p engine.Profile) string { return humanize.Thousands(int64(p.KVTokens)) }})
+	return rows
+}
+
 func profileShowCommand() *cobra.Command {
-	var asJSON bool
+	var o output
 	cmd := &cobra.Command{
 		Use:   "show NAME|FILE",
 		Short: "Print a bundled or a fitted profile",
@@ -72,14 +94,18 @@ func profileShowCommand() *cobra.Command {
 			"simulation reads.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			f, err := compare.OpenProfile(args[0])
 			if err != nil {
 				return err
 			}
-			return writeProfile(cmd.OutOrStdout(), f, asJSON)
+			return writeProfile(cmd.OutOrStdout(), f, o.format == formatJSON)
 		},
+		ValidArgs: profileNames(),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	o.register(cmd, objectFormats)
 	return cmd
 }
 

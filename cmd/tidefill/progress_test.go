@@ -80,3 +80,67 @@ func TestForecastText(t *testing.T) {
 		}
 	}
 }
+
+func TestLiveRow(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := &batchProgress{out: &out, now: func() time.Time { return now },
+		screen: screen{terminal: true, colors: true, columns: 80}}
+	b := client.Batch{ID: "batch_Fps2iyiA0q6kaWEuVfFffC67", Status: "in_progress",
+		Counts: client.Counts{Total: 50000, Failed: 7}}
+	for range 40 {
+		p.show(b)
+		b.Counts.Completed += 625
+		now = now.Add(time.Second)
+	}
+	b.Tidefill.Waiting = strings.Repeat("long ", 40)
+	p.show(b)
+	rows := strings.Split(codes.ReplaceAllString(out.String(), ""), "\r")
+	last := rows[len(rows)-1]
+	const want = "batch_Fps2iyiA  █████░░░░░  25007/50000 (50%), 625.0 lines/s, ETA 39s, 7 failed"
+	if got := []rune(last); len(got) > 79 || !strings.HasPrefix(want, string(got[:len(got)-1])) {
+		t.Errorf("last row %q of %d columns", last, len(got))
+	}
+	if strings.Contains(out.String(), "\n") {
+		t.Errorf("the row does not stay one: %q", out.String())
+	}
+	b.Status = "completed"
+	p.show(b)
+	if got := out.String(); !strings.HasSuffix(got, "\n") || strings.Count(got, "\n") != 1 {
+		t.Errorf("the end is %q", got[len(got)-100:])
+	}
+}
+
+// The daemon's own rate is of some seconds: an end expected by it jumps.
+func TestRatesAreSteady(t *testing.T) {
+	var p pace
+	now := time.Unix(1000, 0)
+	b := client.Batch{Status: "in_progress", Counts: client.Counts{Total: 10000}}
+	low, high := 1e9, 0.0
+	for second := range 200 {
+		if second%2 == 0 { // 10 lines a second, in bursts
+			b.Counts.Completed += 20
+		}
+		b.Tidefill.Rate = float64(20 * (1 - second%2))
+		p.add(now, &b)
+		if second > 60 {
+			low, high = min(low, b.Tidefill.Rate), max(high, b.Tidefill.Rate)
+		}
+		now = now.Add(time.Second)
+	}
+	if low < 9 || high > 11 {
+		t.Errorf("rates from %.1f to %.1f, want 10", low, high)
+	}
+	if n := len(p.samples); n > 70 {
+		t.Errorf("%d samples are kept", n)
+	}
+	left := float64(10000-b.Counts.Completed) / 10
+	if got := float64(b.Tidefill.ETA - now.Unix()); got < 0.85*left || got > 1.15*left {
+		t.Errorf("expected in %.0f s, want %.0f", got, left)
+	}
+	b.Counts.Completed = 5 // after a restart of the daemon
+	b.Tidefill.Rate = 3
+	if p.add(now, &b); b.Tidefill.Rate != 3 {
+		t.Errorf("a rate of %.1f by counts that fell", b.Tidefill.Rate)
+	}
+}

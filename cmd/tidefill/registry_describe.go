@@ -30,7 +30,7 @@ does the same.
   tidefill describe usecase chat`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	return itemsCommand(cmd, func(cmd *cobra.Command, r *remote, t itemTarget,
+	return itemsCommand(cmd, objectFormats, func(cmd *cobra.Command, r *remote, t itemTarget,
 		of *client.Registry) error {
 		if len(t.names) == 0 {
 			return usageErrorf("give the name of a %s, such as tidefill describe %s NAME", t.kind,
@@ -42,16 +42,13 @@ does the same.
 		}
 		out := cmd.OutOrStdout()
 		for i := range chosen {
-			if r.json {
-				if err := printJSON(out, chosen[i].Raw); err != nil {
-					return err
+			err := r.print(out, chosen[i].Raw, func(out io.Writer) error {
+				if i > 0 {
+					fmt.Fprintln(out)
 				}
-				continue
-			}
-			if i > 0 {
-				fmt.Fprintln(out)
-			}
-			if err := describeItem(out, t.kind, &chosen[i], of); err != nil {
+				return describeItem(out, t.kind, &chosen[i], of)
+			})
+			if err != nil {
 				return err
 			}
 		}

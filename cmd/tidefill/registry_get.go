@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,11 +12,7 @@ import (
 	"github.com/tidefill/tidefill/registry"
 )
 
-// itemOutputs are the values of --output.
-var itemOutputs = []string{"wide", "yaml", "json", "name"}
-
 func getItemsCommand() *cobra.Command {
-	var output string
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME[@VERSION]...]",
 		Short: "List the templates, profiles or use cases in force",
@@ -37,18 +29,8 @@ With -o yaml, print a document that can be put back into templates.yaml, profile
   tidefill get usecases`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "",
-		"the `format`: "+strings.Join(itemOutputs, ", ")+" (default: a table)")
-	completeFlags(cmd, map[string][]string{"output": itemOutputs})
-	return itemsCommand(cmd, func(cmd *cobra.Command, r *remote, t itemTarget,
+	return itemsCommand(cmd, tableFormats, func(cmd *cobra.Command, r *remote, t itemTarget,
 		of *client.Registry) error {
-		switch {
-		case output != "" && !slices.Contains(itemOutputs, output):
-			return usageErrorf("--output is %q; give one of %s", output,
-				strings.Join(itemOutputs, ", "))
-		case output != "" && r.json:
-			return usageErrorf("--output and --json exclude each other")
-		}
 		chosen, err := t.choose(of)
 		if err != nil {
 			return err
@@ -58,28 +40,26 @@ With -o yaml, print a document that can be put back into templates.yaml, profile
 		if of.DefaultProfile != nil {
 			standard = *of.DefaultProfile
 		}
-		switch {
-		case r.json:
+		switch r.format {
+		case formatJSON:
 			for i := range chosen {
 				if err := printJSON(out, chosen[i].Raw); err != nil {
 					return err
 				}
 			}
 			return nil
-		case output == "json":
-			return printItemsJSON(out, chosen, len(t.names) == 1 && len(chosen) == 1)
-		case output == "yaml":
+		case formatYAML:
 			if len(t.names) > 0 { // a part of the profiles need not have the default one
 				standard = ""
 			}
 			return printDocument(out, errs, t.kind, chosen, standard)
-		case output == "name":
+		case formatName:
 			for i := range chosen {
 				printf(out, "%s/%s\n", t.kind, keyOf(&chosen[i]))
 			}
 			return nil
 		}
-		if err := printItems(out, errs, t.kind, chosen, output == "wide", standard,
+		if err := printItems(out, errs, t.kind, chosen, r.format == formatWide, standard,
 			len(of.Sources)); err != nil {
 			return err
 		}
@@ -90,28 +70,6 @@ With -o yaml, print a document that can be put back into templates.yaml, profile
 
 func keyOf(i *client.RegistryItem) registry.Key {
 	return registry.Key{Name: i.Name, Version: i.Version}
-}
-
-// printItemsJSON prints one item, or a list.
-func printItemsJSON(w io.Writer, items []client.RegistryItem, one bool) error {
-	list := []json.RawMessage{}
-	for i := range items {
-		list = append(list, items[i].Raw)
-	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetIndent("", "  ")
-	var err error
-	if one {
-		err = encoder.Encode(list[0])
-	} else {
-		err = encoder.Encode(map[string]any{"object": "list", "data": list})
-	}
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b.Bytes())
-	return err
 }
 
 // printItems prints a table, or says that it has no rows.
@@ -127,7 +85,7 @@ func printItems(
 		}
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	row := func(narrow []string, more ...string) {
 		if wide {
 			narrow = append(narrow, more...)

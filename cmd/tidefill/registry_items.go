@@ -189,10 +189,10 @@ func printRefused(w io.Writer, refused []client.RegistryRefused, r *client.Regis
 }
 
 // itemsCommand completes a command about items, whose names shells complete.
-func itemsCommand(cmd *cobra.Command, do func(cmd *cobra.Command, r *remote, t itemTarget,
-	of *client.Registry) error) *cobra.Command {
+func itemsCommand(cmd *cobra.Command, formats []string, do func(cmd *cobra.Command, r *remote,
+	t itemTarget, of *client.Registry) error) *cobra.Command {
 	r := new(remote)
-	r.registerAdmin(cmd)
+	r.registerAdmin(cmd, formats)
 	kinds := []string{"templates", "profiles", "usecases"}
 	if cmd.Name() == "describe" {
 		kinds = []string{"template", "profile", "usecase"}
@@ -219,23 +219,6 @@ func itemsCommand(cmd *cobra.Command, do func(cmd *cobra.Command, r *remote, t i
 		return do(cmd, r, t, &of)
 	}
 	return cmd
-}
-
-// completionTime limits the time for which a shell waits for names.
-const completionTime = 2 * time.Second
-
-// soon asks a daemon for what completes a word, within completionTime.
-func soon[T any](
-	ctx context.Context, r *remote, ask func(*client.Client, context.Context) (T, error),
-) (answer T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
-	c, err := r.client()
-	if err != nil {
-		return answer, err
-	}
-	defer c.Close()
-	return ask(c, ctx)
 }
 
 // completeItems returns what may stand in place of a word: a kind, or the name of an item.

@@ -40,6 +40,7 @@ of its lines failed; 130 interrupted.`,
 		Example: `  tidefill demo                                            try it without a GPU
   tidefill serve --upstream http://gpu-1:8000              a daemon in front of a pool
   tidefill batch submit requests.jsonl --wait --out .      run a batch and fetch its results`,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -47,6 +48,8 @@ of its lines failed; 130 interrupted.`,
 		demoCommand(),
 		serveCommand(),
 		batchCommand(),
+		batchesCommand(),
+		filesCommand(),
 		explainCommand(),
 		getItemsCommand(),
 		describeItemsCommand(),
@@ -59,7 +62,13 @@ of its lines failed; 130 interrupted.`,
 		profileCommand(),
 		simulateCommand(),
 		tuneCommand(),
+		keyCommand(),
+		contextCommand(),
 		versionCommand(),
+		environmentTopic(),
 	)
+	root.SetVersionTemplate(clientVersion() + "\n")
+	root.SetFlagErrorFunc(explainFlagError)
+	suggestCommands(root)
 	return root
 }

@@ -53,7 +53,7 @@ type decisionTable struct {
 }
 
 func newDecisionTable(out io.Writer) *decisionTable {
-	t := &decisionTable{rows: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0),
+	t := &decisionTable{rows: newTable(out),
 		last: map[string][2]int{}}
 	fmt.Fprintln(t.rows, "TIME\tPOOL\tRECORDED\tREASON\tDECIDED NOW\tREASON")
 	return t

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/batchfile"
-	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 // submitOptions are the flags of `batch submit` for what a request has besides its inputs.
@@ -58,7 +57,7 @@ func (o *submitOptions) register(cmd *cobra.Command) {
 	flags.StringVar(&x.Admission, "admission", "",
 		"`what` becomes of a batch that can't meet its deadline: advisory, it runs, or strict, it "+
 			"is refused (default advisory, unless the daemon is strict)")
-	flags.IntVar(&x.Priority, "priority", 0,
+	flags.Var(&integer{&x.Priority, -100, 100}, "priority",
 		"`rank` among your batches, higher first; breaks ties, unless the policy goes by it")
 	flags.IntVar(&x.MaxConcurrency, "max-concurrency", 0, "at most `n` lines in flight")
 	flags.StringVar(&x.GroupBy, "group-by", "",
@@ -256,23 +255,11 @@ func completeSubmit(cmd *cobra.Command, r *remote) {
 		"profile":      client.Offers.ProfileNames,
 		"service-tier": client.Offers.Tiers,
 	} {
-		err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string,
-		) ([]string, cobra.ShellCompDirective) {
-			return offered(cmd.Context(), r, names), cobra.ShellCompDirectiveNoFileComp
+		completeFlag(cmd, flag, func(ctx context.Context) []string {
+			return offer(ctx, r, func(c *client.Client, ctx context.Context) ([]string, error) {
+				offers, err := c.Offers(ctx)
+				return names(offers), err
+			})
 		})
-		if err != nil {
-			panic(err) // the flag does not exist
-		}
 	}
-}
-
-// offered returns names that a batch may have; none if the daemon does not answer soon.
-func offered(ctx context.Context, r *remote, names func(client.Offers) []string) []string {
-	offers, err := soon(ctx, r, (*client.Client).Offers)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(names(offers), func(name string) bool {
-		return humanize.Printable(name) != name
-	})
 }

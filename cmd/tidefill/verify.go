@@ -12,16 +12,23 @@ import (
 )
 
 func verifyCommand() *cobra.Command {
-	return remoteCommand(&cobra.Command{
+	r, choice := new(remote), &batchChoice{one: true}
+	cmd := &cobra.Command{
 		Use:   "verify BATCH",
 		Short: "Prove that a batch lost no line and doubled none",
 		Long: `Prove that a batch lost no line and doubled none: download its input and result files and compare their custom_ids. Every
 line of the input must be in the output or the error file, once.
 
 Exit status 1 means that this is not so; the lines are named.`,
-		Args: cobra.ExactArgs(1),
-	}, func(ctx context.Context, c *client.Client, r *remote, args []string, out io.Writer) error {
-		b, err := c.Batch(ctx, args[0])
+	}
+	choice.register(cmd, r)
+	return r.command(cmd, objectFormats, func(ctx context.Context, c *client.Client, r *remote,
+		args []string, out io.Writer) error {
+		id, err := choice.id(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		b, err := c.Batch(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -29,11 +36,7 @@ Exit status 1 means that this is not so; the lines are named.`,
 		if err != nil {
 			return err
 		}
-		if r.json {
-			err = printJSON(out, v)
-		} else {
-			err = printVerification(out, v)
-		}
+		err = r.print(out, v, func(out io.Writer) error { return printVerification(out, v) })
 		if err == nil && !v.OK {
 			err = exit{status: exitError}
 		}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
+)
+
+// batchChoice is the batches that a command is about: ids or beginnings of them, the latest one
+// or, for commands about several, all that a filter selects.
+type batchChoice struct {
+	latest bool
+	filter batchFilter
+	yes    bool
+	one    bool // the command is about one batch only
+
+	// action is the command's name, and may whether it can be done to a batch. Nil: to every one.
+	action string
+	may    func(client.Batch) bool
+}
+
+// register registers the flags of a command, and has shells complete ids.
+func (b *batchChoice) register(cmd *cobra.Command, r *remote) {
+	b.action = cmd.Name()
+	cmd.Flags().BoolVarP(&b.latest, "latest", "l", false, "the batch that was created last")
+	cmd.Args = func(_ *cobra.Command, args []string) error { return b.check(args) }
+	cmd.ValidArgsFunction = completeArguments(r, !b.one, batchIDs)
+}
+
+// registerMany registers also the flags that select batches without their ids.
+func (b *batchChoice) registerMany(cmd *cobra.Command, r *remote) {
+	b.filter.register(cmd)
+	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false,
+		"don't ask before batches are changed that --status, --model and the like select")
+	b.register(cmd, r)
+	completeModels(cmd, r)
+}
+
+func (b *batchChoice) check(args []string) error {
+	filtered := b.filter.flags != nil && b.filter.given()
+	ways := 0
+	for _, given := range []bool{len(args) > 0, b.latest, filtered} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways == 0 && b.filter.flags != nil:
+		return errors.New("name batches, or select them by --latest, --status, --model, --meta " +
+			"or their times")
+	case ways == 0:
+		return errors.New("name a batch, or give --latest")
+	case ways > 1:
+		return errors.New("ids, --latest and a selection by --status, --model and the like " +
+			"exclude each other")
+	case b.one && len(args) > 1:
+		return fmt.Errorf("%s takes one batch, and %d are named", b.action, len(args))
+	}
+	return nil
+}
+
+// ids returns the ids of the batches. in and errs are for the question whether a selection is
+// meant.
+func (b *batchChoice) ids(
+	ctx context.Context, c *client.Client, args []string, in io.Reader, errs io.Writer,
+) (ids []string, err error) {
+	switch {
+	case b.latest:
+		page, err := c.Batches(ctx, map[string][]string{"limit": {"1"}})
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Data) == 0 {
+			return nil, errors.New("there is no batch, so none is the latest")
+		}
+		return []string{page.Data[0].ID}, nil
+	case len(args) == 0:
+		return b.selected(ctx, c, in, errs)
+	}
+	for _, arg := range args {
+		id, err := completeID(ctx, c, arg)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// id returns the id of the one batch.
+func (b *batchChoice) id(ctx context.Context, c *client.Client, args []string) (string, error) {
+	ids, err := b.ids(ctx, c, args, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// selected returns the batches of the filter to which the action can be done.
+func (b *batchChoice) selected(
+	ctx context.Context, c *client.Client, in io.Reader, errs io.Writer,
+) (ids []string, err error) {
+	for batch, err := range c.AllBatches(ctx, b.filter.query(), 0) {
+		if err != nil {
+			return nil, err
+		}
+		if b.may == nil || b.may(batch) {
+			ids = append(ids, batch.ID)
+		}
+	}
+	if len(ids) == 0 {
+		fmt.Fprintf(errs, "No such batches to %s.\n", b.action)
+		return nil, nil
+	}
+	if b.yes {
+		return ids, nil
+	}
+	question := fmt.Sprintf("%s %s", b.action, humanize.Count(len(ids), "batch"))
+	if len(ids) > 1 {
+		question = fmt.Sprintf("%s %s batches", b.action, humanize.Thousands(int64(len(ids))))
+	}
+	file, ok := in.(*os.File)
+	if !ok || !screenOf(file).terminal {
+		return nil, usageErrorf("this would %s; nobody can be asked here, so add --yes", question)
+	}
+	printf(errs, "%s? [y/N] ", question)
+	answer, _ := bufio.NewReader(file).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return nil, exit{exitError, errors.New("nothing was changed")}
+	}
+	return ids, nil
+}
+
+// completeID returns the id of the batch that an argument is the id of or, as in lists, the
+// beginning of the id, with or without batch_.
+func completeID(ctx context.Context, c *client.Client, arg string) (string, error) {
+	b, err := c.Batch(ctx, arg)
+	missing := (*client.Error)(nil)
+	switch {
+	case err == nil:
+		return b.ID, nil
+	case !errors.As(err, &missing) || missing.Status != http.StatusNotFound:
+		return "", err
+	}
+	prefix := "batch_" + strings.TrimPrefix(arg, "batch_")
+	var found []string
+	if prefix != "batch_" {
+		for b, listErr := range c.AllBatches(ctx, nil, 0) {
+			if listErr != nil {
+				return "", listErr
+			}
+			if strings.HasPrefix(b.ID, prefix) {
+				found = append(found, b.ID)
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", err
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%s is the beginning of %d ids, %s and %s among them; give more of it",
+		arg, len(found), found[0], found[1])
+}
+
+// each calls do for all batches, and goes on after an error.
+func each(ids []string, do func(id string) error) error {
+	var errs []error
+	for _, id := range ids {
+		errs = append(errs, do(id))
+	}
+	return errors.Join(errs...)
+}
