@@ -69,7 +69,9 @@ func TestBatchesAreChosen(t *testing.T) {
 		t.Errorf("a shell is offered\n%s", got.out)
 	}
 	for args, want := range map[string]string{"batch list --model": "m\n",
-		"batch list --status": "in_progress\n", "batch list -o": "wide\n"} {
+		"batch list --status": "in_progress\n", "batch list -o": "wide\n",
+		"serve --log-level": "warn\n", "simulate --policy": "headroom\n",
+		"check --set": "flowcontrol.policy=\n", "profile show": "llama-70b-a100\n"} {
 		if got := must(t, exitOK, append(append([]string{"__complete"}, strings.Fields(args)...),
 			"")...); !strings.Contains(got.out, want) {
 			t.Errorf("%s completes to %s", args, got.out)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -38,6 +37,9 @@ are recognized by what they contain. Those of one call are judged together, as t
   tidefill check templates.yaml profiles.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.output.check(); err != nil {
+				return err
+			}
 			c.in, c.out = cmd.InOrStdin(), cmd.OutOrStdout()
 			c.registry = readRegistry(slices.DeleteFunc(slices.Clone(args), isNoYAML))
 			invalid := 0
@@ -58,15 +60,14 @@ are recognized by what they contain. Those of one call are judged together, as t
 	}
 	cmd.Flags().StringVar(&c.endpoint, "endpoint", "",
 		"the `url` that every line must have (default: that of the first line)")
-	cmd.Flags().BoolVar(&c.json, "json", false,
-		"print one JSON object per batch file, and per file of the registry")
+	c.output.register(cmd, objectFormats)
 	c.set.register(cmd)
 	return cmd
 }
 
 type check struct {
+	output   // of batch files and of files of the registry
 	endpoint string
-	json     bool
 	set      settings
 	registry registryCheck
 	in       io.Reader
@@ -149,17 +150,15 @@ func (c *check) batch(name string, in io.Reader) (valid bool, err error) {
 		summary.FaultCount += len(mismatched)
 		summary.Faults = append(summary.Faults, mismatched...)
 	}
-	if c.json {
-		return summary.FaultCount == 0, json.NewEncoder(c.out).Encode(struct {
-			File string `json:"file"`
-			batchfile.Summary
-		}{name, summary})
-	}
-	return summary.FaultCount == 0, c.print(name, summary)
+	return summary.FaultCount == 0, c.print(c.out, struct {
+		File string `json:"file"`
+		batchfile.Summary
+	}{name, summary}, func(out io.Writer) error { return printSummary(out, name, summary) })
 }
 
-func (c *check) print(name string, s batchfile.Summary) error {
-	w := bufio.NewWriter(c.out)
+// printSummary prints the faults and the content of a batch file for people.
+func printSummary(out io.Writer, name string, s batchfile.Summary) error {
+	w := bufio.NewWriter(out)
 	for _, fault := range s.Faults {
 		if fault.Line > 0 {
 			printf(w, "%s:%d: %s (%s)\n", name, fault.Line, fault.Message, fault.Code)

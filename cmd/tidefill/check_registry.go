@@ -1,8 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -104,35 +104,35 @@ func (r *registryCheck) file(c *check, name string) (valid bool, err error) {
 	}
 	slices.SortStableFunc(faults, func(a, b registryFinding) int { return a.Row - b.Row })
 	valid = len(faults) == 0
-	if c.json {
-		return valid, json.NewEncoder(c.out).Encode(struct {
-			File      string            `json:"file"`
-			Valid     bool              `json:"valid"`
-			Templates int               `json:"templates"`
-			Profiles  int               `json:"profiles"`
-			UseCases  int               `json:"use_cases"` // sets of them
-			Faults    []registryFinding `json:"faults"`
-			Warnings  []registryFinding `json:"warnings"`
-		}{name, valid, templates, profiles, useCases, faults, warnings})
-	}
-	for _, f := range faults {
-		printf(c.out, "%s: %s\n", f.place(name), f.text())
-	}
-	for _, w := range warnings {
-		printf(c.out, "%s: warning: %s %s: %s\n", w.place(name), w.Kind,
-			registry.Key{Name: w.Name, Version: w.Version}, w.Text)
-	}
-	if valid {
-		has := humanize.Count(templates, "template") + ", " + humanize.Count(profiles, "profile")
-		if useCases > 0 {
-			has += ", " + humanize.Count(useCases, "use case set")
+	return valid, c.print(c.out, struct {
+		File      string            `json:"file"`
+		Valid     bool              `json:"valid"`
+		Templates int               `json:"templates"`
+		Profiles  int               `json:"profiles"`
+		UseCases  int               `json:"use_cases"` // sets of them
+		Faults    []registryFinding `json:"faults"`
+		Warnings  []registryFinding `json:"warnings"`
+	}{name, valid, templates, profiles, useCases, faults, warnings}, func(out io.Writer) error {
+		for _, f := range faults {
+			printf(out, "%s: %s\n", f.place(name), f.text())
 		}
-		if pools, _ := inFile(r.catalogs.Pools(), registry.Pools, name); pools > 0 {
-			has += ", " + humanize.Count(pools, "pool")
+		for _, w := range warnings {
+			printf(out, "%s: warning: %s %s: %s\n", w.place(name), w.Kind,
+				registry.Key{Name: w.Name, Version: w.Version}, w.Text)
 		}
-		printf(c.out, "%s is valid: %s.\n", name, has)
-	}
-	return valid, nil
+		if valid {
+			has := humanize.Count(templates, "template") + ", " +
+				humanize.Count(profiles, "profile")
+			if useCases > 0 {
+				has += ", " + humanize.Count(useCases, "use case set")
+			}
+			if pools, _ := inFile(r.catalogs.Pools(), registry.Pools, name); pools > 0 {
+				has += ", " + humanize.Count(pools, "pool")
+			}
+			printf(out, "%s is valid: %s.\n", name, has)
+		}
+		return nil
+	})
 }
 
 // inFile counts the items of a file, and lists their warnings.

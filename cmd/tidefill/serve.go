@@ -31,7 +31,9 @@ a loopback address is served.
 
 SIGTERM and Ctrl-C drain: lines in flight may finish within shutdown.drain, the others continue after the next start. A second
 signal ends the process at once and loses nothing either. SIGHUP reads the configuration file and the files of keys and certificates
-again; they are also read when they change.`,
+again; they are also read when they change.
+
+tidefill help environment lists the variables that are read.`,
 		Example: `  tidefill serve --upstream http://gpu-1:8000 --upstream http://gpu-2:8000
   tidefill serve --config tidefill.yaml --set flowcontrol.policy=fixed --set flowcontrol.fixed.per_runner=100`,
 		Args: cobra.NoArgs,
@@ -65,6 +67,8 @@ again; they are also read when they change.`,
 	roles := flags.StringSlice("roles", nil,
 		"`list` of what this process does: api, dispatch, scale (default: all)")
 	sets.register(cmd)
+	completeFlags(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"},
+		"roles": {"api", "dispatch", "scale"}})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		settings, err := sets.parse()
 		if err != nil {

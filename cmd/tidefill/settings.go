@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/config"
@@ -12,6 +14,23 @@ type settings struct{ given []string }
 func (s *settings) register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&s.given, "set", nil,
 		"set one `key.path=value` of the configuration, in YAML's syntax; may be repeated")
+	completeSettings(cmd)
+}
+
+// completeSettings offers keys of the configuration for --set.
+func completeSettings(cmd *cobra.Command) {
+	err := cmd.RegisterFlagCompletionFunc("set", func(*cobra.Command, []string, string) (
+		keys []string, _ cobra.ShellCompDirective) {
+		for _, key := range config.Keys() {
+			if !strings.ContainsAny(key.Path, "[<") {
+				keys = append(keys, key.Path+"=")
+			}
+		}
+		return keys, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag does not exist
+	}
 }
 
 func (s *settings) parse() ([]config.Setting, error) {

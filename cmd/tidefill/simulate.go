@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/internal/simflags"
 	"github.com/tidefill/tidefill/simulator/compare"
 )
@@ -74,6 +75,8 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 	}
 	flags := cmd.Flags()
 	s.Register(flags)
+	completeFlags(cmd, map[string][]string{"policy": flowcontrol.Policies()})
+	completeSettings(cmd)
 	flags.StringVar(&s.explain, "explain", "",
 		"print only why the first policy decided as it did around this `time` of the first seed, "+
 			"such as 20m")
