@@ -116,6 +116,15 @@ type BackendFactory struct {
 	// backend without a schema returns the zero Migration. dryRun: it changes nothing and returns
 	// what it would do. A schema that is newer than this program is an error in both cases.
 	Migrate func(ctx context.Context, options OpenOptions, dryRun bool) (Migration, error)
+	// Backup copies a store that daemons may have open into a new directory, for tidefill store
+	// backup. Nil: the backend is backed up by the means of its own systems.
+	Backup func(ctx context.Context, options OpenOptions, to string) (Backup, error)
+}
+
+// Backup counts what a backup has besides the records.
+type Backup struct {
+	Blobs, Journals int
+	CopiedBytes     int64 // of blobs and journals; the other bytes are shared with the store
 }
 
 // Migration is a change of a schema from one version to another; 0: there was no schema. Versions

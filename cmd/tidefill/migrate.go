@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -23,18 +22,7 @@ Processes that migrate at the same time do so in turn. There is no way back: a r
 		Example: `  tidefill migrate --config tidefill.yaml --dry-run`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" && data == "" {
-				return usageErrorf("which store? Give --config FILE, or --data DIRECTORY for the " +
-					"embedded one")
-			}
-			settings, err := sets.parse()
-			if err != nil {
-				return err
-			}
-			if data != "" {
-				settings = append(settings, setting("data", "data", data))
-			}
-			cfg, err := config.Load(file, settings...)
+			cfg, err := loadStore(file, data, &sets)
 			if err != nil {
 				return err
 			}
@@ -51,10 +39,8 @@ Processes that migrate at the same time do so in turn. There is no way back: a r
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "the configuration `file`")
-	cmd.Flags().StringVar(&data, "data", "", "the `directory` of an embedded store")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, and print what would be done")
-	sets.register(cmd)
+	registerStore(cmd, &file, &data, &sets)
 	return cmd
 }
 

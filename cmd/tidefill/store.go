@@ -20,10 +20,10 @@ import (
 func storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Check what is stored, or move it to another store",
+		Short: "Back up or check what is stored, or move it to another store",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(storeCheckCommand(), storeCopyCommand())
+	cmd.AddCommand(storeBackupCommand(), storeCheckCommand(), storeCopyCommand())
 	return cmd
 }
 

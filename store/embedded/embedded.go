@@ -19,7 +19,7 @@ const Name = "embedded"
 
 func init() {
 	store.RegisterBackend(Name, store.BackendFactory{Default: DefaultConfig(), Open: open,
-		Migrate: migrate})
+		Migrate: migrate, Backup: backup})
 }
 
 // databaseFile is the name of the database in the directory.
