@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 var anywhere = []string{
 	"internal/portable", "internal/humanize", "internal/byname", "internal/suggest",
 	"internal/yamlfault", "internal/hangup", "internal/faults",
-	"internal/shellword", "internal/collectors",
+	"internal/shellword", "internal/collectors", "internal/heap",
 }
 
 func TestCorePackagesArePure(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/tidefill/tidefill/internal/heap"
 )
 
 // Class is the urgency of a job at a given time.
@@ -69,19 +71,19 @@ func sharedBefore(a, b *entry) bool {
 }
 
 // newRankHeap returns a heap of entries in the order in which urgent jobs are served.
-func newRankHeap() heap[*entry] {
-	return heap[*entry]{before: rankedBefore, place: func(e *entry) *int { return &e.index }}
+func newRankHeap() heap.Heap[*entry] {
+	return heap.Heap[*entry]{Before: rankedBefore, Place: func(e *entry) *int { return &e.index }}
 }
 
 // newChangeHeap returns a heap of entries by the time at which their class changes.
-func newChangeHeap() heap[*entry] {
-	return heap[*entry]{
-		before: func(a, b *entry) bool {
+func newChangeHeap() heap.Heap[*entry] {
+	return heap.Heap[*entry]{
+		Before: func(a, b *entry) bool {
 			if a.changes != b.changes {
 				return a.changes < b.changes
 			}
 			return a.job.ID < b.job.ID
 		},
-		place: func(e *entry) *int { return &e.changeIndex },
+		Place: func(e *entry) *int { return &e.changeIndex },
 	}
 }

@@ -1,6 +1,10 @@
 package scheduler
 
-import "math"
+import (
+	"math"
+
+	"github.com/tidefill/tidefill/internal/heap"
+)
 
 // fairShare divides work between flows: the tenants of a class, or the jobs of a tenant. Every flow
 // has a virtual time, its work divided by its weight, and the one that is furthest behind goes
@@ -19,8 +23,8 @@ import "math"
 // With a quantum of 0 there are neither rounds nor young flows.
 type fairShare[T any] struct {
 	quantum float64
-	young   heap[*flow[T]] // offered flows that are young
-	settled heap[*flow[T]] // other offered flows
+	young   heap.Heap[*flow[T]] // offered flows that are young
+	settled heap.Heap[*flow[T]] // other offered flows
 
 	now float64 // virtual time of the flow that was last, at the latest charge
 }
@@ -45,15 +49,15 @@ const youngShare = 0.05
 // newFairShare returns a fairShare. before orders flows within a round, and young flows with the
 // same virtual time.
 func newFairShare[T any](quantum float64, before func(a, b T) bool) fairShare[T] {
-	ordered := func(behind func(*flow[T]) float64) heap[*flow[T]] {
-		return heap[*flow[T]]{
-			before: func(a, b *flow[T]) bool {
+	ordered := func(behind func(*flow[T]) float64) heap.Heap[*flow[T]] {
+		return heap.Heap[*flow[T]]{
+			Before: func(a, b *flow[T]) bool {
 				if x, y := behind(a), behind(b); x != y {
 					return x < y
 				}
 				return before(a.item, b.item)
 			},
-			place: func(f *flow[T]) *int { return &f.index },
+			Place: func(f *flow[T]) *int { return &f.index },
 		}
 	}
 	byTime := ordered(func(f *flow[T]) float64 { return f.time })
@@ -93,12 +97,12 @@ func (s *fairShare[T]) fix(f *flow[T]) {
 
 func (s *fairShare[T]) push(f *flow[T]) {
 	f.young = f.eager || f.served < youngShare*s.quantum
-	s.heapOf(f).push(f)
+	s.heapOf(f).Push(f)
 }
 
-func (s *fairShare[T]) remove(f *flow[T]) { s.heapOf(f).remove(f) }
+func (s *fairShare[T]) remove(f *flow[T]) { s.heapOf(f).Remove(f) }
 
-func (s *fairShare[T]) heapOf(f *flow[T]) *heap[*flow[T]] {
+func (s *fairShare[T]) heapOf(f *flow[T]) *heap.Heap[*flow[T]] {
 	if f.young {
 		return &s.young
 	}
@@ -107,7 +111,7 @@ func (s *fairShare[T]) heapOf(f *flow[T]) *heap[*flow[T]] {
 
 // top returns the flow that goes next. Nil: none is offered.
 func (s *fairShare[T]) top() *flow[T] {
-	young, settled := s.young.top(), s.settled.top()
+	young, settled := s.young.Top(), s.settled.Top()
 	if settled == nil || young != nil && young.time < settled.time+s.quantum {
 		return young
 	}
@@ -130,7 +134,7 @@ func (s *fairShare[T]) charge(f *flow[T], work float64) {
 
 // last returns the virtual time of an offered flow in the round that is furthest behind.
 func (s *fairShare[T]) last() float64 {
-	young, settled := s.young.top(), s.settled.top()
+	young, settled := s.young.Top(), s.settled.Top()
 	switch {
 	case young == nil:
 		return settled.time

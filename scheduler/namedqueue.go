@@ -3,6 +3,8 @@ package scheduler
 import (
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/heap"
 )
 
 // namedQueue is one named queue: its rules, its policy, and its jobs in three classes.
@@ -16,7 +18,7 @@ type namedQueue struct {
 	guardShare float64
 	assumed    float64
 
-	urgent  heap[*entry]
+	urgent  heap.Heap[*entry]
 	regular *tenants
 	late    *tenants
 
@@ -106,7 +108,7 @@ func (nq *namedQueue) offer(e *entry) {
 	if tenants := nq.sharedBy(e.class); tenants != nil {
 		tenants.offer(e)
 	} else {
-		nq.urgent.push(e)
+		nq.urgent.Push(e)
 	}
 }
 
@@ -114,7 +116,7 @@ func (nq *namedQueue) withdraw(e *entry) {
 	if tenants := nq.sharedBy(e.class); tenants != nil {
 		tenants.withdraw(e)
 	} else {
-		nq.urgent.remove(e)
+		nq.urgent.Remove(e)
 	}
 }
 
@@ -123,13 +125,13 @@ func (nq *namedQueue) fix(e *entry) {
 	if tenants := nq.sharedBy(e.class); tenants != nil {
 		tenants.fix(e)
 	} else {
-		nq.urgent.fix(e)
+		nq.urgent.Fix(e)
 	}
 }
 
 // top returns the job whose line goes next. Nil: none is offered.
 func (nq *namedQueue) top() *entry {
-	if e := nq.urgent.top(); e != nil {
+	if e := nq.urgent.Top(); e != nil {
 		return e
 	}
 	if e := nq.regular.top(); e != nil {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/heap"
 )
 
 // Queue orders the jobs of one pool. It is not safe for concurrent use. Every operation costs O(log
@@ -20,7 +22,7 @@ type Queue struct {
 	queues   []*namedQueue // in configured order
 	fallback *namedQueue
 	jobs     map[string]*entry
-	changing heap[*entry] // offered jobs whose class will change
+	changing heap.Heap[*entry] // offered jobs whose class will change
 	now      instant
 	offered  int
 
@@ -156,7 +158,7 @@ func (q *Queue) Charge(id string, work float64) {
 // Wake returns when time changes the order next, because a job becomes urgent or late. Zero: never.
 func (q *Queue) Wake(now time.Time) time.Time {
 	q.advance(now)
-	if e := q.changing.top(); e != nil {
+	if e := q.changing.Top(); e != nil {
 		return timeOf(e.changes)
 	}
 	return time.Time{}
@@ -231,13 +233,13 @@ func (q *Queue) withdraw(e *entry) {
 
 func (q *Queue) watchChange(e *entry) {
 	if e.changes != never {
-		q.changing.push(e)
+		q.changing.Push(e)
 	}
 }
 
 func (q *Queue) unwatchChange(e *entry) {
 	if e.changeIndex >= 0 {
-		q.changing.remove(e)
+		q.changing.Remove(e)
 	}
 }
 
@@ -255,8 +257,8 @@ func (q *Queue) advance(now time.Time) {
 		}
 	}
 	q.now = max(q.now, at)
-	for e := q.changing.top(); e != nil && e.changes <= q.now; e = q.changing.top() {
-		q.changing.remove(e)
+	for e := q.changing.Top(); e != nil && e.changes <= q.now; e = q.changing.Top() {
+		q.changing.Remove(e)
 		e.queue.withdraw(e)
 		e.queue.removeJob(e)
 		class, changes := e.queue.classify(e.job, q.now)

@@ -2,6 +2,8 @@ package flows_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -142,6 +144,129 @@ func TestFullQueue(t *testing.T) {
 		shed[0].Why != flows.Waited || q.Waiting() != 1 {
 		t.Errorf("after the longest wait: %v, and %d wait", shed, q.Waiting())
 	}
+}
+
+// waiter is a request that waits in the model of TestFullQueueAgainstAModel.
+type waiter struct {
+	id     uint64
+	class  int
+	tenant string
+}
+
+// victim returns the request that gives up its place for a new one, found by a walk over all.
+func victim(waiting []waiter, came waiter) uint64 {
+	last := came.class
+	number := map[string]int{} // of the requests of each flow of the last class, with the new one
+	for _, w := range waiting {
+		last = max(last, w.class)
+	}
+	for _, w := range append(waiting[:len(waiting):len(waiting)], came) {
+		if w.class == last {
+			number[w.tenant]++
+		}
+	}
+	longest := ""
+	for tenant, n := range number {
+		if last == came.class && tenant == came.tenant {
+			continue
+		}
+		if longest == "" || n > number[longest] || n == number[longest] && tenant < longest {
+			longest = tenant
+		}
+	}
+	if last == came.class && number[longest] <= number[came.tenant] {
+		return came.id
+	}
+	for _, w := range slices.Backward(waiting) {
+		if w.class == last && w.tenant == longest {
+			return w.id
+		}
+	}
+	return came.id
+}
+
+// Whatever happened before, a full queue sheds what a walk over all its requests would choose.
+func TestFullQueueAgainstAModel(t *testing.T) {
+	cfg := flows.DefaultConfig()
+	cfg.MaxWaiting = 20
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		q, err := flows.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waiting []waiter // in the order in which they came
+		var running []flows.Flow
+		flowOf := func(w waiter) flows.Flow {
+			return flows.Flow{Class: cfg.Classes[w.class].Name, UseCase: "u", Tenant: w.tenant}
+		}
+		leave := func(id uint64) {
+			waiting = slices.DeleteFunc(waiting, func(w waiter) bool { return w.id == id })
+		}
+		for id := range uint64(400) {
+			switch event := random.IntN(10); {
+			case event < 7:
+				w := waiter{id, random.IntN(3), fmt.Sprint(random.IntN(8))}
+				var want []flows.Shed
+				if len(waiting) == cfg.MaxWaiting {
+					want = []flows.Shed{{ID: victim(waiting, w), Why: flows.TooMany}}
+				}
+				waiting = append(waiting, w)
+				got := q.Add(noon, flows.Request{ID: id, Flow: flowOf(w)})
+				if !slices.Equal(got, want) {
+					t.Fatalf("seed %d, request %d: shed %v, want %v", seed, id, got, want)
+				}
+				for _, shed := range want {
+					leave(shed.ID)
+				}
+			case event < 9 && len(waiting) > 0:
+				w := waiting[random.IntN(len(waiting))]
+				if random.IntN(2) == 0 {
+					q.Remove(w.id)
+				} else {
+					q.Start(w.id, random.Float64())
+					running = append(running, flowOf(w))
+				}
+				leave(w.id)
+			case len(running) > 0:
+				q.Done(noon, running[0])
+				running = running[1:]
+			}
+			if q.Waiting() != len(waiting) {
+				t.Fatalf("seed %d: %d wait, want %d", seed, q.Waiting(), len(waiting))
+			}
+		}
+	}
+}
+
+// The shares of a few thousand flows without a request are remembered. A flow with a request is
+// never forgotten, however many others come and go.
+func TestFlowsInUseAreKept(t *testing.T) {
+	q, err := flows.New(flows.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(tenant any) flows.Flow {
+		return flows.Flow{Class: flows.Standard, UseCase: "u", Tenant: fmt.Sprint(tenant)}
+	}
+	q.Add(noon, flows.Request{ID: 1, Flow: of("runs")})
+	q.Start(1, 1)
+	q.Add(noon, flows.Request{ID: 2, Flow: of("waits")})
+	for id := range uint64(10_000) {
+		q.Add(noon, flows.Request{ID: 3 + id, Flow: of(id)})
+		q.Remove(3 + id)
+	}
+	if id, ok := q.Next(noon, 10, open); !ok || id != 2 {
+		t.Errorf("request %d starts (%t), want 2", id, ok)
+	}
+	q.Start(2, 1)
+	q.Done(noon, of("runs"))
+	q.Done(noon, of("waits"))
+	q.Classes(func(name string, waiting, running int) {
+		if waiting != 0 || running != 0 {
+			t.Errorf("class %s: %d wait and %d run, want none", name, waiting, running)
+		}
+	})
 }
 
 func TestConfigFaults(t *testing.T) {

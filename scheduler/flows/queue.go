@@ -1,10 +1,12 @@
 package flows
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/heap"
 	"github.com/tidefill/tidefill/scheduler"
 )
 
@@ -38,13 +40,15 @@ const (
 	Waited  Reason = "waited"           // no place became free before its deadline
 )
 
-// Queue holds the requests of a pool that wait, and counts those in flight.
+// Queue holds the requests of a pool that wait, and counts those in flight. Add costs O(log n) in
+// the number of flows and requests, amortized, also if the queue is full.
 type Queue struct {
 	cfg      Config
 	policy   Policy
 	classes  []*class
 	waiting  map[uint64]*item
-	due      dueHeap
+	due      heap.Heap[*item] // by the end of their time to wait
+	came     uint64           // requests until now
 	standing []Standing
 }
 
@@ -53,6 +57,8 @@ type class struct {
 	ClassConfig
 	order   *scheduler.Queue // of its flows; those without a request to start are parked
 	flows   map[string]*flow // by ID
+	longest heap.Heap[*flow] // those with requests that wait, by their number
+	idle    heap.Heap[*flow] // those without a request
 	waiting int
 	running int
 	last    time.Time // when a request of it came or ended
@@ -65,15 +71,18 @@ type flow struct {
 	items   []*item // in the order in which they came
 	running int
 	credit  float64 // work charged beyond what was done
+
+	longestAt, idleAt int // in the heaps of the class; -1: not in it
 }
 
 // item is a request that waits.
 type item struct {
 	Request
-	flow *flow
-	came time.Time
-	due  time.Time
-	at   int // in the heap
+	flow   *flow
+	number uint64 // in the order in which they came
+	came   time.Time
+	due    time.Time
+	dueAt  int // in the heap
 }
 
 // restAfter is the time without a request after which nothing is reserved for a class any more.
@@ -91,7 +100,7 @@ func New(cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{cfg: cfg, policy: policy, waiting: map[uint64]*item{}}
+	q := &Queue{cfg: cfg, policy: policy, waiting: map[uint64]*item{}, due: newDueHeap()}
 	order := scheduler.DefaultConfig()
 	order.Policy, order.Quantum = "edf", 1 // no flow has a deadline, so all share
 	for _, c := range cfg.Classes {
@@ -100,7 +109,7 @@ func New(cfg Config) (*Queue, error) {
 			return nil, err
 		}
 		q.classes = append(q.classes, &class{ClassConfig: c, order: made,
-			flows: map[string]*flow{}})
+			flows: map[string]*flow{}, longest: newLongestHeap(), idle: newIdleHeap()})
 	}
 	return q, nil
 }
@@ -112,11 +121,12 @@ func (q *Queue) flow(f Flow) *flow {
 	x := c.flows[id]
 	if x == nil {
 		c.sweep()
-		x = &flow{id: id, class: c}
+		x = &flow{id: id, class: c, longestAt: -1, idleAt: -1}
 		c.flows[id] = x
+		x.changed()
 	}
 	weight := q.cfg.TenantWeights[f.Tenant]
-	known := len(x.items) > 0 || x.running > 0
+	known := x.idleAt < 0
 	c.order.Put(scheduler.Job{ID: id, Tenant: f.UseCase, TenantWeight: f.Weight, Weight: weight})
 	if !known {
 		c.order.Park(id)
@@ -129,12 +139,27 @@ func (c *class) sweep() {
 	if len(c.flows) < maxIdle {
 		return
 	}
-	for id, x := range c.flows {
-		if len(x.items) == 0 && x.running == 0 {
-			c.order.Remove(id)
-			delete(c.flows, id)
+	for x := c.idle.Top(); x != nil; x = c.idle.Top() {
+		c.idle.Remove(x)
+		c.order.Remove(x.id)
+		delete(c.flows, x.id)
+	}
+}
+
+// changed puts the flow in its place among those of its class after its requests have changed.
+func (x *flow) changed() {
+	put := func(h *heap.Heap[*flow], at int, in bool) {
+		switch {
+		case in && at < 0:
+			h.Push(x)
+		case in:
+			h.Fix(x)
+		case at >= 0:
+			h.Remove(x)
 		}
 	}
+	put(&x.class.longest, x.longestAt, len(x.items) > 0)
+	put(&x.class.idle, x.idleAt, len(x.items) == 0 && x.running == 0)
 }
 
 // SetMaxWaiting replaces Config.MaxWaiting, from the next Add on.
@@ -154,13 +179,15 @@ func (q *Queue) Add(now time.Time, r Request) []Shed {
 		q.drop(victim)
 		shed = []Shed{{victim.ID, TooMany}}
 	}
-	i := &item{Request: r, flow: x, came: now, due: r.Deadline}
+	q.came++
+	i := &item{Request: r, flow: x, number: q.came, came: now, due: r.Deadline, dueAt: -1}
 	if i.due.IsZero() {
 		i.due = now.Add(x.class.MaxWait)
 	}
 	q.waiting[r.ID] = i
-	heap.Push(&q.due, i)
+	q.due.Push(i)
 	x.items = append(x.items, i)
+	x.changed()
 	x.class.waiting++
 	if len(x.items) == 1 {
 		x.class.order.Unpark(x.id)
@@ -174,20 +201,13 @@ func (q *Queue) Add(now time.Time, r Request) []Shed {
 func (q *Queue) victim(of *flow) *item {
 	for i := len(q.classes) - 1; i >= 0; i-- {
 		c := q.classes[i]
-		if c.waiting == 0 && c != of.class {
-			continue
-		}
-		var longest *flow
-		for _, x := range c.flows {
-			if n := len(x.items); longest == nil || n > len(longest.items) ||
-				n == len(longest.items) && x.id < longest.id {
-				longest = x
-			}
-		}
-		if c == of.class && len(longest.items) <= len(of.items)+1 {
+		longest := c.longest.Top()
+		switch {
+		case c == of.class && (longest == nil || len(longest.items) <= len(of.items)+1):
 			return nil
+		case longest != nil:
+			return longest.items[len(longest.items)-1]
 		}
-		return longest.items[len(longest.items)-1]
 	}
 	return nil
 }
@@ -195,14 +215,13 @@ func (q *Queue) victim(of *flow) *item {
 // drop removes a request that waits.
 func (q *Queue) drop(i *item) {
 	delete(q.waiting, i.ID)
-	heap.Remove(&q.due, i.at)
+	q.due.Remove(i)
 	x := i.flow
-	for k := range x.items {
-		if x.items[k] == i {
-			x.items = append(x.items[:k], x.items[k+1:]...)
-			break
-		}
-	}
+	at, _ := slices.BinarySearchFunc(x.items, i, func(a, b *item) int {
+		return cmp.Compare(a.number, b.number)
+	})
+	x.items = slices.Delete(x.items, at, at+1)
+	x.changed()
 	x.class.waiting--
 	if len(x.items) == 0 {
 		x.class.order.Park(x.id)
@@ -220,8 +239,7 @@ func (q *Queue) Remove(id uint64) bool {
 
 // Expire removes the requests whose time to wait is over.
 func (q *Queue) Expire(now time.Time) (shed []Shed) {
-	for len(q.due) > 0 && !q.due[0].due.After(now) {
-		i := q.due[0]
+	for i := q.due.Top(); i != nil && !i.due.After(now); i = q.due.Top() {
 		q.drop(i)
 		shed = append(shed, Shed{i.ID, Waited})
 	}
@@ -230,10 +248,10 @@ func (q *Queue) Expire(now time.Time) (shed []Shed) {
 
 // Wake returns when the next request's time to wait is over. Zero: none waits.
 func (q *Queue) Wake() time.Time {
-	if len(q.due) == 0 {
-		return time.Time{}
+	if i := q.due.Top(); i != nil {
+		return i.due
 	}
-	return q.due[0].due
+	return time.Time{}
 }
 
 // Next returns the request that starts next, if one may. places is the number of requests that the
@@ -272,6 +290,7 @@ func (q *Queue) Start(id uint64, work float64) (came time.Time, ok bool) {
 	x := i.flow
 	x.running++
 	x.class.running++
+	x.changed()
 	x.charge(work)
 	return i.came, true
 }
@@ -295,6 +314,7 @@ func (q *Queue) Done(now time.Time, f Flow) {
 	if c, x := q.find(f); x != nil && x.running > 0 {
 		x.running--
 		c.running--
+		x.changed()
 		c.last = now
 	}
 }
@@ -316,38 +336,39 @@ func (q *Queue) Classes(do func(name string, waiting, running int)) {
 
 // All removes and returns the requests that wait, those first whose time to wait ends first.
 func (q *Queue) All() (all []Request) {
-	for len(q.due) > 0 {
-		i := q.due[0]
+	for i := q.due.Top(); i != nil; i = q.due.Top() {
 		all = append(all, i.Request)
 		q.drop(i)
 	}
 	return all
 }
 
-// dueHeap orders requests by the end of their time to wait.
-type dueHeap []*item
-
-func (h dueHeap) Len() int { return len(h) }
-func (h dueHeap) Less(a, b int) bool {
-	if !h[a].due.Equal(h[b].due) {
-		return h[a].due.Before(h[b].due)
+// newDueHeap returns a heap of requests by the end of their time to wait.
+func newDueHeap() heap.Heap[*item] {
+	return heap.Heap[*item]{
+		Before: func(a, b *item) bool {
+			return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.ID, b.ID)) < 0
+		},
+		Place: func(i *item) *int { return &i.dueAt },
 	}
-	return h[a].ID < h[b].ID
-}
-func (h dueHeap) Swap(a, b int) { h[a], h[b] = h[b], h[a]; h[a].at, h[b].at = a, b }
-
-// Push adds a request.
-func (h *dueHeap) Push(x any) {
-	i := x.(*item) //nolint:forcetypeassert // only Add pushes
-	i.at = len(*h)
-	*h = append(*h, i)
 }
 
-// Pop removes the last request.
-func (h *dueHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// newLongestHeap returns a heap of flows, the one with the most requests that wait first.
+func newLongestHeap() heap.Heap[*flow] {
+	return heap.Heap[*flow]{
+		Before: func(a, b *flow) bool {
+			return cmp.Or(cmp.Compare(len(b.items), len(a.items)), cmp.Compare(a.id, b.id)) < 0
+		},
+		Place: func(x *flow) *int { return &x.longestAt },
+	}
+}
+
+// newIdleHeap returns a heap of flows by their IDs.
+func newIdleHeap() heap.Heap[*flow] {
+	return heap.Heap[*flow]{
+		Before: func(a, b *flow) bool { return a.id < b.id },
+		Place:  func(x *flow) *int { return &x.idleAt },
+	}
 }
 
 // Resume counts a request in flight that another queue has started.
@@ -355,4 +376,5 @@ func (q *Queue) Resume(f Flow) {
 	x := q.flow(f)
 	x.running++
 	x.class.running++
+	x.changed()
 }
