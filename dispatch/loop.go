@@ -76,7 +76,9 @@ func (l *loop) run() {
 		case <-l.Inbox.Signal():
 		case <-progress.C:
 			l.decisions.Tick(time.Now())
-			l.requests.report(func(ev plan.RequestsDecoded) { l.step(ev) })
+			for _, ev := range l.requests.report() {
+				l.step(ev)
+			}
 			l.publish()
 		case <-timer.C:
 			l.armed = time.Time{} // the same instant again needs the timer again

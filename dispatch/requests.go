@@ -53,15 +53,16 @@ func (p *Place) Decoded(tokens, gaps int, took time.Duration) { p.decoded.add(to
 func (p *Place) Done(end plan.RequestEnded) {
 	p.done.Do(func() {
 		end.ID = p.admission.ID
+		p.session.requests.leave(p.decoded)
 		p.session.Inbox.Event(&end)
 	})
 }
 
 // decoded counts what the streams of a runner's requests brought since the planner learned of them.
 type decoded struct {
-	runner       string
 	tokens, gaps atomic.Int64
 	took         atomic.Int64 // nanoseconds
+	places       int          // of requests in flight; guarded by requests.counting
 }
 
 func (d *decoded) add(tokens, gaps int, took time.Duration) {
@@ -78,7 +79,8 @@ type requests struct {
 	waiting map[uint64]chan<- answer
 	ended   bool // no more are answered
 
-	decodedBy sync.Map // *decoded by runner
+	counting  sync.Mutex
+	decodedBy map[string]*decoded // by runner; of those with requests in flight, until reported
 }
 
 // answer is what the planner says to a request.
@@ -87,7 +89,9 @@ type answer struct {
 	refused  *plan.Refusal
 }
 
-func newRequests() *requests { return &requests{waiting: map[uint64]chan<- answer{}} }
+func newRequests() *requests {
+	return &requests{waiting: map[uint64]chan<- answer{}, decodedBy: map[string]*decoded{}}
+}
 
 // open returns the ID of a new request, and the channel of its answer.
 func (r *requests) open() (id uint64, answered <-chan answer, ok bool) {
@@ -134,26 +138,42 @@ func (r *requests) end() {
 	clear(r.waiting)
 }
 
-// streams returns the counter of a runner.
-func (r *requests) streams(runner string) *decoded {
-	if known, ok := r.decodedBy.Load(runner); ok {
-		return known.(*decoded) //nolint:forcetypeassert // the only type
+// enter returns the counter of a runner for a request, until leave.
+func (r *requests) enter(runner string) *decoded {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	d := r.decodedBy[runner]
+	if d == nil {
+		d = &decoded{}
+		r.decodedBy[runner] = d
 	}
-	made, _ := r.decodedBy.LoadOrStore(runner, &decoded{runner: runner})
-	return made.(*decoded) //nolint:forcetypeassert // the only type
+	d.places++
+	return d
 }
 
-// report calls do for each runner whose streams brought something since the last call.
-func (r *requests) report(do func(plan.RequestsDecoded)) {
-	r.decodedBy.Range(func(_, value any) bool {
-		d := value.(*decoded) //nolint:forcetypeassert // the only type
-		ev := plan.RequestsDecoded{Runner: d.runner, Tokens: int(d.tokens.Swap(0)),
+// leave ends the use of a counter by a request.
+func (r *requests) leave(d *decoded) {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	d.places--
+}
+
+// report returns what the streams of each runner brought since the last call. It drops the counters
+// that no request uses, since runners come and go.
+func (r *requests) report() (events []plan.RequestsDecoded) {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	for runner, d := range r.decodedBy {
+		ev := plan.RequestsDecoded{Runner: runner, Tokens: int(d.tokens.Swap(0)),
 			Gaps: int(d.gaps.Swap(0)), Time: time.Duration(d.took.Swap(0))}
 		if ev.Tokens > 0 || ev.Gaps > 0 {
-			do(ev)
+			events = append(events, ev)
 		}
-		return true
-	})
+		if d.places == 0 {
+			delete(r.decodedBy, runner)
+		}
+	}
+	return events
 }
 
 // Admit waits until an interactive request may start. The caller ends the place. The error is a
@@ -183,7 +203,7 @@ func (d *Dispatcher) Admit(ctx context.Context, r plan.Request) (*Place, error) 
 		return nil, &Refused{*a.refused}
 	}
 	place := &Place{admission: a.admitted, session: s, started: time.Now(),
-		decoded: s.requests.streams(a.admitted.Runner)}
+		decoded: s.requests.enter(a.admitted.Runner)}
 	u := d.settings.Load().runner(a.admitted.Runner)
 	if u == nil { // it was removed a moment ago
 		place.Done(plan.RequestEnded{Outcome: plan.Evicted})

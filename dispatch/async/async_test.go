@@ -10,12 +10,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/redis/go-redis/v9"
 
@@ -120,6 +122,11 @@ func startProcess(t *testing.T, server *servers.Server, e *engine) *exec.Cmd {
 	return cmd
 }
 
+func newCarrier(client redis.UniversalClient) *Carrier {
+	//nolint:forcetypeassert // the only type
+	return NewQueues(client, "t").Carrier(runnerName).(*Carrier)
+}
+
 type result struct {
 	body string
 	sent bool
@@ -127,11 +134,11 @@ type result struct {
 }
 
 // carry sends a request and returns what comes of it.
-func carry(ctx context.Context, q *Queues, body string, deadline time.Time) result {
+func carry(ctx context.Context, c *Carrier, body string, deadline time.Time) result {
 	r, _ := http.NewRequestWithContext(ctx, http.MethodPost,
 		"http://engine/prefix/v1/chat/completions", strings.NewReader(body))
 	r.Header.Set("X-Given", "yes")
-	answer, sent, err := q.Carrier(runnerName).Carry(r, deadline)
+	answer, sent, err := c.Carry(r, deadline)
 	if err != nil {
 		return result{sent: sent, err: err}
 	}
@@ -140,10 +147,10 @@ func carry(ctx context.Context, q *Queues, body string, deadline time.Time) resu
 }
 
 // carryAll sends n requests at once. Their results follow in any order.
-func carryAll(ctx context.Context, q *Queues, n int) <-chan result {
+func carryAll(ctx context.Context, c *Carrier, n int) <-chan result {
 	results := make(chan result, n)
 	for i := range n {
-		go func() { results <- carry(ctx, q, fmt.Sprint("body ", i), time.Time{}) }()
+		go func() { results <- carry(ctx, c, fmt.Sprint("body ", i), time.Time{}) }()
 	}
 	return results
 }
@@ -186,11 +193,11 @@ func TestAnswersComeBackAsTheyAre(t *testing.T) {
 	client := connect(t, server)
 	e := serveEngine(t)
 	work(t, client, e, 4)
-	q := NewQueues(client, "t")
+	c := newCarrier(client)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost,
 		"http://engine/prefix/v1/embeddings", strings.NewReader("{\"a\":\n1}\x00"))
 	r.Header.Set("X-Given", "header")
-	answer, sent, err := q.Carrier(runnerName).Carry(r, time.Now())
+	answer, sent, err := c.Carry(r, time.Now())
 	if err != nil || !sent {
 		t.Fatalf("got %v, sent %v", err, sent)
 	}
@@ -205,8 +212,8 @@ func TestAnswersComeBackAsTheyAre(t *testing.T) {
 
 func TestWithoutWorkerNothingIsSent(t *testing.T) {
 	t.Parallel()
-	q := NewQueues(connect(t, servers.Start(t)), "t")
-	if r := carry(t.Context(), q, "x", time.Time{}); !errors.Is(r.err, errNoWorker) || r.sent {
+	c := newCarrier(connect(t, servers.Start(t)))
+	if r := carry(t.Context(), c, "x", time.Time{}); !errors.Is(r.err, errNoWorker) || r.sent {
 		t.Errorf("got %+v, want that there is no worker", r)
 	}
 }
@@ -214,9 +221,9 @@ func TestWithoutWorkerNothingIsSent(t *testing.T) {
 func TestRedisAwayFailsUnsent(t *testing.T) {
 	t.Parallel()
 	server := servers.Start(t)
-	q := NewQueues(connect(t, server), "t")
+	c := newCarrier(connect(t, server))
 	server.Kill()
-	if r := carry(t.Context(), q, "x", time.Time{}); r.err == nil || r.sent {
+	if r := carry(t.Context(), c, "x", time.Time{}); r.err == nil || r.sent {
 		t.Errorf("got %+v, want an error of a request that was not sent", r)
 	}
 }
@@ -228,10 +235,10 @@ func TestEarlyDeadlinesFirst(t *testing.T) {
 	hold := make(chan struct{})
 	e.hold.Store(&hold)
 	work(t, client, e, 1)
-	q := NewQueues(client, "t")
+	c := newCarrier(client)
 	var all sync.WaitGroup
 	send := func(body string, deadline time.Time) {
-		all.Go(func() { carry(t.Context(), q, body, deadline) })
+		all.Go(func() { carry(t.Context(), c, body, deadline) })
 	}
 	send("first", time.Now())
 	await(t, "the first request", 10*time.Second, func() bool { return e.got.Load() == 1 })
@@ -258,9 +265,9 @@ func TestWithdrawnRequestsEndAtTheEngine(t *testing.T) {
 	defer close(hold)
 	e.hold.Store(&hold)
 	stop := work(t, client, e, 1)
-	q := NewQueues(client, "t")
+	c := newCarrier(client)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	results := carryAll(ctx, q, 3)
+	results := carryAll(ctx, c, 3)
 	await(t, "the first request", 10*time.Second, func() bool { return e.got.Load() == 1 })
 	evicted := errors.New("evicted")
 	cancel(evicted)
@@ -294,8 +301,8 @@ func TestStoppedWorkerPutsBackWhatItHolds(t *testing.T) {
 	hold := make(chan struct{})
 	e.hold.Store(&hold)
 	stop := work(t, connect(t, server), e, 4)
-	q := NewQueues(connect(t, server), "t")
-	results := carryAll(t.Context(), q, 8)
+	c := newCarrier(connect(t, server))
+	results := carryAll(t.Context(), c, 8)
 	await(t, "requests", 10*time.Second, func() bool { return e.got.Load() == 4 })
 	work(t, connect(t, server), e, 4)
 	await(t, "all requests", 10*time.Second, func() bool { return e.got.Load() == 8 })
@@ -313,8 +320,8 @@ func TestKilledWorker(t *testing.T) {
 	hold := make(chan struct{})
 	e.hold.Store(&hold)
 	process := startProcess(t, server, e)
-	q := NewQueues(connect(t, server), "t")
-	results := carryAll(t.Context(), q, 10)
+	c := newCarrier(connect(t, server))
+	results := carryAll(t.Context(), c, 10)
 	await(t, "requests", 20*time.Second, func() bool { return e.got.Load() == 10 })
 	work(t, connect(t, server), e, 16)
 	if err := process.Process.Kill(); err != nil {
@@ -332,8 +339,8 @@ func TestSuspendedWorkerIsFenced(t *testing.T) {
 	hold := make(chan struct{})
 	e.hold.Store(&hold)
 	process := startProcess(t, server, e)
-	q := NewQueues(connect(t, server), "t")
-	results := carryAll(t.Context(), q, 10)
+	c := newCarrier(connect(t, server))
+	results := carryAll(t.Context(), c, 10)
 	await(t, "requests", 20*time.Second, func() bool { return e.got.Load() == 10 })
 	if err := process.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -347,10 +354,10 @@ func TestSuspendedWorkerIsFenced(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	client := connect(t, server)
 	if n := client.LLen(t.Context(), newRunnerQueue(client, "t", runnerName).answers+
-		q.process).Val(); n != 0 {
+		c.id).Val(); n != 0 {
 		t.Errorf("%d late answers were taken, want 0", n)
 	}
-	expectAll(t, carryAll(t.Context(), q, 5), 5)
+	expectAll(t, carryAll(t.Context(), c, 5), 5)
 }
 
 // The only worker is killed: its requests end as those of an engine that died.
@@ -362,8 +369,8 @@ func TestLastWorkerKilled(t *testing.T) {
 	defer close(hold)
 	e.hold.Store(&hold)
 	process := startProcess(t, server, e)
-	q := NewQueues(connect(t, server), "t")
-	results := carryAll(t.Context(), q, 20) // 16 are taken
+	c := newCarrier(connect(t, server))
+	results := carryAll(t.Context(), c, 20) // 16 are taken
 	await(t, "requests", 20*time.Second, func() bool { return e.got.Load() == 16 })
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -399,8 +406,8 @@ func TestFlushedRedis(t *testing.T) {
 			hold := make(chan struct{})
 			e.hold.Store(&hold)
 			work(t, connect(t, server), e, 4)
-			q := NewQueues(connect(t, server), "t")
-			results := carryAll(t.Context(), q, 12)
+			c := newCarrier(connect(t, server))
+			results := carryAll(t.Context(), c, 12)
 			await(t, "requests", 10*time.Second, func() bool { return e.got.Load() == 4 })
 			fault(server)
 			time.Sleep(3 * time.Second)
@@ -454,18 +461,39 @@ func TestRedisCluster(t *testing.T) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 	t.Cleanup(func() { _ = client.Close() })
 	work(t, client, serveEngine(t), 4)
-	expectAll(t, carryAll(t.Context(), NewQueues(client, "t"), 20), 20)
+	expectAll(t, carryAll(t.Context(), newCarrier(client), 20), 20)
+}
+
+// Carriers of one runner share its queue, and each gets the answers of its own requests. Nothing is
+// kept of one that is not used any more, since runners come and go.
+func TestCarriersOfOneRunner(t *testing.T) {
+	t.Parallel()
+	client := connect(t, servers.Start(t))
+	work(t, client, serveEngine(t), 4)
+	q := NewQueues(client, "t")
+	var all sync.WaitGroup
+	for range 3 {
+		c := q.Carrier(runnerName).(*Carrier) //nolint:forcetypeassert // the only type
+		all.Go(func() { expectAll(t, carryAll(t.Context(), c, 20), 20) })
+	}
+	all.Wait()
+	unused := weak.Make(q.Carrier("left").(*Carrier)) //nolint:forcetypeassert // the only type
+	runtime.GC()
+	if unused.Value() != nil {
+		t.Error("a carrier that nobody uses is kept")
+	}
+	runtime.KeepAlive(q)
 }
 
 // BenchmarkCarry measures requests through Redis, a worker and an engine that answers at once.
 func BenchmarkCarry(b *testing.B) {
 	client := connect(b, servers.Start(b))
 	work(b, client, serveEngine(b), 256)
-	q := NewQueues(client, "t")
+	c := newCarrier(client)
 	b.SetParallelism(64)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if r := carry(b.Context(), q, "body", time.Time{}); r.err != nil {
+			if r := carry(b.Context(), c, "body", time.Time{}); r.err != nil {
 				b.Error(r.err)
 			}
 		}

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// checkEvery is the interval of a process's signs of life, and of the search for items that
+	// checkEvery is the interval of a carrier's signs of life, and of the search for items that
 	// Redis has lost.
 	checkEvery = time.Second
-	// offererLife is the time for which a process counts as alive after a sign of life. Workers
-	// end the requests of one that was killed after it.
+	// offererLife is the time for which a carrier counts as alive after a sign of life. Workers
+	// end the requests of one whose process was killed after it.
 	offererLife = 10 * time.Second
 	// offerWait is the time for which a request waits for a worker, or for Redis. A worker shows
 	// itself again within beatEvery after Redis was flushed.
@@ -42,29 +42,20 @@ var errNoWorker = errors.New("no worker serves the queue of the runner; start ti
 
 // Queues are the queues of all runners in one Redis.
 type Queues struct {
-	client  redis.UniversalClient
-	prefix  string
-	process string
-
-	mu       sync.Mutex
-	carriers map[string]*Carrier
+	client redis.UniversalClient
+	prefix string
 }
 
 // NewQueues returns the queues whose keys begin with prefix. The caller closes the client.
 func NewQueues(client redis.UniversalClient, prefix string) *Queues {
-	return &Queues{client: client, prefix: prefix, process: rand.Text(),
-		carriers: map[string]*Carrier{}}
+	return &Queues{client: client, prefix: prefix}
 }
 
-// Carrier implements [upstream.Queues]. It returns the same carrier for every call.
+// Carrier implements [upstream.Queues]. It returns a new carrier for every call. Carriers of one
+// runner do not disturb each other, so one may replace another that has requests in flight.
 func (q *Queues) Carrier(runner string) openai.Carrier {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.carriers[runner] == nil {
-		q.carriers[runner] = &Carrier{queue: newRunnerQueue(q.client, q.prefix, runner),
-			process: q.process, runner: runner, waiting: map[string]*wait{}}
-	}
-	return q.carriers[runner]
+	return &Carrier{queue: newRunnerQueue(q.client, q.prefix, runner), id: rand.Text(),
+		runner: runner, waiting: map[string]*wait{}}
 }
 
 var (
@@ -75,9 +66,9 @@ var (
 // Carrier carries the requests of one runner through its queue. It is safe for concurrent use. Its
 // goroutines run while a request waits, and end within seconds after the last one.
 type Carrier struct {
-	queue   *runnerQueue
-	process string
-	runner  string
+	queue  *runnerQueue
+	id     string // as an offerer
+	runner string
 
 	mu      sync.Mutex
 	last    uint64           // number of the last item
@@ -137,7 +128,7 @@ func (c *Carrier) withdraw(id string) (sent bool) {
 // offer offers an item until Redis takes it.
 func (c *Carrier) offer(ctx context.Context, id string, w *wait) error {
 	for end := time.Now().Add(offerWait); ; {
-		served, err := c.queue.offer(ctx, c.process, offererLife, id, w.deadline, w.message)
+		served, err := c.queue.offer(ctx, c.id, offererLife, id, w.deadline, w.message)
 		if err == nil && served {
 			c.mu.Lock()
 			w.offered = true
@@ -162,7 +153,7 @@ func (c *Carrier) begin(w *wait) (id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last++
-	id = itemID(c.process, c.last)
+	id = itemID(c.id, c.last)
 	c.waiting[id] = w
 	if !c.running {
 		c.running = true
@@ -195,7 +186,7 @@ func (c *Carrier) idle() bool {
 // collect delivers answers while requests wait.
 func (c *Carrier) collect(ctx context.Context) {
 	for !c.idle() {
-		answers, err := c.queue.collect(ctx, c.process, collectWait)
+		answers, err := c.queue.collect(ctx, c.id, collectWait)
 		if err != nil {
 			time.Sleep(offerAgain)
 		}
@@ -227,7 +218,7 @@ func (c *Carrier) check(ctx context.Context) {
 		case <-tick.C:
 		}
 		ids := c.offeredIDs()
-		states, err := c.queue.check(ctx, c.process, offererLife, ids)
+		states, err := c.queue.check(ctx, c.id, offererLife, ids)
 		if err != nil {
 			continue
 		}
@@ -289,7 +280,7 @@ func (c *Carrier) checked(ctx context.Context, id string, now state) {
 		return
 	}
 	// One that is not taken now is found missing again.
-	_, _ = c.queue.offer(ctx, c.process, offererLife, id, w.deadline, w.message)
+	_, _ = c.queue.offer(ctx, c.id, offererLife, id, w.deadline, w.message)
 }
 
 func encodeRequest(r *http.Request) ([]byte, error) {

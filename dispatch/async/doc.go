@@ -2,13 +2,14 @@
 // take the requests and return the answers, so that a dispatcher need not reach the servers.
 //
 // A [Queues] is the dispatcher's side: a [Carrier] offers the requests of one runner and awaits
-// their answers. A [Worker] serves one runner: it takes requests, sends them to its engine, and
+// their answers. It is an offerer of its own, also where another one of the process serves the
+// same runner. A [Worker] serves one runner: it takes requests, sends them to its engine, and
 // returns what the engine answered, byte for byte. Both use the scripts of script.go, which are
 // atomic; the protocol has no other writer.
 //
 // # States
 //
-// An item is one attempt of one request. Its id is of one process and never used again:
+// An item is one attempt of one request. Its id is of one offerer and never used again:
 //
 //	offer ──► queued ──take──► leased ──answer──► answered ──collect──► gone
 //	            ▲  │              │ │
@@ -23,7 +24,7 @@
 //   - A lease that ends returns the item to the queue while a worker of the runner is alive. An
 //     item whose lease has ended maxLost times, or that has no worker any more, is answered with
 //     an error: its engine may have received it.
-//   - An item whose dispatcher shows no sign of life is dropped, and its worker ends the request.
+//   - An item whose offerer shows no sign of life is dropped, and its worker ends the request.
 //   - A dispatcher that misses an item offers it again under the same id, so flushing Redis costs
 //     time only. An answer is delivered once: the first one ends the wait for the id.
 //
@@ -38,9 +39,9 @@
 //	PREFIX:async:items:{RUNNER}      hash: body, deadline, token and lost leases of each id
 //	PREFIX:async:leases:{RUNNER}     sorted set: id -> when its lease ends
 //	PREFIX:async:workers:{RUNNER}    sorted set: worker -> until when it counts as alive
-//	PREFIX:async:offerers:{RUNNER}   sorted set: process -> until when it counts as alive
+//	PREFIX:async:offerers:{RUNNER}   sorted set: offerer -> until when it counts as alive
 //	PREFIX:async:bell:{RUNNER}       list of one element while a worker should look
-//	PREFIX:async:answers:{RUNNER}:P  list of answers for process P
+//	PREFIX:async:answers:{RUNNER}:O  list of answers for offerer O
 //
 // All times are by the clock of Redis, in milliseconds.
 package async

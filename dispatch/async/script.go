@@ -82,8 +82,8 @@ local function touch()
 end
 `
 
-// offerScript adds an item: process, time to live of the process, id, deadline, body. It returns 0
-// if the runner has no worker.
+// offerScript adds an item: offerer, its time to live, id, deadline, body. It returns 0 if the
+// runner has no worker.
 var offerScript = script(`
 if not alive(workers) then return 0 end
 redis.call('ZADD', offerers, now + ARGV[4], ARGV[3])
@@ -172,7 +172,7 @@ return 1
 // leaveScript removes a worker: worker.
 var leaveScript = script(`return redis.call('ZREM', workers, ARGV[3])`)
 
-// checkScript is a sign of life of a process: process, its time to live, and ids. It returns the
+// checkScript is a sign of life of an offerer: offerer, its time to live, and ids. It returns the
 // state of each item.
 var checkScript = script(`
 redis.call('ZADD', offerers, now + ARGV[4], ARGV[3])
@@ -228,10 +228,10 @@ func (q *runnerQueue) run(ctx context.Context, s *redis.Script, args ...any) *re
 
 // offer adds an item. served is false if the runner has no worker; then the item is not added.
 func (q *runnerQueue) offer(
-	ctx context.Context, process string, ttl time.Duration, id string, deadline time.Time,
+	ctx context.Context, offerer string, ttl time.Duration, id string, deadline time.Time,
 	body []byte,
 ) (served bool, err error) {
-	return q.run(ctx, offerScript, process, ttl.Milliseconds(), id, deadline.UnixMilli(),
+	return q.run(ctx, offerScript, offerer, ttl.Milliseconds(), id, deadline.UnixMilli(),
 		body).Bool()
 }
 
@@ -241,11 +241,11 @@ func (q *runnerQueue) withdraw(ctx context.Context, id string) (state, error) {
 	return state(was), err
 }
 
-// check is a sign of life of a process, and returns the states of items.
+// check is a sign of life of an offerer, and returns the states of items.
 func (q *runnerQueue) check(
-	ctx context.Context, process string, ttl time.Duration, ids []string,
+	ctx context.Context, offerer string, ttl time.Duration, ids []string,
 ) ([]state, error) {
-	args := []any{process, ttl.Milliseconds()}
+	args := []any{offerer, ttl.Milliseconds()}
 	for _, id := range ids {
 		args = append(args, id)
 	}
@@ -263,11 +263,11 @@ func (q *runnerQueue) check(
 	return states, nil
 }
 
-// collect waits for answers for a process and removes them. Each is "ID\nANSWER".
+// collect waits for answers for an offerer and removes them. Each is "ID\nANSWER".
 func (q *runnerQueue) collect(
-	ctx context.Context, process string, wait time.Duration,
+	ctx context.Context, offerer string, wait time.Duration,
 ) ([]string, error) {
-	list := q.answers + process
+	list := q.answers + offerer
 	first, err := q.client.BLPop(ctx, wait, list).Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -345,5 +345,5 @@ func (q *runnerQueue) leave(ctx context.Context, worker string) error {
 	return q.run(ctx, leaveScript, worker).Err()
 }
 
-// itemID returns the id of an item of a process.
-func itemID(process string, n uint64) string { return process + "/" + strconv.FormatUint(n, 36) }
+// itemID returns the id of an item of an offerer.
+func itemID(offerer string, n uint64) string { return offerer + "/" + strconv.FormatUint(n, 36) }
