@@ -113,6 +113,17 @@ func (b *body) release() {
 // resendable reports whether the body can be sent once more.
 func (b *body) resendable() bool { return b.rest == nil && b.held != nil }
 
+// fault returns why the rest was not read to its end, once the body's Read has returned an error;
+// nil: there is no fault of the body.
+func (b *body) fault() *failure {
+	select {
+	case f := <-b.failed:
+		return f
+	default:
+		return nil
+	}
+}
+
 // lateTier reports whether a service_tier that matters came with the rest, when its class was
 // decided already.
 func (b *body) lateTier() bool {

@@ -362,21 +362,29 @@ func TestLargeBodyStreams(t *testing.T) {
 	}
 }
 
-// A fault in the part of a body that streams ends the request before the engine has all of it.
-func TestFaultsOfLargeBodies(t *testing.T) {
-	engine := newRecorder(t)
-	all := newRunners(t, engine.url)
-	s := newService(t, all, nil)
-	large := strings.Repeat("x", 3*holdBytes)
-	for name, tail := range map[string]string{
+// largeFaults are bodies with a fault in the part that streams.
+var largeFaults = func() map[string]string {
+	faults := map[string]string{
 		"twice":     `","model":"n"}`,
 		"tier":      `","service_tier":"flex"}`,
 		"trailing":  `"} x`,
 		"cut":       `"`,
 		"not UTF-8": "\xff\"}",
 		"no JSON":   `"]`,
-	} {
-		body := `{"model":"m","p":"` + large + tail
+	}
+	for name, tail := range faults {
+		faults[name] = `{"model":"m","p":"` + strings.Repeat("x", 3*holdBytes) + tail
+	}
+	return faults
+}()
+
+// A fault in the part of a body that streams ends the request before the engine has all of it.
+func TestFaultsOfLargeBodies(t *testing.T) {
+	engine := newRecorder(t)
+	all := newRunners(t, engine.url)
+	s := newService(t, all, nil)
+	large := strings.Repeat("x", 3*holdBytes)
+	for name, body := range largeFaults {
 		for _, length := range []int64{int64(len(body)), -1} {
 			answer, text := s.post("/v1/chat/completions", body, func(r *http.Request) {
 				r.ContentLength = length

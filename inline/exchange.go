@@ -257,11 +257,9 @@ func (x *exchange) send(out *http.Request, place Place) (*http.Response, error) 
 		_ = x.answer.failed(plan.Evicted, err)
 		return nil, fmt.Errorf("send: %w", context.Cause(out.Context()))
 	}
-	select {
-	case f := <-x.body.failed: // of a body that streams
+	if f := x.body.fault(); f != nil {
 		_ = x.answer.failed(plan.Evicted, f)
 		return nil, f
-	default:
 	}
 	outcome := plan.Died
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {

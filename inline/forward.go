@@ -38,6 +38,9 @@ func (x *exchange) forward(out *http.Request, to *Elsewhere) (*http.Response, er
 		if out.Context().Err() != nil {
 			return nil, fmt.Errorf("forward: %w", err)
 		}
+		if f := x.body.fault(); f != nil {
+			return nil, f
+		}
 		return nil, &upstreamError{plan.Unreachable, err}
 	}
 	x.body.release()
