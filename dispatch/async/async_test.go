@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -225,6 +226,122 @@ func TestRedisAwayFailsUnsent(t *testing.T) {
 	server.Kill()
 	if r := carry(t.Context(), c, "x", time.Time{}); r.err == nil || r.sent {
 		t.Errorf("got %+v, want an error of a request that was not sent", r)
+	}
+}
+
+// Redis is lost, or its items are, under a request that the engine has. Nobody knows what becomes
+// of it then, so it counts as sent.
+func TestLostItems(t *testing.T) {
+	for name, fault := range map[string]func(*servers.Server){
+		"flushed": func(s *servers.Server) { s.Do("FLUSHALL") }, "killed": (*servers.Server).Kill,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := servers.Start(t)
+			e := serveEngine(t)
+			hold := make(chan struct{})
+			defer close(hold)
+			e.hold.Store(&hold)
+			work(t, connect(t, server), e, 1)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			result := carryAll(ctx, newCarrier(connect(t, server)), 1)
+			await(t, "the request", 10*time.Second, func() bool { return e.got.Load() == 1 })
+			fault(server)
+			evicted := errors.New("evicted")
+			cancel(evicted)
+			if r := <-result; !errors.Is(r.err, evicted) || !r.sent {
+				t.Errorf("got %+v, want that the engine may have the request", r)
+			}
+		})
+	}
+}
+
+// Requests that come while Redis is away are not sent, also those of a carrier that was in use
+// before.
+func TestOutageFailsUnsent(t *testing.T) {
+	t.Parallel()
+	server := servers.Start(t)
+	e := serveEngine(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	e.hold.Store(&hold)
+	work(t, connect(t, server), e, 1)
+	c := newCarrier(connect(t, server))
+	ctx, cancel := context.WithCancel(t.Context())
+	first := carryAll(ctx, c, 1)
+	await(t, "the request", 10*time.Second, func() bool { return e.got.Load() == 1 })
+	server.Kill()
+	await(t, "a call without an answer", 20*time.Second, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return !c.up
+	})
+	others := carryAll(t.Context(), c, 3)
+	for range 3 {
+		if r := <-others; r.err == nil || r.sent {
+			t.Errorf("got %+v, want an error of a request that was not sent", r)
+		}
+	}
+	cancel()
+	<-first
+}
+
+// lossy loses the replies to scripts that Redis has run, from some time on.
+type lossy struct {
+	scripts []*redis.Script
+	loses   atomic.Bool
+}
+
+func (*lossy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*lossy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (l *lossy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if l.loses.Load() && slices.ContainsFunc(l.scripts, func(s *redis.Script) bool {
+			return cmd.Args()[1] == s.Hash()
+		}) {
+			err = io.ErrUnexpectedEOF
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+// The replies to a request's offers are lost, and the engine gets it once. If its answer does not
+// come in time it counts as sent, also if the reply to its withdrawal is lost.
+func TestLostReplies(t *testing.T) {
+	for name, c := range map[string]struct {
+		scripts []*redis.Script
+		hangs   bool // the engine
+	}{
+		"answered":             {[]*redis.Script{offerScript}, false},
+		"offer":                {[]*redis.Script{offerScript}, true},
+		"offer and withdrawal": {[]*redis.Script{offerScript, withdrawScript}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := servers.Start(t)
+			e := serveEngine(t)
+			hold := make(chan struct{})
+			defer close(hold)
+			work(t, connect(t, server), e, 1)
+			client, replies := connect(t, server), &lossy{scripts: c.scripts}
+			client.AddHook(replies)
+			carrier := newCarrier(client)
+			expectAll(t, carryAll(t.Context(), carrier, 1), 1) // Redis knows the script now
+			replies.loses.Store(true)
+			if c.hangs {
+				e.hold.Store(&hold)
+			}
+			r := carry(t.Context(), carrier, "x", time.Time{})
+			if n := e.got.Load(); (r.err != nil) != c.hangs || !r.sent || n != 2 {
+				t.Errorf("got %+v, and the engine got %d requests, want 2", r, n)
+			}
+		})
 	}
 }
 

@@ -74,14 +74,17 @@ type Carrier struct {
 	last    uint64           // number of the last item
 	waiting map[string]*wait // by id
 	running bool             // the goroutines are
+	up      bool             // Redis has answered the last call
 }
 
 // wait is a request that waits for its answer.
 type wait struct {
-	answer   chan string // capacity 1
-	leased   bool        // a check found that a worker held it
-	missing  int         // checks in a row that did not find it
-	offered  bool
+	answer chan string // capacity 1
+	// left reports that a check did not find it in the queue: a worker held it, or Redis lost it.
+	left     bool
+	missing  int  // checks in a row that did not find it
+	tried    bool // Redis may have got it
+	offered  bool // Redis has got it
 	deadline time.Time
 	message  []byte
 }
@@ -104,39 +107,42 @@ func (c *Carrier) Carry(
 	defer c.end(id)
 	if err := c.offer(ctx, id, w); err != nil {
 		if ctx.Err() != nil {
-			return nil, c.withdraw(id), context.Cause(ctx)
+			err = context.Cause(ctx)
 		}
-		// A call that failed may have reached Redis.
-		return nil, c.withdraw(id), err
+		return nil, c.withdraw(id, w), err
 	}
 	select {
 	case <-ctx.Done():
-		return nil, c.withdraw(id), context.Cause(ctx)
+		return nil, c.withdraw(id, w), context.Cause(ctx)
 	case got := <-w.answer:
 		return decodeAnswer(got, r)
 	}
 }
 
-// withdraw removes an item, and reports whether an engine may have received it.
-func (c *Carrier) withdraw(id string) (sent bool) {
+// withdraw removes an item, and reports whether an engine may have received it: unless Redis never
+// got it, or had it in the queue all the time. If Redis does not answer, nobody knows.
+func (c *Carrier) withdraw(id string, w *wait) (sent bool) {
+	c.mu.Lock()
+	tried := w.tried
+	c.mu.Unlock()
+	if !tried {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), offerWait)
 	defer cancel()
 	was, err := c.queue.withdraw(ctx, id)
-	return err == nil && was == leased
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return err != nil || was != queued || w.left
 }
 
-// offer offers an item until Redis takes it.
+// offer offers an item until Redis takes it. An item whose answer has come was taken, though Redis
+// may not have said so. Offered again, it would be new.
 func (c *Carrier) offer(ctx context.Context, id string, w *wait) error {
 	for end := time.Now().Add(offerWait); ; {
-		served, err := c.queue.offer(ctx, c.id, offererLife, id, w.deadline, w.message)
-		if err == nil && served {
-			c.mu.Lock()
-			w.offered = true
-			c.mu.Unlock()
+		err := c.tryOffer(ctx, id, w)
+		if err == nil || len(w.answer) > 0 {
 			return nil
-		}
-		if err == nil {
-			err = errNoWorker
 		}
 		if ctx.Err() != nil || time.Now().After(end) {
 			return fmt.Errorf("offer a request of runner %s: %w", c.runner, err)
@@ -145,7 +151,47 @@ func (c *Carrier) offer(ctx context.Context, id string, w *wait) error {
 		case <-ctx.Done():
 		case <-time.After(offerAgain):
 		}
+		if len(w.answer) > 0 {
+			return nil
+		}
 	}
+}
+
+// tryOffer offers an item once. An offer that fails may have reached Redis, so a sign of life goes
+// first where Redis has not answered the last call: the requests of an outage count as not sent.
+func (c *Carrier) tryOffer(ctx context.Context, id string, w *wait) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	up := c.up
+	c.mu.Unlock()
+	if !up {
+		_, err := c.queue.check(ctx, c.id, offererLife, nil)
+		if c.answered(err); err != nil {
+			return err
+		}
+	}
+	served, err := c.queue.offer(ctx, c.id, offererLife, id, w.deadline, w.message)
+	c.answered(err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.tried = w.tried || served || err != nil && !isFull(err)
+	w.offered = served && err == nil
+	if err == nil && !served {
+		return errNoWorker
+	}
+	return err
+}
+
+// isFull reports that Redis has refused a call because its memory is used up. It has added nothing.
+func isFull(err error) bool { return strings.Contains(err.Error(), "OOM command not allowed") }
+
+// answered notes whether Redis has answered a call.
+func (c *Carrier) answered(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.up = err == nil
 }
 
 // begin notes that a request waits, and has its answer collected.
@@ -178,7 +224,7 @@ func (c *Carrier) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) == 0 {
-		c.running = false
+		c.running, c.up = false, false // nobody watches Redis meanwhile
 	}
 	return !c.running
 }
@@ -187,7 +233,7 @@ func (c *Carrier) idle() bool {
 func (c *Carrier) collect(ctx context.Context) {
 	for !c.idle() {
 		answers, err := c.queue.collect(ctx, c.id, collectWait)
-		if err != nil {
+		if c.answered(err); err != nil {
 			time.Sleep(offerAgain)
 		}
 		for _, a := range answers {
@@ -219,7 +265,7 @@ func (c *Carrier) check(ctx context.Context) {
 		}
 		ids := c.offeredIDs()
 		states, err := c.queue.check(ctx, c.id, offererLife, ids)
-		if err != nil {
+		if c.answered(err); err != nil {
 			continue
 		}
 		for i, id := range ids {
@@ -255,7 +301,7 @@ func (c *Carrier) checked(ctx context.Context, id string, now state) {
 	c.mu.Lock()
 	w := c.waiting[id]
 	if now == unserved {
-		before := w != nil && w.leased
+		before := w != nil && w.left
 		c.mu.Unlock()
 		if before {
 			c.deliver(id, abandonedAnswer)
@@ -266,7 +312,7 @@ func (c *Carrier) checked(ctx context.Context, id string, now state) {
 	}
 	again := false
 	if w != nil {
-		w.leased = w.leased || now == leased
+		w.left = w.left || now != queued
 		w.missing++
 		if now != absent {
 			w.missing = 0
