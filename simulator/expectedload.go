@@ -13,7 +13,7 @@ import (
 type expectedLoad struct {
 	sim      *simulation
 	table    *routing.Table
-	work     func(prompt, answer float64) assumedWork
+	work     workOf
 	kvTokens int // of a replica; 0: the scenario withholds it
 	// answers are of interactive requests, lines of lines.
 	answers, lines answerLength
@@ -31,6 +31,23 @@ const routingBlock = 256
 // assumedWork is what a request is expected to cost, in milliseconds of engine time.
 type assumedWork struct{ prompt, answer float64 }
 
+// workOf returns what tokens of a prompt and of an answer are expected to cost.
+type workOf func(prompt, answer float64) assumedWork
+
+// newWorkOf counts with an engine's cost model or, without one, with the default estimate.
+func newWorkOf(m costmodel.Model) workOf {
+	if m.Known() {
+		return func(prompt, answer float64) assumedWork {
+			return assumedWork{m.PromptToken(prompt) * prompt,
+				(m.C1 + m.KV*(prompt+answer/2)) * answer}
+		}
+	}
+	e := costmodel.DefaultEstimate()
+	return func(prompt, answer float64) assumedWork {
+		return assumedWork{e.Work(prompt, 0), e.Work(0, answer)}
+	}
+}
+
 // answerLength estimates the number of tokens of an answer: the mean of those so far.
 type answerLength struct{ sum, answers float64 }
 
@@ -45,24 +62,12 @@ func (l *answerLength) mean() float64 {
 }
 
 // newExpectedLoad gives the router the engine's facts that policies get: its KV cache and its cost
-// model, with the scenario's errors, or the default estimate.
+// model, with the scenario's errors.
 func newExpectedLoad(sim *simulation) *expectedLoad {
-	x := &expectedLoad{sim: sim,
-		table: routing.New(routing.Config{BlockTokens: routingBlock})}
 	facts := sim.setup.flowConfig().Engine
-	x.kvTokens = facts.KVTokens
-	if m := facts.CostModel; m.Known() {
-		x.work = func(prompt, answer float64) assumedWork {
-			return assumedWork{m.PromptToken(prompt) * prompt,
-				(m.C1 + m.KV*(prompt+answer/2)) * answer}
-		}
-		return x
-	}
-	e := costmodel.DefaultEstimate()
-	x.work = func(prompt, answer float64) assumedWork {
-		return assumedWork{e.Work(prompt, 0), e.Work(0, answer)}
-	}
-	return x
+	return &expectedLoad{sim: sim,
+		table: routing.New(routing.Config{BlockTokens: routingBlock}),
+		work:  newWorkOf(facts.CostModel), kvTokens: facts.KVTokens}
 }
 
 // choose returns the ready replica for a request, and notes what the request is expected to cost
