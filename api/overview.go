@@ -30,6 +30,8 @@ type BatchSummary struct {
 	Finish     time.Time     // as predicted or, where nothing is, at Rate; zero: unknown
 	// Earliest and Latest are when it will probably have ended; zero: nothing is predicted.
 	Earliest, Latest time.Time
+	// OneMore is Finish if one more runner were started now; zero: no earlier.
+	OneMore time.Time
 	EndedAt          time.Time // zero: it has not
 }
 
@@ -87,6 +89,9 @@ func summarize(b store.Batch, shown batchObject) BatchSummary {
 	}
 	if band := d.PredictedBand; len(band) == 2 {
 		s.Earliest, s.Latest = time.Unix(band[0], 0), time.Unix(band[1], 0)
+	}
+	if d.WithOneMore != nil {
+		s.OneMore = time.Unix(*d.WithOneMore, 0)
 	}
 	return s
 }

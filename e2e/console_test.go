@@ -30,7 +30,7 @@ func TestConsole(t *testing.T) {
 	b.Open(t, "http://"+admin+"/console")
 	b.Await(t, time.Minute, ".pool", markup, "headroom", "100ms per token", "growing",
 		"metrics,")
-	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, markup, "in_progress", "of 60")
+	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, markup, "in progress", "of 60")
 	d.Client().AwaitEnd(t, batch.ID, time.Minute)
 	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, "completed", "60 of 60 (100 %)", "ended")
 	b.Await(t, time.Minute, ".runners tbody tr", strings.TrimPrefix(runner, "http://"), " ms")

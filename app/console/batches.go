@@ -42,6 +42,7 @@ type batch struct {
 	Verdict   *string `json:"verdict"`
 	Finish    *int64  `json:"predicted_finish"`
 	Band      []int64 `json:"predicted_band"`
+	OneMore   *int64  `json:"predicted_finish_with_one_more"`
 	EndedAt   *int64  `json:"ended_at"`
 }
 
@@ -85,7 +86,7 @@ func show(s *api.BatchSummary) batch {
 		Failures:  append([]store.Failure{}, s.Failures...),
 		CreatedAt: unix(s.CreatedAt), Deadline: unix(s.Deadline),
 		Verdict: orNull(string(s.Verdict)), Finish: unix(s.Finish), Band: band,
-		EndedAt: unix(s.EndedAt),
+		OneMore: unix(s.OneMore), EndedAt: unix(s.EndedAt),
 	}
 }
 

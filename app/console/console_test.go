@@ -291,7 +291,8 @@ func TestBatchesAreShown(t *testing.T) {
 		`"failures":[{"count":1,"status":500,"code":"","sample":"","runner":"r"}],` +
 		`"created_at":1800000000,"deadline":null,` +
 		`"verdict":"at_risk","predicted_finish":1800000120,` +
-		`"predicted_band":[1800000060,1800003600],"ended_at":null}`
+		`"predicted_band":[1800000060,1800003600],` +
+		`"predicted_finish_with_one_more":null,"ended_at":null}`
 	if got := w.Body.String(); asked != 3 ||
 		!strings.HasPrefix(got, `{"object":"list","total":7,"data":[`+want+`,{"id":"b0"`) ||
 		!strings.Contains(got, `"verdict":null,"predicted_finish":null,"predicted_band":null`) {

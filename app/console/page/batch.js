@@ -12,6 +12,13 @@ const verdicts = {
   infeasible: ['infeasible', 'harm', 'The deadline will not be met, even with every replica that may be started.'],
 };
 
+// kept says whether an ended batch has met its deadline, and by how much.
+function kept(batch) {
+  const left = batch.deadline - batch.ended_at;
+  if (batch.status === 'cancelled' || batch.status === 'failed') return 'not judged';
+  return left < 0 || batch.status === 'expired' ? `missed by ${duration(Math.max(0, -left))}` : `met, ${duration(left)} before`;
+}
+
 export class BatchView {
   constructor(batch) {
     this.owner = h('span', { class: 'muted' });
@@ -35,7 +42,7 @@ export class BatchView {
   update({ batch, now }) {
     const c = batch.request_counts, ended = batch.ended_at !== null;
     setParts(this.owner, name(batch.tenant), ' · ', ...(batch.models.length ? names(batch.models) : ['no model']));
-    setText(this.status, batch.paused && !ended ? 'paused' : batch.status === 'completed' && c.failed ? 'completed, with failures' : batch.status);
+    setText(this.status, batch.paused && !ended ? 'paused' : batch.status === 'completed' && c.failed ? 'completed, with failures' : batch.status.replaceAll('_', ' '));
     set(this.status, 'data-kind', batch.status === 'completed' ? (c.failed ? 'careful' : 'flow') : bad.has(batch.status) ? 'fault' : batch.paused ? 'idle' : 'users');
     const share = (n) => (c.total ? 100 * n / c.total : 0);
     this.done.style.width = share(c.completed) + '%';
@@ -49,7 +56,7 @@ export class BatchView {
     setText(this.causes, causes.length ? 'failed: ' + causes.join('; ') : '');
     setText(this.waiting, batch.reason ?? (ended ? '' : batch.waiting ? 'waiting: ' + batch.waiting
       : batch.in_flight ? `${count(batch.in_flight)} in flight` : ''));
-    setText(this.deadline, batch.deadline === null ? 'none' : relative(batch.deadline, now));
+    setText(this.deadline, batch.deadline === null ? 'none' : ended ? kept(batch) : relative(batch.deadline, now));
     set(this.deadline, 'title', batch.deadline === null ? '' : date(batch.deadline));
     const [verdict, tone, meaning] = verdicts[batch.verdict] ?? ['', null, ''];
     this.verdict.hidden = !verdict;
@@ -66,11 +73,13 @@ export class BatchView {
     else if (at !== null) {
       late = batch.deadline !== null && at > batch.deadline;
       text = relative(Math.max(at, now), now) + (late ? ', after the deadline' : '');
+      const more = batch.predicted_finish_with_one_more ?? null;
+      if (more !== null) text += `; ${relative(Math.max(more, now), now)} with one more runner`;
     }
     setText(this.finish, text);
     const band = ended ? null : batch.predicted_band;
     set(this.finish, 'title', at === null ? 'Nothing is predicted, and no line has ended lately.'
-      : date(at) + (band ? `; probably from ${date(band[0])} to ${date(band[1])}` : ''));
+      : date(at) + (band ? `; 8 of 10 end between ${date(band[0])} and ${date(band[1])}` : ''));
     set(this.finish, 'data-kind', late ? 'over' : null);
   }
 }
