@@ -147,8 +147,11 @@ func (s *Scenario) goalsTable(asked []*Policy) table {
 		row := tableRow{Cells: []tableCell{{Text: g.Name}, {Text: g.BoundText()}}}
 		for _, p := range asked {
 			g := p.Goals[i]
-			cell := tableCell{Text: g.FigureText() + " " + g.Verdict(), Class: "missed"}
-			if g.Met {
+			cell := tableCell{Text: g.Text(), Class: "missed"}
+			switch {
+			case !g.Figure.Known():
+				cell.Class = "unjudged"
+			case g.Met:
 				cell.Class = "met"
 			}
 			if g.Note != "" {

@@ -98,9 +98,9 @@ func (s *Scenario) goalsText(w io.Writer, asked []*Policy) {
 	for i, g := range asked[0].Goals {
 		line := g.Name + "\t" + g.BoundText()
 		for _, p := range asked {
-			line += "\t" + p.Goals[i].FigureText() + " " + p.Goals[i].Verdict()
+			line += "\t" + p.Goals[i].Text()
 			if !p.Goals[i].Figure.Known() {
-				notes = append(notes, fmt.Sprintf("%s: no figure: %s", p.Goals[i].Name,
+				notes = append(notes, fmt.Sprintf("%s: not judged: %s", p.Goals[i].Name,
 					p.Goals[i].Note))
 			}
 		}
@@ -112,20 +112,16 @@ func (s *Scenario) goalsText(w io.Writer, asked []*Policy) {
 	}
 }
 
-// Verdict is met or NOT met.
-func (g Goal) Verdict() string {
-	if g.Met {
-		return "met"
+// Text is the figure with its verdict, met or NOT met, or that there is none.
+func (g Goal) Text() string {
+	verdict := " NOT met"
+	switch {
+	case !g.Figure.Known():
+		return "not judged"
+	case g.Met:
+		verdict = " met"
 	}
-	return "NOT met"
-}
-
-// FigureText is the figure, or that there is none.
-func (g Goal) FigureText() string {
-	if !g.Figure.Known() {
-		return "no figure"
-	}
-	return fixed(float64(g.Figure), 3)
+	return fixed(float64(g.Figure), 3) + verdict
 }
 
 // BoundText is ≤ or ≥ and the bound.
