@@ -63,7 +63,11 @@ func (d *Demo) Run(ctx context.Context) (b client.Batch, err error) {
 		}
 		d.temporary = !d.Once // with Once, the printed names of results must stay valid
 		if d.temporary {
-			defer func() { err = errors.Join(err, os.RemoveAll(d.Data)) }()
+			defer func() {
+				if err = errors.Join(err, os.RemoveAll(d.Data)); err == nil {
+					fmt.Fprintln(d.Out, "The demo has ended, and its data are removed.")
+				}
+			}()
 		}
 	}
 	// The runners outlive the daemon, which has lines in flight at them.

@@ -23,14 +23,22 @@ func (d *Demo) printNextCommands(daemon *app.App, b client.Batch, input string) 
 	if d.temporary {
 		end = " (which removes its data; --data DIR keeps them)"
 	}
-	fmt.Fprintf(d.Out, `
-The daemon serves until Ctrl-C`+end+`. Try, in another terminal:
+	fmt.Fprintf(d.Out, "\nThe daemon serves until Ctrl-C%s.\n", end)
+	if admin := daemon.AdminURL(); admin != "" {
+		fmt.Fprintf(d.Out, `
+Open %[1]s/console, or see what users feel and what limits batch work by
+
+  %[2]s explain --admin %[1]s
+
+`, admin, command)
+	}
+	fmt.Fprintf(d.Out, `Try, in another terminal:
 
   curl %[1]s/v1/batches/%[2]s
   curl %[1]s/v1/files/%[3]s/content
 
   %[4]s batch submit %[5]s --wait%[6]s
-  %[4]s batch list%[6]s
+  %[4]s batches%[6]s
   %[4]s verify %[2]s%[6]s
 
 or with the OpenAI SDK for Python:
