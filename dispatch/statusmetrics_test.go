@@ -89,7 +89,7 @@ func TestStatusIsShownAsMetrics(t *testing.T) {
 		"runner_interactive_requests m,n a running 12.5",
 		"runner_interactive_requests m,n a waiting 0",
 		"runner_interactive_requests m,n c waiting 4",
-		"runner_limited m,n learning a 1", "runner_limited m,n none b 1",
+		"runner_limited m,n growing a 1", "runner_limited m,n none b 1",
 		"runner_limited m,n none c 1",
 		"runner_token_time_seconds m,n a 0.031",
 		"runner_waiting_prompt_tokens m,n a 300", "runner_waiting_prompt_tokens m,n b 0",
