@@ -38,7 +38,6 @@ func TestPoolsOfDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	named := false // whether the pool extra is to be named
 	await := func(want string) {
 		t.Helper()
 		got := ""
@@ -56,7 +55,7 @@ func TestPoolsOfDocuments(t *testing.T) {
 			ask("/admin/registry", &sets)
 			got = ""
 			for _, p := range pools.Data {
-				if p.Name == "extra" && named {
+				if p.Name == "extra" {
 					got += p.Name + " "
 				}
 			}
@@ -82,9 +81,7 @@ func TestPoolsOfDocuments(t *testing.T) {
 	write(set + "---\nkind: Pool\nmetadata: {name: extra}\nspec: {models: [m], endpoints: [\"" +
 		extra + "\"]}\n---\nkind: Pool\nmetadata: {name: pods}\nspec: {models: [m], " +
 		"selector: {matchLabels: {app: x}}, replicas: {max: 2}}\n")
-	named = true
 	await("extra Accepted registry: pool pods: find the runners of pool pods in Kubernetes: ")
 	write(set)
-	named = false // its last decisions are shown for some time
 	await("PoolNotFound ")
 }

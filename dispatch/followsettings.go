@@ -23,7 +23,7 @@ func (s *session) followSettings(ctx context.Context) {
 			s.Inbox.Event(event)
 		}
 		s.Inbox.Event(plan.Reconfigure{Config: now.PlanConfig(), Scheduler: now.Scheduler,
-			Flow: now.Registry.FlowControl()})
+			Flow: now.Registry.FlowControl(), Pools: now.Registry.Names()})
 		for u, stop := range watched {
 			if now.runners[u.Name] != u {
 				stop()

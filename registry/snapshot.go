@@ -55,6 +55,15 @@ func (s *Snapshot) Pool(name string) (p Pool, found bool) {
 	return s.pools[i], true
 }
 
+// Names lists the names of the pools. It is not nil.
+func (s *Snapshot) Names() []string {
+	names := make([]string, len(s.pools))
+	for i, p := range s.pools {
+		names[i] = p.Name
+	}
+	return names
+}
+
 // HasPool reports whether there is a pool of a name.
 func (s *Snapshot) HasPool(name string) bool {
 	_, found := s.byName[name]

@@ -168,6 +168,9 @@ type Reconfigure struct {
 	Config    Config
 	Scheduler scheduler.Config
 	Flow      flowcontrol.Config
+	// Pools names those that are configured. A named pool without a runner that is not among them
+	// is dropped. Nil: all pools count as configured.
+	Pools []string
 }
 
 // Hold stops all starts for a reason outside the pools, such as a full disk. An empty reason ends

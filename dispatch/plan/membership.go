@@ -65,9 +65,15 @@ func (p *Planner) runnerGone(now time.Time, id string) {
 // add pools forever.
 const maxEmptyPools = 8
 
-// dropEmptyPools drops the pools that have been empty for longest. Their jobs join pools of their
-// model that are added later.
+// dropEmptyPools drops the empty pools that are not configured any more, and those that have been
+// empty for longest. Their jobs join pools of their model that are added later.
 func (p *Planner) dropEmptyPools() {
+	for i, pool := range slices.Backward(p.pools) {
+		if len(pool.runners) == 0 && pool.instead == "" && pool.name != "" &&
+			p.configured != nil && !slices.Contains(p.configured, pool.name) {
+			p.dropPool(i)
+		}
+	}
 	for {
 		empty, oldest := 0, -1
 		for i, pool := range p.pools {

@@ -35,6 +35,8 @@ type Planner struct {
 	drains   marks // runners that drain
 	closed   marks // names of closed pools
 
+	configured []string // names of pools; nil: all are configured
+
 	starts       uint64    // number of starts so far
 	nextRequired time.Time // when to report next the number of lines that deadlines require
 	hold         Reason    // from the last Hold

@@ -55,6 +55,46 @@ func idsOf(p *Planner) (ids []string) {
 	return ids
 }
 
+// A pool without runners is kept in case they return, but not if its name is configured no more.
+// Its batch waits for another pool.
+func TestPoolsThatAreNotConfiguredLeave(t *testing.T) {
+	p := ofPools(t, nil)
+	configure := func(names ...string) {
+		p.Step(noon, Reconfigure{Config: p.cfg, Scheduler: scheduler.DefaultConfig(), Flow: p.flow,
+			Pools: names})
+	}
+	configure("early", "late", "stays")
+	for _, pool := range []string{"early", "late", "stays", ""} {
+		p.Step(noon, RunnerUp{Runner: "of-" + pool, Pool: pool, Models: []string{"m"}})
+	}
+	for _, runner := range []string{"of-early", "of-stays", "of-"} {
+		p.Step(noon, RunnerGone{Runner: runner})
+	}
+	names := func() (all []string) {
+		for _, s := range p.Pools() {
+			all = append(all, s.Name)
+		}
+		slices.Sort(all)
+		return all
+	}
+	if diff := cmp.Diff([]string{"", "early", "late", "stays"}, names()); diff != "" {
+		t.Errorf("configured pools: -want +got:\n%s", diff)
+	}
+	configure("stays")
+	if diff := cmp.Diff([]string{"", "late", "stays"}, names()); diff != "" {
+		t.Errorf("a runner is left: -want +got:\n%s", diff)
+	}
+	p.Step(noon, RunnerGone{Runner: "of-late"})
+	if diff := cmp.Diff([]string{"", "stays"}, names()); diff != "" {
+		t.Errorf("none is left: -want +got:\n%s", diff)
+	}
+	got := runnersOf(p.Step(noon, RunnerUp{Runner: "new", Pool: "stays",
+		Models: []string{"m"}}).Start)
+	if len(got) == 0 || got[0] != "new" {
+		t.Errorf("lines start on %v, want new", got)
+	}
+}
+
 // Pools of different names that serve the same models have a flow control each.
 func TestPoolsOfOneModelAreSeparate(t *testing.T) {
 	p := ofPools(t, map[string]int{"shared": 2, "batch": 5})

@@ -60,6 +60,9 @@ func (p *Planner) reconfigure(now time.Time, ev Reconfigure) {
 			p.nextRequired = time.Time{} // a new controller does not know what deadlines require
 		}
 	}
+	p.configured = ev.Pools
+	p.dropEmptyPools()
+	p.identify()
 }
 
 // reorder puts all jobs into new queues. Tenants and named queues share anew from now on.
