@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -413,15 +412,11 @@ func TestFaultsOfLargeBodies(t *testing.T) {
 	c.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer key-a\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n{\"model\":\"m\",\"p\":\"%s",
 		2*len(large), large)
-	for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); {
+	await(t, func() bool {
 		all.mu.Lock()
-		open := all.open
-		all.mu.Unlock()
-		if open > 0 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer all.mu.Unlock()
+		return all.open > 0
+	}, func() string { return "the request gets no place" })
 	c.Close()
 	if report := all.end(t); report.Outcome != plan.Evicted {
 		t.Errorf("reported %+v", report)
@@ -451,12 +446,7 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 	close(leave)
 	<-done
-	for limit := time.Now().Add(5 * time.Second); s.proxy.memory.used.Load() != 0; {
-		if time.Now().After(limit) {
-			t.Fatalf("%d bytes are held", s.proxy.memory.used.Load())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	s.awaitNothingHeld()
 }
 
 // FuzzBody compares what a runner would get of a body with what encoding/json understands of it.

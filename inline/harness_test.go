@@ -158,6 +158,29 @@ func (p *place) Done(r plan.RequestEnded) {
 	}
 }
 
+// await waits until something is so, and fails the test after 10 s with what is instead.
+func await(t testing.TB, is func() bool, instead func() string) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for end := time.After(10 * time.Second); !is(); {
+		select {
+		case <-end:
+			t.Fatal(instead())
+		case <-again.C:
+		}
+	}
+}
+
+// awaitNothingHeld waits until no memory is held for bodies.
+func (s *service) awaitNothingHeld() {
+	s.t.Helper()
+	used := &s.proxy.memory.used
+	await(s.t, func() bool { return used.Load() == 0 }, func() string {
+		return fmt.Sprintf("%d bytes are held", used.Load())
+	})
+}
+
 // useCases is a fixed set of use cases by tenant and name; "" is for all tenants.
 type useCases struct {
 	mu       sync.Mutex

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
@@ -27,7 +28,8 @@ import (
 
 const runnerName = "gpu-1"
 
-// workerProcess is the environment variable by which this program is a worker: REDIS ENGINE.
+// workerProcess is the environment variable by which this program is a worker until SIGTERM: REDIS
+// ENGINE.
 const workerProcess = "TIDEFILL_TEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -37,10 +39,15 @@ func TestMain(m *testing.M) {
 			Concurrency: 16, Drain: time.Second, DialTimeout: time.Second},
 			redis.NewClient(&redis.Options{Addr: addr}), slog.New(slog.DiscardHandler), nil)
 		if err == nil {
-			err = w.Run(context.Background())
+			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+			err = w.Run(ctx)
+			stop()
 		}
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -181,9 +188,13 @@ func expectAll(t *testing.T, results <-chan result, n int) {
 
 func await(t *testing.T, what string, limit time.Duration, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(limit); !done(); {
+		select {
+		case <-end:
 			t.Fatalf("waited %v for %s", limit, what)
+		case <-again.C:
 		}
 	}
 }
@@ -465,10 +476,14 @@ func TestSuspendedWorkerIsFenced(t *testing.T) {
 	close(hold) // its answers are in its sockets
 	work(t, connect(t, server), e, 16)
 	expectAll(t, results, 10)
-	if err := process.Process.Signal(syscall.SIGCONT); err != nil {
+	for _, s := range []syscall.Signal{syscall.SIGCONT, syscall.SIGTERM} {
+		if err := process.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := process.Wait(); err != nil { // it has returned what it held
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second)
 	client := connect(t, server)
 	if n := client.LLen(t.Context(), newRunnerQueue(client, "t", runnerName).answers+
 		c.id).Val(); n != 0 {
@@ -523,11 +538,15 @@ func TestFlushedRedis(t *testing.T) {
 			hold := make(chan struct{})
 			e.hold.Store(&hold)
 			work(t, connect(t, server), e, 4)
-			c := newCarrier(connect(t, server))
+			client := connect(t, server)
+			c, queue := newCarrier(client), newRunnerQueue(client, "t", runnerName)
 			results := carryAll(t.Context(), c, 12)
 			await(t, "requests", 10*time.Second, func() bool { return e.got.Load() == 4 })
 			fault(server)
-			time.Sleep(3 * time.Second)
+			await(t, "all requests to be offered again", 20*time.Second, func() bool {
+				return client.ZCard(t.Context(), queue.keys[0]).Val()+
+					client.ZCard(t.Context(), queue.keys[2]).Val() == 12
+			})
 			fault(server)
 			close(hold)
 			expectAll(t, results, 12)
@@ -555,7 +574,10 @@ func TestItemsOfADeadDispatcherAreDropped(t *testing.T) {
 	if err != nil || len(held) != 1 {
 		t.Fatalf("took %v (%v), want one", held, err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	await(t, "the end of the dispatcher's time", 10*time.Second, func() bool {
+		until, err := client.ZScore(ctx, queue.keys[4], "dead").Result()
+		return err == nil && client.Time(ctx).Val().UnixMilli() > int64(until)
+	})
 	if more, err := queue.take(ctx, "w", 9, time.Minute, "t2"); err != nil || len(more) != 0 {
 		t.Errorf("took %v (%v) of a dead dispatcher", more, err)
 	}
