@@ -1,10 +1,6 @@
 package dispatch
 
-import (
-	"sync"
-
-	"github.com/tidefill/tidefill/dispatch/plan"
-)
+import "sync"
 
 // loading follows the batches that were in the store at the beginning of a session until each has
 // been reconciled, so that the planner knows all of them. It is safe for concurrent use.
@@ -17,22 +13,16 @@ type loading struct {
 }
 
 // continued counts the batches that a session goes on with, and their lines.
-type continued struct{ batches, lines, done int }
+type continued struct{ batches, lines int }
 
 // continues counts a batch that was in progress before.
-func (l *loading) continues(id string, lines int, left []plan.ModelLines) {
+func (l *loading) continues(id string, lines int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.left[id] {
-		return
+	if l.left[id] {
+		l.found.batches++
+		l.found.lines += lines
 	}
-	done := lines
-	for _, m := range left {
-		done -= m.Lines
-	}
-	l.found.batches++
-	l.found.lines += lines
-	l.found.done += max(0, done)
 }
 
 // tell returns the batches that the session goes on with, once, when all are known.

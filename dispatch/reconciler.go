@@ -182,14 +182,14 @@ func (rc *reconciler) advance(ctx context.Context, b store.Batch) error {
 	}
 	if isNew {
 		put.Models = work.PlanModels(&b, rc.remaining.Of(&b))
-		rc.loading.continues(b.ID, b.Lines(), put.Models)
+		rc.loading.continues(b.ID, b.Lines())
 	}
 	rc.Inbox.Event(plan.BatchPut{Batch: put})
 	r.Planned = true
 	rc.loading.done(b.ID)
 	if found, now := rc.loading.tell(); now {
 		rc.Log.InfoContext(ctx, "going on with the batches in the store", "batches", found.batches,
-			"lines", found.lines, "done", found.done)
+			"lines", found.lines)
 	}
 	if isNew {
 		rc.fleet.NewDemand()
