@@ -134,13 +134,10 @@ func ask(t *testing.T, a *app.App) (status int, header http.Header, body string)
 
 func awaitAnswer(t *testing.T, a *app.App) {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if status, _, text := ask(t, a); status == http.StatusOK {
-			return
-		} else if time.Since(begun) > 20*time.Second {
-			t.Fatalf("status %d: %s", status, text)
-		}
-	}
+	eventually(t, "an answer", func() bool {
+		status, _, _ := ask(t, a)
+		return status == http.StatusOK
+	})
 }
 
 // Requests that the pool refuses are answered elsewhere, within the budget of a day.
@@ -257,15 +254,17 @@ func TestRequestsFallBackAfterAllRunners(t *testing.T) {
 // awaitPage waits until a page has a text, and returns the page.
 func awaitPage(t *testing.T, url, text string) string {
 	t.Helper()
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		page := pageOf(t, url)
-		if strings.Contains(page, text) {
-			return page
+	page := ""
+	defer func() {
+		if t.Failed() {
+			t.Log(page)
 		}
-		if time.Since(begun) > 20*time.Second {
-			t.Fatalf("%s lacks %s: %s", url, text, page)
-		}
-	}
+	}()
+	eventually(t, url+" with "+text, func() bool {
+		page = pageOf(t, url)
+		return strings.Contains(page, text)
+	})
+	return page
 }
 
 func pageOf(t *testing.T, url string) string {
@@ -308,26 +307,25 @@ func TestLateBatchesFallBack(t *testing.T) {
 		}
 		return b
 	}
-	await := func(what string, is func() bool) {
-		t.Helper()
-		for begun := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
-			if time.Since(begun) > 50*time.Second {
-				t.Fatalf("%s: %d lines went elsewhere, %d to the pool", what,
-					len(elsewhere.got()), len(local.got()))
-			}
-		}
-	}
 	submit(100, "patient ", "24h")
-	await("a line is sent", func() bool { return len(local.got()) > 0 })
-	time.Sleep(time.Second) // some decisions
+	eventually(t, "a line to be sent", func() bool { return len(local.got()) > 0 })
+	decided := map[float64]bool{}
+	eventually(t, "some decisions", func() bool {
+		var scaling struct{ Decided float64 }
+		callJSON(t, http.MethodGet, a.AdminURL()+"/admin/scaling", "", nil, &scaling)
+		if scaling.Decided > 0 {
+			decided[scaling.Decided] = true
+		}
+		return len(decided) > 3
+	})
 	if got := elsewhere.got(); len(got) > 0 {
 		t.Fatalf("the server elsewhere got lines of a batch that has time: %q", got)
 	}
 	// More prompts than a replica can read in a minute.
 	late := submit(3000, "late "+strings.Repeat("x ", 2000), "1m")
-	await("lines go elsewhere", func() bool { return len(elsewhere.got()) >= 100 })
+	eventually(t, "lines to go elsewhere", func() bool { return len(elsewhere.got()) >= 100 })
 	close(local.hold)
-	await("the batch ends", func() bool {
+	eventually(t, "the batch to end", func() bool {
 		b, err := c.Batch(t.Context(), late.ID)
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/internal/apptest"
@@ -41,8 +40,12 @@ func TestPoolsOfDocuments(t *testing.T) {
 	await := func(want string) {
 		t.Helper()
 		got := ""
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(
-			50 * time.Millisecond) {
+		defer func() {
+			if t.Failed() {
+				t.Logf("got %q", got)
+			}
+		}()
+		eventually(t, want, func() bool {
 			var pools struct{ Data []struct{ Name string } }
 			var state struct{ Degraded []string }
 			var sets struct {
@@ -67,11 +70,8 @@ func TestPoolsOfDocuments(t *testing.T) {
 					got += text + " "
 				}
 			}
-			if got == want || strings.HasSuffix(want, ": ") && strings.HasPrefix(got, want) {
-				return
-			}
-		}
-		t.Errorf("got %q, want %q", got, want)
+			return got == want || strings.HasSuffix(want, ": ") && strings.HasPrefix(got, want)
+		})
 	}
 	set := "kind: UseCaseSet\nmetadata: {name: a}\nspec: {useCases: [{modelName: x}], " +
 		"poolRef: [{name: extra}]}\n"

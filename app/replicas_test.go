@@ -98,11 +98,14 @@ func callJSON(t *testing.T, method, url, kind string, body io.Reader, into any) 
 
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited 20 s for %s", what)
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(time.Minute); !done(); {
+		select {
+		case <-end:
+			t.Fatalf("waited a minute for %s", what)
+		case <-again.C:
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
