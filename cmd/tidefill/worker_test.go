@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -44,16 +45,24 @@ func freeAddress(t *testing.T) string {
 
 func awaitOK(t *testing.T, url string) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	awaitThat(t, url+" is ready", func() bool {
 		response, err := http.Get(url)
 		if err == nil {
 			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return
-			}
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%s is not ready after 30 s: %v", url, err)
+		return err == nil && response.StatusCode == http.StatusOK
+	})
+}
+
+func awaitThat(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for end := time.After(time.Minute); !is(); {
+		select {
+		case <-end:
+			t.Fatal("waited a minute until " + what)
+		case <-again.C:
 		}
 	}
 }
@@ -112,7 +121,27 @@ func TestAsyncPoolUnderFaults(t *testing.T) {
 	worker := p.work()
 	input := writeFile(t, "in.jsonl", apptest.BatchFile(lines))
 	id := idOf(t, must(t, exitOK, "batch", "submit", input, "--json").out)
-	pause := func() { time.Sleep(1500 * time.Millisecond) }
+	progress := func() {
+		t.Helper()
+		completed := func() int {
+			var b struct {
+				Counts struct{ Completed int } `json:"request_counts"`
+			}
+			text := must(t, exitOK, "batch", "get", id, "--json").out
+			if err := json.Unmarshal([]byte(text), &b); err != nil {
+				t.Fatal(err)
+			}
+			return b.Counts.Completed
+		}
+		before := completed()
+		awaitThat(t, "more lines are done", func() bool { return completed() >= before+50 })
+	}
+	alive := func(n int) {
+		t.Helper()
+		awaitThat(t, fmt.Sprintf("%d workers count as alive", n), func() bool {
+			return p.redis.Do("ZCARD", "tidefill:async:workers:{gpu-1}") == fmt.Sprintf(":%d", n)
+		})
+	}
 	for _, fault := range []func(){
 		func() { // a worker is killed, and there is another
 			next := p.work()
@@ -127,15 +156,16 @@ func TestAsyncPoolUnderFaults(t *testing.T) {
 		func() { // the worker is suspended for longer than its lease
 			next := p.work()
 			_ = worker.Process.Signal(syscall.SIGSTOP)
-			time.Sleep(6 * time.Second)
+			alive(1)
 			_ = worker.Process.Signal(syscall.SIGCONT)
-			pause()
+			alive(2)
+			progress()
 			kill(worker)
 			worker = next
 		},
 		func() { // the only worker is killed
 			kill(worker)
-			pause()
+			alive(0)
 			worker = p.work()
 		},
 		func() { // Redis is killed and comes back empty
@@ -149,7 +179,7 @@ func TestAsyncPoolUnderFaults(t *testing.T) {
 			worker = next
 		},
 	} {
-		pause()
+		progress()
 		t.Log("in progress:", strings.TrimSpace(must(t, exitOK, "batch", "get", id).out))
 		fault()
 	}
