@@ -40,12 +40,13 @@ type kubelet struct {
 type podRun struct {
 	name           string
 	number         int
-	cold           time.Duration // of its start, in real time
-	created, ready time.Time     // ready: zero until then
-	askedAt        time.Time     // to end; zero: not yet
-	ended          time.Time     // zero: it runs
-	unanswered     int           // requests in flight when it was asked to end
-	killed         bool          // its grace period ended before its lines
+	cold           time.Duration    // of its start, in real time
+	created, ready time.Time        // ready: zero until then
+	askedAt        time.Time        // to end; zero: not yet
+	ended          time.Time        // zero: it runs
+	unanswered     int              // requests in flight when it was asked to end
+	killed         bool             // its grace period ended before its lines
+	server         *emulator.Server // nil: it is not ready yet
 	ledger         emulator.Ledger
 
 	asked chan struct{} // closed when it shall end
@@ -150,7 +151,7 @@ func (k *kubelet) run(ctx context.Context, p *podRun) error {
 		return err
 	}
 	k.mu.Lock()
-	p.ready = time.Now()
+	p.ready, p.server = time.Now(), server
 	k.mu.Unlock()
 	select {
 	case <-ctx.Done():

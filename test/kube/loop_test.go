@@ -118,8 +118,9 @@ func (l *loop) play(meanwhile func()) (batches []client.Batch) {
 // awaitEnd waits until a batch has ended.
 func (l *loop) awaitEnd(b *client.Batch) {
 	l.t.Helper()
-	for !b.Ended() {
-		time.Sleep(200 * time.Millisecond)
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for ; !b.Ended(); <-again.C {
 		now, err := l.client.Batch(l.t.Context(), b.ID)
 		if err != nil {
 			l.t.Fatal(err)
@@ -274,7 +275,14 @@ func TestLoopDrainsBeforePodsEnd(t *testing.T) {
 	}
 	awaitReady(3)
 	u := l.check(func() {
-		time.Sleep(l.day.real(3 * time.Minute)) // all have lines
+		until(t, func() string {
+			for _, p := range l.kubelet.lives() {
+				if p.server == nil || p.server.Requests().Received == 0 {
+					return "pod " + p.name + " has no line yet"
+				}
+			}
+			return ""
+		})
 		l.keda.bound(0, 1)
 		awaitReady(1)
 	})
