@@ -24,13 +24,12 @@ func TestConsole(t *testing.T) {
 	d := NewDaemon(t, Options{Admin: admin, Upstreams: []string{runner}, Set: with(
 		"flowcontrol.policy=headroom", "flowcontrol.slo.tpot=100ms",
 		"flowcontrol.slo.ttft=3s")})
-	batch := d.Client().Submit(t, NewLines("console", markup, 60).Content, "")
-
 	b := NewBrowser(t)
 	b.Open(t, "http://"+admin+"/console")
+	batch := d.Client().Submit(t, NewLines("console", markup, 60).Content, "")
+	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, markup, "in progress", "of 60")
 	b.Await(t, time.Minute, ".pool", markup, "headroom", "100ms per token", "growing",
 		"metrics,")
-	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, markup, "in progress", "of 60")
 	d.Client().AwaitEnd(t, batch.ID, time.Minute)
 	b.Await(t, time.Minute, "#batch-rows tr", batch.ID, "completed", "60 of 60 (100 %)", "ended")
 	b.Await(t, time.Minute, ".runners tbody tr", strings.TrimPrefix(runner, "http://"), " ms")
