@@ -128,20 +128,29 @@ func (b *batchChoice) selected(
 	if b.yes {
 		return ids, nil
 	}
-	question := fmt.Sprintf("%s %s", b.action, humanize.Count(len(ids), "batch"))
-	if len(ids) > 1 {
-		question = fmt.Sprintf("%s %s batches", b.action, humanize.Thousands(int64(len(ids))))
+	return ids, confirm(in, errs, b.action+" "+batchCount(len(ids)))
+}
+
+func batchCount(n int) string {
+	if n == 1 {
+		return "1 batch"
 	}
+	return humanize.Thousands(int64(n)) + " batches"
+}
+
+// confirm asks on a terminal whether something shall be done. Its error says that it shall not, or
+// that nobody can be asked.
+func confirm(in io.Reader, errs io.Writer, what string) error {
 	file, ok := in.(*os.File)
 	if !ok || !screenOf(file).terminal {
-		return nil, usageErrorf("this would %s; nobody can be asked here, so add --yes", question)
+		return usageErrorf("this would %s; nobody can be asked here, so add --yes", what)
 	}
-	printf(errs, "%s? [y/N] ", question)
+	printf(errs, "%s? [y/N] ", what)
 	answer, _ := bufio.NewReader(file).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return nil, exit{exitError, errors.New("nothing was changed")}
+		return errors.New("nothing was changed")
 	}
-	return ids, nil
+	return nil
 }
 
 // completeID returns the id of the batch that an argument is the id of or, as in lists, the
