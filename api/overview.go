@@ -32,7 +32,7 @@ type BatchSummary struct {
 	Earliest, Latest time.Time
 	// OneMore is Finish if one more runner were started now; zero: no earlier.
 	OneMore time.Time
-	EndedAt          time.Time // zero: it has not
+	EndedAt time.Time // zero: it has not
 }
 
 // Summaries returns summaries of batches by their ids, of all tenants, in the same order. It leaves
