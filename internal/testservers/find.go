@@ -68,7 +68,7 @@ func repository() (string, error) {
 	}
 }
 
-// given holds what FreeAddress has returned.
+// given holds what FreeAddress has tried.
 var given sync.Map
 
 // FreeAddress returns an address of loopback on which nothing listens. Its port is below those of
@@ -77,11 +77,12 @@ var given sync.Map
 func FreeAddress() (string, error) {
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
+		if _, is := given.LoadOrStore(address, true); is {
+			continue // not even tried: whoever has it may be about to listen
+		}
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
-			if _, is := given.LoadOrStore(address, true); !is {
-				return address, nil
-			}
+			return address, nil
 		}
 	}
 	return "", errors.New("no free port found")
