@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -67,8 +68,13 @@ func (s *Stub) Up(t testing.TB) {
 	go s.server.Serve(listener)
 }
 
-// Down aborts all requests in flight and refuses connections.
-func (s *Stub) Down() { s.server.Close() }
+// Down aborts all requests in flight and refuses connections. No process is started meanwhile: it
+// would have the listening socket until it executes its program.
+func (s *Stub) Down() {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	s.server.Close()
+}
 
 // Intercept calls handle before the stub answers; handle reports whether it has answered. nil
 // removes it.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -80,10 +81,22 @@ func FreeAddress() (string, error) {
 		if _, is := given.LoadOrStore(address, true); is {
 			continue // not even tried: whoever has it may be about to listen
 		}
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
+		if free(address) {
 			return address, nil
 		}
 	}
 	return "", errors.New("no free port found")
+}
+
+// free reports whether nothing listens on an address. No process is started meanwhile: until it
+// executes its program, it would have the socket too, and keep the address from its owner.
+func free(address string) bool {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	l.Close()
+	return true
 }
