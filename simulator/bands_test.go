@@ -57,7 +57,8 @@ func TestForecastBands(t *testing.T) {
 }
 
 // The same holds of upstreams that no pool is configured for, of whose engines nothing is known but
-// what they have answered.
+// what they have answered. The default seed had a part in the calibration; docs/designs/scaling.md
+// has figures of others.
 func TestForecastBandsOfPlainUpstreams(t *testing.T) {
 	judgeBands(t, "plain-fixed", "plain-chat", "plain-long")
 }
