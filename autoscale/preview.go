@@ -165,17 +165,18 @@ func (o *outlook) nearest(j *plan.Demand, late map[string]bool) (feasible, sure 
 		}
 		return o.now.Add(seconds(s))
 	}
-	expected := o.earliestDeadline(j, j.Work, 1, late)
-	cautious := o.earliestDeadline(j, o.maxWork(j), o.cautious(expected), late)
+	expected := o.earliestDeadline(j, j.Work, 1, o.hopeful(), late)
+	cautious := o.earliestDeadline(j, o.maxWork(j), o.cautious(expected), 1, late)
 	// Jobs that are at risk anyway do not count for cautious.
 	return at(expected), at(max(expected, cautious))
 }
 
 // earliestDeadline returns the earliest deadline, in seconds from now, that all replicas meet if a
 // job has an amount of work and everything takes a factor more. The jobs due after it must meet
-// theirs, too, unless they are in late or can't.
+// theirs, too, unless they are in late or can't. Those that can only if hope times as much work is
+// done must still be able to.
 func (o *outlook) earliestDeadline(
-	j *plan.Demand, work, factor float64, late map[string]bool,
+	j *plan.Demand, work, factor, hope float64, late map[string]bool,
 ) float64 {
 	var others demand
 	sum := 0.0
@@ -190,6 +191,9 @@ func (o *outlook) earliestDeadline(
 	for at > 0 {
 		d := others[at-1]
 		can := o.most.until(d.at - o.lineTime)
+		if can < factor*d.work {
+			can *= hope
+		}
 		if can < factor*d.work { // missed in any case
 			at--
 			continue

@@ -3,6 +3,7 @@ package autoscale
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,8 @@ func exactFleet(t faulter, s State) *Fleet {
 }
 
 // A job is met with the nearest feasible deadline, without harm to others, and not with an earlier
-// one.
+// one. By engines without a cost model an earlier one may be met: they are measured, and up to
+// minMiss faster than that.
 func TestNearestFeasibleDeadline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawState(t)
@@ -112,8 +114,13 @@ func TestNearestFeasibleDeadline(t *testing.T) {
 		if near.Feasible.IsZero() {
 			return // no replica can be had
 		}
-		harm := func(deadline time.Time, by float64) bool {
+		harmOf := func(deadline time.Time, by, others float64) bool {
 			j.Deadline = deadline
+			s := clone(s)
+			for i := range s.Jobs {
+				s.Jobs[i].Work *= others
+				s.Jobs[i].Least *= others
+			}
 			p := exactFleet(t, s).Peek(noon, s, jobs{j})
 			if by > 0 && p.Jobs[0].Verdict != OK || p.Jobs[0].Verdict == Infeasible {
 				return true
@@ -125,18 +132,33 @@ func TestNearestFeasibleDeadline(t *testing.T) {
 			}
 			return false
 		}
-		if harm(near.Feasible.Add(time.Second), 0) {
+		// The job's lines change the rate a little, which decides whether a job is late that has
+		// all but as much work as can be done. It isn't at such an edge with a little more or less.
+		harm := func(deadline time.Time, by float64) (always, some bool) {
+			always = true
+			for _, others := range []float64{0.999, 1, 1.001} {
+				x := harmOf(deadline, by, others)
+				always, some = always && x, some || x
+			}
+			return always, some
+		}
+		if always, _ := harm(near.Feasible.Add(time.Second), 0); always {
 			t.Fatalf("missed with the deadline %s that was said to be feasible",
 				near.Feasible.Sub(noon))
 		}
-		if early := near.Feasible.Add(-near.Feasible.Sub(noon) / 20); !harm(early, 0) {
+		measured := slices.ContainsFunc(s.Pools, func(p PoolState) bool {
+			return p.Engine == flowcontrol.Engine{}
+		})
+		early := near.Feasible.Add(-near.Feasible.Sub(noon) / 20)
+		if _, some := harm(early, 0); !measured && !some {
 			t.Fatalf("met with the deadline %s, before the earliest feasible one, %s",
 				early.Sub(noon), near.Feasible.Sub(noon))
 		}
 		if !near.Sure.IsZero() && near.Sure.Before(near.Feasible) {
 			t.Fatalf("sure %s, but feasible from %s only", near.Sure, near.Feasible)
 		}
-		if len(s.Jobs) == 0 && !near.Sure.IsZero() && harm(near.Sure.Add(time.Second), 0.1) {
+		if len(s.Jobs) == 0 && !near.Sure.IsZero() &&
+			harmOf(near.Sure.Add(time.Second), 0.1, 1) {
 			t.Fatalf("not sure to be met with the deadline %s", near.Sure.Sub(noon))
 		}
 	})
