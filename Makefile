@@ -4,6 +4,7 @@ GO     ?= go
 BIN    := bin/tidefill
 LAB    := bin/tidefill-lab
 FUZZ   ?= 20s
+CASES  ?= 1000
 
 # One variant of everything: static, as it is shipped. Only the race detector needs another.
 export CGO_ENABLED = 0
@@ -26,6 +27,10 @@ MISSING  = $(filter-out $(wildcard $(RECORDED)),$(RECORDED))
 export TIDEFILL_SOURCES := $(shell git ls-files -coz --exclude-standard -- . ':!*.md' | xargs -0 sha256sum 2>/dev/null | sha256sum | cut -c1-16)
 # `make test` fails where a server is missing that a test needs. `go test` skips the test.
 export TIDEFILL_SERVERS = required
+
+# Property tests draw the same cases in each run, so that a change is judged by itself. `make search`
+# draws others.
+export RAPID_SEED = 1
 
 STAGE = ./bin/tally stage
 
@@ -180,6 +185,14 @@ fuzz: ## Run every fuzz target, FUZZ=20s each.
 	    echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ) $$pkg || exit 1; \
 	  done; \
 	done
+
+.PHONY: search
+search: RAPID_SEED = 0
+search: ## Run the property tests with other cases, CASES=1000 each.
+	@for pkg in $$(grep -l '"pgregory.net/rapid"' $$(git ls-files '*_test.go') | xargs -n1 dirname | sort -u); do \
+	  names="$$(grep -l '"pgregory.net/rapid"' $$pkg/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd'|')"; \
+	  (cd $$pkg && RAPID_CHECKS=$(CASES) $(GO) test $(SHORT) -vet=off -timeout 60m -run "^($$names)$$" .) || failed=1; \
+	done; [ -z "$$failed" ]
 
 .PHONY: docs
 docs: ## Generate the pages of the configuration and of the metrics again.
