@@ -182,7 +182,7 @@ func (o *outlook) missed(expected float64) (long, short float64, measured bool) 
 		if p.pool.Engine.CostModel.Known() {
 			continue
 		}
-		l, s := p.misses.spread(expected)
+		l, s := p.harvest.misses.spread(expected, ownMiss)
 		long, short, measured = max(long, l), max(short, s), true
 	}
 	return long, short, measured
@@ -260,9 +260,13 @@ func (o *outlook) cautious(within float64) float64 {
 // what is expected is the most.
 func (o *outlook) hopeful() float64 {
 	if n := len(o.tasks); n > 0 {
-		if long, _, measured := o.missed(o.tasks[n-1].deadline); measured {
-			return long
+		last, factor := o.tasks[n-1].deadline, 1.0
+		for i := range o.future.pools {
+			if p := &o.future.pools[i]; !p.pool.Engine.CostModel.Known() {
+				factor = max(factor, p.harvest.hopeful(last))
+			}
 		}
+		return factor
 	}
 	return 1
 }

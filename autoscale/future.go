@@ -26,7 +26,7 @@ type poolFuture struct {
 	pool    *PoolState
 	replica replica
 	share   float64 // of the predicted harvest, as measured
-	misses  *misses // of predictions by share
+	harvest *harvest
 	lasting float64 // share of the replicas that is not being reclaimed
 	lead    float64 // until a replica requested now is ready
 	// By cell: interactive requests per second; replicas that exist then for them; and replicas

@@ -16,6 +16,8 @@ type harvest struct {
 	achieved, predicted float64
 	share               float64
 	misses              misses // of the share, without a cost model
+	// Sums over the configured memory, without a cost model.
+	longAchieved, longPredicted float64
 }
 
 // The measurement without a cost model. The present rate is all that is known, so it is followed
@@ -95,6 +97,19 @@ func (h *harvest) measure(length time.Duration, harvested, rate float64) {
 	}
 	h.add(measuredMemory, length, harvested, rate)
 	h.share = min(max(h.achieved/h.predicted, minMeasured), maxMeasured)
+	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + length.Seconds())
+	h.longAchieved = h.longAchieved*fade + harvested
+	h.longPredicted = h.longPredicted*fade + rate*length.Seconds()
+}
+
+// hopeful returns the factor by which a pool without a cost model may do more work within a time
+// than its share says: the share may be wrong as it was before, or of minutes worse than the hour's.
+func (h *harvest) hopeful(seconds float64) float64 {
+	factor, _ := h.misses.spread(seconds, 1)
+	if h.longPredicted > 0 {
+		factor = max(factor, h.longAchieved/h.longPredicted/h.share)
+	}
+	return factor
 }
 
 // Bounds of a measured share without a cost model: the slowest engine that gets anything done, and

@@ -79,6 +79,40 @@ func TestNothingIsLostOnAnUnknownEngine(t *testing.T) {
 	}
 }
 
+// A job is infeasible if neither the rate of the last hour nor that of the last minutes suffices,
+// by no more than predictions have been wrong.
+func TestLateByTheHourAndTheMinutes(t *testing.T) {
+	for _, x := range []struct {
+		what        string
+		hour, ended float64 // done in a step of five seconds, at first and in the last ten minutes
+		work        float64 // over what the hour's rate does until the deadline
+		want        Verdict
+	}{
+		{"a tenth too much at a steady rate", 500, 500, 1.1, Infeasible},
+		{"feasible but for some slow minutes", 500, 300, 0.8, AtRisk},
+		{"feasible at the present rate", 500, 1000, 1.5, AtRisk},
+	} {
+		steps := 0
+		p := unknownPool(1)
+		f := newFleet(t)
+		_, now := harvested(t, f, p, func() float64 {
+			if steps++; steps > 600 {
+				return x.ended
+			}
+			return x.hour
+		})
+		p.Harvested += 600*x.hour + 120*x.ended
+		j := job("a", 0, 1)
+		j.Deadline = now.Add(2 * time.Hour)
+		j.Work = x.work * x.hour / 5 * (2 * time.Hour).Seconds()
+		j.Least = j.Work
+		d := f.Step(now, State{Pools: []PoolState{p}, Jobs: jobs{j}})
+		if got := d.Jobs[0].Verdict; got != x.want {
+			t.Errorf("%s: %s, want %s", x.what, got, x.want)
+		}
+	}
+}
+
 // What was measured of an engine outlasts a night without lines and a restart.
 func TestMeasuredRatesAreRemembered(t *testing.T) {
 	p := unknownPool(1)

@@ -61,8 +61,8 @@ func (m *misses) observe(seconds, done, assumed, share float64) {
 }
 
 // spread returns by what factors the time that a prediction gives may be too long and too short:
-// one of ten times each is exceeded.
-func (m *misses) spread(seconds float64) (long, short float64) {
+// one of ten times each is exceeded. The known errors count times a factor.
+func (m *misses) spread(seconds, times float64) (long, short float64) {
 	for i := len(missAhead) - 1; i >= 0; i-- {
 		ratios := m.ahead[i].ratios
 		if missAhead[i] > 1.5*seconds && i > 0 || len(ratios) < enoughMisses {
@@ -74,8 +74,8 @@ func (m *misses) spread(seconds float64) (long, short float64) {
 			}
 			return max(factor, minMiss)
 		}
-		return bound(portable.Exp(ownMiss * quantile(ratios, 0.9))),
-			bound(portable.Exp(-ownMiss * quantile(ratios, 0.1)))
+		return bound(portable.Exp(times * quantile(ratios, 0.9))),
+			bound(portable.Exp(-times * quantile(ratios, 0.1)))
 	}
 	return firstMiss, firstMiss
 }

@@ -48,7 +48,7 @@ func (c *slack) predict(now time.Time, s State, least time.Duration) *outlook {
 	for i := range s.Pools {
 		p, x := &s.Pools[i], c.tracker.pools[s.Pools[i].Name]
 		pools[i] = poolFuture{index: i, pool: p, replica: x.replica, share: x.harvest.share,
-			misses: &x.harvest.misses, lasting: 1 - p.Reclaim, lead: x.lead.Seconds()}
+			harvest: &x.harvest, lasting: 1 - p.Reclaim, lead: x.lead.Seconds()}
 		bounds = append(bounds, pools[i].lead, pools[i].lead+o.patience)
 		for _, r := range p.Replicas {
 			if r.Phase == Starting {
