@@ -175,7 +175,6 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 	counts, details := &o.RequestCounts, &o.Tidefill
 	counts.Completed = min(max(counts.Completed, p.Completed), counts.Total)
 	counts.Failed = min(max(counts.Failed, p.Failed), counts.Total-counts.Completed)
-	details.Rate = p.LinesPerSecond
 	details.Attempts = max(details.Attempts, p.Attempts)
 	details.InFlight = p.InFlight
 	details.Retrying = p.Retrying
@@ -187,11 +186,16 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 			details.Failures = append(details.Failures, f)
 		}
 	}
-	details.forecast = showForecast(p.Forecast)
+	// Neither what was said before the pause nor what was to come holds any more.
 	if b.Paused {
 		details.Waiting = orNull(waitingPaused)
 		return
 	}
+	details.Rate = p.LinesPerSecond
+	if b.State == store.Cancelling {
+		return
+	}
+	details.forecast = showForecast(p.Forecast)
 	if finish := p.Forecast.Finish; finish.After(now) {
 		details.ETA = orNullTime(finish)
 		return

@@ -63,6 +63,14 @@ func TestForecastIsShown(t *testing.T) {
 		all[0].Verdict != store.VerdictInfeasible {
 		t.Errorf("the summary is %+v, %v", all, err)
 	}
+	s.postProgress(id, store.Progress{Forecast: forecast, LinesPerSecond: 0.1})
+	s.change(id, func(b *store.Batch) { b.Paused = true })
+	wants("while it is paused", "null", "null", "null", "null")
+	if rate := s.details(id)["rate"]; rate != 0.0 {
+		t.Errorf("the rate of a paused batch is %v", rate)
+	}
+	s.change(id, func(b *store.Batch) { b.Paused, b.State = false, store.Cancelling })
+	wants("while it is cancelled", "null", "null", "null", "null")
 	s.change(id, func(b *store.Batch) { b.State, b.CompletedAt = store.Completed, at })
 	wants("at the end", "null", "null", "null", "null")
 }

@@ -79,8 +79,8 @@ func TestFaultsAreNamed(t *testing.T) {
 			"tidefill.yaml:1: store.backend: " + unknownBackend.Error()}},
 		{name: "wrong kinds", file: "auth: {insecure_no_auth: maybe}\nlisten: [a]\n",
 			want: []string{
-				`tidefill.yaml:1: auth.insecure_no_auth is "maybe", not true or false`,
-				`tidefill.yaml:2: listen is a list, not a text`,
+				`tidefill.yaml:1: auth.insecure_no_auth is "maybe"; give true or false`,
+				`tidefill.yaml:2: listen is a list; give a text`,
 			}},
 		{name: "key given twice", file: "node: a\nlisten: :1\nnode: b\n",
 			want: []string{
@@ -176,7 +176,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{name: "unknown setting", sets: []string{"log.lvl=info"},
 			want: []string{"--set log.lvl: unknown key log.lvl; did you mean log.level?"}},
 		{name: "setting below a value", sets: []string{"node.name=x"},
-			want: []string{"--set node.name: node is a table, not a text"}},
+			want: []string{"--set node.name: node is a table; give a text"}},
 		{name: "bad setting", sets: []string{"data="},
 			want: []string{
 				"--set data: data is empty; set it to the directory for files and results"}},

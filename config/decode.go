@@ -210,7 +210,7 @@ func (d *decoder) value(n *yaml.Node, path string, v reflect.Value) {
 		return
 	}
 	if mismatch := new(yaml.TypeError); errors.As(err, &mismatch) || n.Kind != yaml.ScalarNode {
-		d.fault(n, "%s is %s, not %s", path, shown(n), typeName(v.Type()))
+		d.fault(n, "%s is %s; give %s", path, shown(n), typeName(v.Type()))
 		return
 	}
 	if _, level := v.Interface().(slog.Level); level {

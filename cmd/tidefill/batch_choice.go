@@ -26,6 +26,7 @@ type batchChoice struct {
 	one    bool // the command is about one batch only
 
 	// action is the command's name, and may whether it can be done to a batch. Nil: to every one.
+	// It leaves named batches to the daemon's answer.
 	action string
 	may    func(client.Batch) bool
 }
@@ -33,7 +34,11 @@ type batchChoice struct {
 // register registers the flags of a command, and has shells complete ids.
 func (b *batchChoice) register(cmd *cobra.Command, r *remote) {
 	b.action = cmd.Name()
-	cmd.Flags().BoolVarP(&b.latest, "latest", "l", false, "the batch that was created last")
+	latest := "the batch that was created last"
+	if b.may != nil {
+		latest += ", of those to which this can be done"
+	}
+	cmd.Flags().BoolVarP(&b.latest, "latest", "l", false, latest)
 	cmd.Args = func(_ *cobra.Command, args []string) error { return b.check(args) }
 	cmd.ValidArgsFunction = completeArguments(r, !b.one, batchIDs)
 }
@@ -77,14 +82,15 @@ func (b *batchChoice) ids(
 ) (ids []string, err error) {
 	switch {
 	case b.latest:
-		page, err := c.Batches(ctx, map[string][]string{"limit": {"1"}})
-		if err != nil {
-			return nil, err
+		for batch, err := range c.AllBatches(ctx, nil, 0) {
+			if err != nil {
+				return nil, err
+			}
+			if b.may == nil || b.may(batch) {
+				return []string{batch.ID}, nil
+			}
 		}
-		if len(page.Data) == 0 {
-			return nil, errors.New("there is no batch, so none is the latest")
-		}
-		return []string{page.Data[0].ID}, nil
+		return nil, fmt.Errorf("there is no batch to %s, so none is the latest", b.action)
 	case len(args) == 0:
 		return b.selected(ctx, c, in, errs)
 	}

@@ -110,7 +110,7 @@ func batchAction(
 }
 
 func retryCommand() *cobra.Command {
-	r, choice := new(remote), &batchChoice{one: true}
+	r, choice := new(remote), &batchChoice{one: true, may: retriable}
 	var wait waitFlags
 	cmd := &cobra.Command{
 		Use:   "retry BATCH",
@@ -135,6 +135,8 @@ func retryCommand() *cobra.Command {
 		return wait.run(ctx, c, r, b, out, cmd.ErrOrStderr())
 	})
 }
+
+func retriable(b client.Batch) bool { return b.Ended() && b.Counts.Failed > 0 }
 
 func running(b client.Batch) bool { return !b.Ended() }
 

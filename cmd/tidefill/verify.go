@@ -12,7 +12,7 @@ import (
 )
 
 func verifyCommand() *cobra.Command {
-	r, choice := new(remote), &batchChoice{one: true}
+	r, choice := new(remote), &batchChoice{one: true, may: client.Batch.Ended}
 	cmd := &cobra.Command{
 		Use:   "verify BATCH",
 		Short: "Prove that a batch lost no line and doubled none",

@@ -1,0 +1,167 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// question is a heading of docs/faq.md with its command and what that prints.
+type question struct{ title, command, output string }
+
+// questions reads the page. Each question has one command and one output.
+func questions(t *testing.T) (list []question) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/faq.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```(sh|text)\n(.*?)```")
+	for _, section := range strings.Split(string(page), "\n### ")[1:] {
+		q := question{title: strings.SplitN(section, "\n", 2)[0]}
+		for _, b := range block.FindAllStringSubmatch(section, -1) {
+			at := &q.command
+			if b[1] == "text" {
+				at = &q.output
+			}
+			if *at != "" {
+				t.Errorf("%q has two blocks of %s", q.title, b[1])
+			}
+			*at = strings.TrimSpace(b[2])
+		}
+		if q.command == "" || strings.Contains(q.command, "\n") || q.output == "" {
+			t.Errorf("%q needs one command and one output", q.title)
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// variable is what differs from run to run: ids, keys, times, numbers with their units.
+var variable = []struct {
+	what *regexp.Regexp
+	word string
+}{
+	{regexp.MustCompile(`\b(batch_|file-|req_|tf-|sha256:)\w+`), "ID"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?`), "TIME"},
+	{regexp.MustCompile(`\d[\d,.:]*( ?(s|ms|m|h|d|B|KiB|MiB|GiB|lines/s|/s)\b)*`), "N"},
+	{regexp.MustCompile(`N( ?N)+`), "N"},
+	{regexp.MustCompile(`\s+`), " "},
+}
+
+func general(line string) string {
+	for _, v := range variable {
+		line = v.what.ReplaceAllString(line, v.word)
+	}
+	return strings.TrimSpace(line)
+}
+
+// checkPrinted requires the lines of want in got, in that order. An ellipsis stands for anything.
+func checkPrinted(got, want string) error {
+	printed := strings.Split(got, "\n")
+	for _, line := range strings.Split(want, "\n") {
+		var parts []string
+		for _, part := range strings.Split(general(line), "…") {
+			parts = append(parts, regexp.QuoteMeta(strings.TrimSpace(part)))
+		}
+		pattern := regexp.MustCompile("^" + strings.Join(parts, ".*") + "$")
+		for {
+			if len(printed) == 0 {
+				return fmt.Errorf("no line %q", line)
+			}
+			found := pattern.MatchString(general(printed[0]))
+			printed = printed[1:]
+			if found {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// Every command of docs/faq.md answers its question, on a daemon with users, a batch with failed
+// lines, one that runs, and another tenant's.
+func TestFrequentQuestions(t *testing.T) {
+	t.Parallel()
+	var upstreams []string
+	for i := range 2 {
+		upstreams = append(upstreams, startRunner(t, freeAddress(t), "--profile",
+			"llama-8b-a100", "--model", "m", "--interactive-rps", "1", "--seed", fmt.Sprint(i)))
+	}
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	data := filepath.Join(dir, "data")
+	config := write("tidefill.yaml", "data: "+data+"\nauth: {keys_file: "+write("keys.yaml",
+		`keys:
+  - {hash: "sha256:`+Digest([]byte("operator"))+`", tenant: default, role: admin}
+`)+"}\n")
+	write("requests.jsonl", short(400))
+	write("failing.jsonl", short(38)+strings.ReplaceAll(short(2), `"content":`,
+		`"content":7,"name":`))
+	write("nightly.jsonl", short(20000))
+	repository, err := filepath.Abs("..")
+	if err == nil {
+		err = os.Symlink(filepath.Join(repository, "simulator"), filepath.Join(dir, "simulator"))
+	}
+	if err == nil {
+		err = os.Symlink(Binary(t), filepath.Join(dir, "tidefill"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDaemon(t, Options{Admin: freeAddress(t), Data: data, Upstreams: upstreams,
+		Set:  []string{"flowcontrol.policy=fixed", "flowcontrol.fixed.per_runner=8"},
+		Args: []string{"--config", config}})
+	run := func(line string) (string, error) {
+		command := exec.Command("bash", "-c", strings.ReplaceAll(line, "127.0.0.1:8081", d.Admin))
+		command.Dir = dir
+		command.Env = append(os.Environ(), "TIDEFILL_SERVER="+d.URL,
+			"TIDEFILL_ADMIN=http://"+d.Admin, "TIDEFILL_API_KEY=operator",
+			"PATH="+dir+":"+os.Getenv("PATH"))
+		output, err := command.CombinedOutput()
+		return string(output), err
+	}
+	await(t, time.Minute, "both servers are read", func() bool {
+		output, err := run("tidefill explain")
+		return err == nil && strings.Contains(output, "of 2 of 2 runners")
+	})
+	for _, line := range []string{
+		"tidefill batch submit failing.jsonl --wait || [ $? = 4 ]",
+		"tidefill batch submit nightly.jsonl --meta project=nightly",
+	} {
+		if output, err := run(line); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, output)
+		}
+	}
+	for _, q := range questions(t) {
+		output, err := run(q.command)
+		if err == nil {
+			err = checkPrinted(output, q.output)
+		}
+		if err != nil {
+			t.Errorf("%s\n$ %s\n%s%v", q.title, q.command, output, err)
+		}
+	}
+}
+
+// short returns lines of chat completions of a few tokens.
+func short(n int) string {
+	var content strings.Builder
+	for i := range n {
+		fmt.Fprintf(&content, `{"custom_id":"%d-%d","method":"POST","url":"/v1/chat/completions",`+
+			`"body":{"model":"m","max_tokens":8,"messages":[{"role":"user","content":"Is %d prime?"}]}}`+"\n",
+			n, i, i)
+	}
+	return content.String()
+}
