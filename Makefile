@@ -191,7 +191,7 @@ search: RAPID_SEED = 0
 search: ## Run the property tests with other cases, CASES=1000 each.
 	@for pkg in $$(grep -l '"pgregory.net/rapid"' $$(git ls-files '*_test.go') | xargs -n1 dirname | sort -u); do \
 	  names="$$(grep -l '"pgregory.net/rapid"' $$pkg/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd'|')"; \
-	  (cd $$pkg && RAPID_CHECKS=$(CASES) $(GO) test $(SHORT) -vet=off -timeout 60m -run "^($$names)$$" .) || failed=1; \
+	  (cd $$pkg && RAPID_CHECKS=$(CASES) $(GO) test $(SHORT) -count=1 -vet=off -timeout 60m -run "^($$names)$$" .) || failed=1; \
 	done; [ -z "$$failed" ]
 
 .PHONY: docs

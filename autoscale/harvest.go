@@ -103,7 +103,8 @@ func (h *harvest) measure(length time.Duration, harvested, rate float64) {
 }
 
 // hopeful returns the factor by which a pool without a cost model may do more work within a time
-// than its share says: the share may be wrong as it was before, or of minutes worse than the hour's.
+// than its share says, which may be wrong as it was before, or of minutes that are worse than the
+// hour.
 func (h *harvest) hopeful(seconds float64) float64 {
 	factor, _ := h.misses.spread(seconds, 1)
 	if h.longPredicted > 0 {
