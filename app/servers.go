@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 
+	"github.com/tidefill/tidefill/app/console"
 	"github.com/tidefill/tidefill/internal/httpserver"
 )
 
@@ -29,7 +30,7 @@ func (a *App) newServers() (err error) {
 		}
 		required, optional = a.certificates.Required(), a.certificates.Optional()
 	}
-	a.server, err = httpserver.New(bounds, a.api.Handler(), httpserver.Options{
+	a.server, err = httpserver.New(bounds, console.WithUsersPage(a.api.Handler()), httpserver.Options{
 		HalfClose: true, CheckHost: a.keyless, TLS: required,
 		Logger: a.log.With("component", "api server"), Registerer: a.options.Registry,
 	})

@@ -1,7 +1,9 @@
 // Package console shows an operator what the daemon does: as JSON below /admin, and as a page at
 // /console that draws this JSON.
 //
-// The page is embedded and asks no other server for anything. Nothing here changes the daemon, and
-// nothing shows prompts, answers, keys or the metadata of batches. docs/console.md describes the
+// At the API's address it has the page of users, which calls the API with the key of its user.
+//
+// The pages are embedded and ask no other server for anything. Nothing here changes the daemon, and
+// nothing below /admin shows prompts, answers, keys or the metadata of batches. docs/console.md describes the
 // JSON.
 package console

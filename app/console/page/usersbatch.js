@@ -1,0 +1,88 @@
+// A batch of a user, as a row with what can be done to it.
+
+import { h, name, set, setParts, setText } from './dom.js';
+import { count, dash, date, duration, relative } from './format.js';
+
+// The words for each status, and their color.
+const statuses = {
+  validating: ['being checked', 'users'], in_progress: ['running', 'users'], finalizing: ['writing results', 'users'],
+  completed: ['completed', 'flow'], failed: ['refused: the file has errors', 'fault'], expired: ['not done in time', 'fault'],
+  cancelling: ['being cancelled', 'idle'], cancelled: ['cancelled', 'idle'],
+};
+const ends = ['completed_at', 'failed_at', 'expired_at', 'cancelled_at'];
+
+export class Row {
+  // act(method, path, file) does what a button says; file is the name of what is downloaded.
+  constructor(batch, act) {
+    this.status = h('span', { class: 'reason' });
+    this.detail = h('span', { class: 'muted' });
+    this.done = h('div', { class: 'done' });
+    this.failed = h('div', { class: 'failed' });
+    this.progress = h('span', { class: 'number' });
+    this.end = h('span', { class: 'number' });
+    this.tokens = h('span', { class: 'number' });
+    this.note = h('span', { class: 'muted' });
+    this.actions = h('div', { class: 'actions' });
+    const button = (text, label, does) => {
+      const b = h('button', { type: 'button', 'aria-label': `${label} ${batch.id}`, hidden: '' }, text);
+      b.addEventListener('click', async () => { b.disabled = true; await does(); b.disabled = false; });
+      this.actions.append(b);
+      return b;
+    };
+    const path = 'v1/batches/' + batch.id;
+    const download = (kind) => () => act('GET', `v1/files/${this.batch[kind + '_file_id']}/content`, `${batch.id}_${kind}.jsonl`);
+    const sure = (question, does) => () => (window.confirm(question) ? does() : null);
+    this.buttons = {
+      output: button('Results', 'Download the results of', download('output')),
+      error: button('Failed lines', 'Download the failed lines of', download('error')),
+      pause: button('Pause', 'Pause', () => act('POST', path + '/pause')),
+      resume: button('Resume', 'Resume', () => act('POST', path + '/resume')),
+      retry: button('Retry failed', 'Run the failed lines again of', () => act('POST', path + '/retry')),
+      cancel: button('Cancel', 'Cancel', sure('Cancel this batch? Finished lines keep their results.', () => act('POST', path + '/cancel'))),
+      remove: button('Delete', 'Delete', sure('Delete this batch with its results?', () => act('DELETE', path))),
+    };
+    this.element = h('tr', {},
+      h('th', { scope: 'row' }, h('code', {}, batch.id), this.note),
+      h('td', { 'data-label': 'Status' }, h('div', {}, this.status, ' ', this.detail)),
+      h('td', { 'data-label': 'Progress' }, h('div', { class: 'progress' }, h('div', { class: 'bar' }, this.done, this.failed), this.progress)),
+      h('td', { 'data-label': 'End' }, this.end),
+      h('td', { 'data-label': 'Tokens' }, this.tokens),
+      h('td', { 'data-label': 'Actions' }, this.actions));
+  }
+
+  update({ batch, now }) {
+    this.batch = batch;
+    const { request_counts: c, tidefill: t } = batch;
+    const ended = ends.map((k) => batch[k]).find((at) => at) ?? null;
+    const runs = batch.status === 'validating' || batch.status === 'in_progress';
+    const [words, tone] = t.paused && !ended ? ['paused', 'idle']
+      : batch.status === 'completed' && c.failed ? ['completed, with failures', 'careful'] : statuses[batch.status] ?? [batch.status, 'idle'];
+    setText(this.status, words);
+    set(this.status, 'data-kind', tone);
+    const causes = (t.failures ?? []).map((f) => `${count(f.count)} × ${f.status || ''} ${f.code}`.replace(/ +/g, ' '));
+    const faults = (batch.errors?.data ?? []).slice(0, 3).map((e) => (e.line ? `line ${e.line}: ` : '') + e.message);
+    setText(this.detail, [...faults, t.reason, causes.length ? 'failed: ' + causes.join('; ') : null, ended || t.paused ? null : t.waiting].filter(Boolean).join(' '));
+    const project = Object.entries(batch.metadata ?? {}).map(([k, v]) => `${k}: ${v}`).join(', ');
+    setParts(this.note, ` ${relative(batch.created_at, now)} · `, name(batch.model ?? 'no model'), ...(project ? [' · ', name(project)] : []));
+    const share = (n) => (c.total ? 100 * n / c.total : 0);
+    this.done.style.width = share(c.completed) + '%';
+    this.failed.style.width = share(c.failed) + '%';
+    let text = `${count(c.completed + c.failed)} of ${count(c.total)}`;
+    if (c.failed) text += `, ${count(c.failed)} failed`;
+    if (t.rate > 0 && !ended) text += `, ${t.rate.toFixed(1)} a second`;
+    setText(this.progress, text);
+    const eta = t.predicted_finish ?? t.eta ?? null;
+    setText(this.end, ended ? `${relative(ended, now)}, after ${duration(ended - batch.created_at)}`
+      : eta ? relative(Math.max(eta, now), now) + (t.verdict === 'infeasible' ? ', too late' : t.verdict === 'at_risk' ? ', at risk' : '') : 'unknown');
+    set(this.end, 'title', ended || eta ? date(ended ?? eta) + (t.predicted_band && !ended ? `; 8 in 10 end between ${date(t.predicted_band[0])} and ${date(t.predicted_band[1])}` : '') : null);
+    setText(this.tokens, batch.usage?.total_tokens ? `${count(batch.usage.input_tokens)} in, ${count(batch.usage.output_tokens)} out` : dash);
+    const b = this.buttons;
+    b.output.hidden = !batch.output_file_id;
+    b.error.hidden = !batch.error_file_id;
+    b.pause.hidden = !runs || t.paused;
+    b.resume.hidden = !!ended || !t.paused;
+    b.retry.hidden = !ended || !c.failed;
+    b.cancel.hidden = !!ended || batch.status === 'cancelling';
+    b.remove.hidden = !ended;
+  }
+}
