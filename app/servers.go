@@ -30,10 +30,11 @@ func (a *App) newServers() (err error) {
 		}
 		required, optional = a.certificates.Required(), a.certificates.Optional()
 	}
-	a.server, err = httpserver.New(bounds, console.WithUsersPage(a.api.Handler()), httpserver.Options{
-		HalfClose: true, CheckHost: a.keyless, TLS: required,
-		Logger: a.log.With("component", "api server"), Registerer: a.options.Registry,
-	})
+	a.server, err = httpserver.New(bounds, console.WithUsersPage(a.api.Handler()),
+		httpserver.Options{
+			HalfClose: true, CheckHost: a.keyless, TLS: required,
+			Logger: a.log.With("component", "api server"), Registerer: a.options.Registry,
+		})
 	if err != nil {
 		return fmt.Errorf("api server: %w", err)
 	}

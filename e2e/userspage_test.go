@@ -33,8 +33,8 @@ func TestUsersPage(t *testing.T) {
 	}
 	choose := func(name, content string) {
 		b.Evaluate(t, fmt.Sprintf("(() => { const t = new DataTransfer(); "+
-			"t.items.add(new File([%q], %q)); document.getElementById('file').files = t.files; })()",
-			content, name))
+			"t.items.add(new File([%q], %q)); "+
+			"document.getElementById('file').files = t.files; })()", content, name))
 	}
 	const seconds = 20 * time.Second
 	b.Await(t, seconds, "#state", "needs a key")

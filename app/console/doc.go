@@ -4,6 +4,6 @@
 // At the API's address it has the page of users, which calls the API with the key of its user.
 //
 // The pages are embedded and ask no other server for anything. Nothing here changes the daemon, and
-// nothing below /admin shows prompts, answers, keys or the metadata of batches. docs/console.md describes the
-// JSON.
+// nothing below /admin shows prompts, answers, keys or the metadata of batches. docs/console.md
+// describes the JSON.
 package console
