@@ -30,6 +30,12 @@ func readDraft(body []byte, now time.Time) (draft, error) {
 	if err != nil {
 		return draft{}, err
 	}
+	d := readCreation(o, now)
+	return d, o.finish()
+}
+
+// readCreation reads the members of a create request.
+func readCreation(o *jsonObject, now time.Time) draft {
 	d := draft{extensions: readExtensions(o, now)}
 	d.InputFileIDs = readInputs(o, d.extensions.InputFileIDs)
 	d.Endpoint = readEndpoint(o, "endpoint")
@@ -37,7 +43,7 @@ func readDraft(body []byte, now time.Time) (draft, error) {
 	d.Metadata = readMetadata(o, "metadata")
 	d.Options.OutputLife = readExpiry(o, "output_expires_after")
 	d.readReferences(o)
-	return d, o.finish()
+	return d
 }
 
 // readInputs reads input_file_id. It is optional if the request names several inputs.

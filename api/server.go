@@ -77,6 +77,8 @@ type Server struct {
 	now         func() time.Time
 	metrics     *metrics
 	mux         *http.ServeMux
+	routed      map[string]methods // by pattern
+	description func() (description, error)
 	gates       *gates
 	shownCounts shownCounts
 	predictions predictions
@@ -126,8 +128,12 @@ func New(config Config, deps Deps) (*Server, error) {
 		now:     deps.Now,
 		metrics: metrics,
 		mux:     http.NewServeMux(),
+		routed:  make(map[string]methods),
 		streams: streams{closed: make(chan struct{})},
 	}
+	s.description = sync.OnceValues(func() (description, error) {
+		return newDescription(deps.Version)
+	})
 	s.watch = watch{meta: s.meta, show: s.show, streams: make(map[string]int),
 		round: make(chan struct{}), woken: make(chan struct{}, 1)}
 	s.current.Store(&config)
@@ -141,6 +147,7 @@ func (s *Server) routes() {
 	s.route("/v1/models", methods{"GET": s.listModels})
 	s.route("/v1/models/{id...}", methods{"GET": s.getModel})
 	s.route("/version", methods{"GET": s.version})
+	s.route(descriptionURL, methods{"GET": s.describe})
 	s.route("/v1/registry", methods{"GET": s.listRegistry})
 	s.inlineRoutes()
 	s.fileRoutes()
@@ -156,7 +163,7 @@ func (s *Server) routes() {
 }
 
 // meant returns what somebody who asked for an unknown URL probably has to do, as a sentence after
-// a space; empty: that is unknown.
+// a space.
 func (s *Server) meant(r *http.Request) string {
 	known := func(path string) bool {
 		as := r.Clone(r.Context())
@@ -170,13 +177,14 @@ func (s *Server) meant(r *http.Request) string {
 		return " This server takes batches only. Send interactive requests to the model server, " +
 			"or have its operator set inline.enabled."
 	case path == "/":
-		return " This is the API of Tidefill; clients use it by the base URL that ends in /v1."
+		return " This is the API of Tidefill; clients use it by the base URL that ends in /v1. " +
+			"GET " + descriptionURL + " describes it."
 	case known("/v1" + path):
 		return " The base URL must end in /v1."
 	case strings.HasPrefix(path, "/v1/v1/"):
 		return " The base URL has /v1 twice."
 	}
-	return ""
+	return " GET " + descriptionURL + " lists the URLs."
 }
 
 // version answers GET /version, as model servers do.
@@ -205,6 +213,7 @@ type methods map[string]handler
 
 // route registers a path, an http.ServeMux pattern without a method.
 func (s *Server) route(path string, m methods) {
+	s.routed[path] = m
 	if get, ok := m["GET"]; ok {
 		m["HEAD"] = get
 	}
