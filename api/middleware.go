@@ -67,7 +67,7 @@ func (s *Server) middleware(next http.Handler) http.Handler {
 		defer end()
 		out.life = life
 		r = r.WithContext(context.WithValue(ctx, principalKey{}, sender))
-		if err := s.limitRate(r); err != nil {
+		if err := s.limitRate(out, r); err != nil {
 			writeError(out, answerTo(err))
 			return
 		}

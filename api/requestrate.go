@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/tidefill/tidefill/store/live"
@@ -11,21 +12,35 @@ import (
 // requestWindow is the time of Config.RequestsPerMinute.
 const requestWindow = time.Minute
 
+// The headers of an answer that tell its tenant about the limit, as OpenAI's API sends them. There
+// are none for tokens, since no tenant has a limit of them.
+const (
+	limitHeader     = "X-Ratelimit-Limit-Requests"
+	remainingHeader = "X-Ratelimit-Remaining-Requests"
+	// resetHeader is the time until all requests of the limit may come at once, such as 1m0s.
+	resetHeader = "X-Ratelimit-Reset-Requests"
+)
+
 // limitRate counts a request of its tenant, and returns the answer to one over the limit.
-func (s *Server) limitRate(r *http.Request) error {
+func (s *Server) limitRate(w http.ResponseWriter, r *http.Request) error {
 	most := s.config().RequestsPerMinute
 	if most == 0 {
 		return nil
 	}
-	wait := s.deps.Windows.Take(r.Context(), tenantOf(r.Context()), live.Limit{Most: most,
+	taken := s.deps.Windows.Take(r.Context(), tenantOf(r.Context()), live.Limit{Most: most,
 		Per: requestWindow})
-	if wait == 0 {
+	h := w.Header()
+	h.Set(limitHeader, strconv.Itoa(most))
+	h.Set(remainingHeader, strconv.Itoa(taken.Left))
+	h.Set(resetHeader, (taken.Empty + time.Millisecond - 1).Truncate(time.Millisecond).String())
+	if taken.Wait == 0 {
 		return nil
 	}
+	wait := max(time.Second, taken.Wait.Round(time.Second))
 	return &httpError{
 		Status: http.StatusTooManyRequests, Type: invalidRequest, Code: "rate_limit_exceeded",
-		RetryAfter: max(time.Second, wait.Round(time.Second)),
+		RetryAfter: wait,
 		Message: fmt.Sprintf("You have sent more than %d requests within a minute; try again in "+
-			"%v.", most, max(time.Second, wait.Round(time.Second))),
+			"%v.", most, wait),
 	}
 }

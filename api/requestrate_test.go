@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidefill/tidefill/store/live"
 )
@@ -37,10 +38,23 @@ func TestRequestsPerMinuteHoldOverReplicas(t *testing.T) {
 		answer.Body.Close()
 		return answer
 	}
+	// told checks what the headers say about the limit.
+	told := func(answer *http.Response, left int, least, most time.Duration) {
+		t.Helper()
+		h := answer.Header
+		reset, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-Requests"))
+		if h.Get("X-Ratelimit-Limit-Requests") != "4" || h.Get("X-Ratelimit-Remaining-Requests") !=
+			strconv.Itoa(left) || err != nil || reset < least || reset > most {
+			t.Errorf("got %v, want %d left and %v to %v", h, left, least, most)
+		}
+	}
 	for i := range 4 {
-		if answer := get(i, "key-a"); answer.StatusCode != http.StatusOK {
+		answer := get(i, "key-a")
+		if answer.StatusCode != http.StatusOK {
 			t.Fatalf("request %d: %s", i, answer.Status)
 		}
+		full := time.Duration(i+1) * 15 * time.Second
+		told(answer, 3-i, full-10*time.Second, full)
 	}
 	for i := range 2 {
 		answer := get(i, "key-a")
@@ -49,10 +63,13 @@ func TestRequestsPerMinuteHoldOverReplicas(t *testing.T) {
 			t.Errorf("one more at replica %d: %s, Retry-After %q", i, answer.Status,
 				answer.Header.Get("Retry-After"))
 		}
+		told(answer, 0, 50*time.Second, time.Minute)
 	}
-	if answer := get(0, "key-b"); answer.StatusCode != http.StatusOK {
-		t.Errorf("another tenant: %s", answer.Status)
+	other := get(0, "key-b")
+	if other.StatusCode != http.StatusOK {
+		t.Errorf("another tenant: %s", other.Status)
 	}
+	told(other, 3, 10*time.Second, 15*time.Second)
 	if c := (Config{RequestsPerMinute: -1}); !strings.Contains(c.Validate().Error(),
 		"requests_per_minute is -1") {
 		t.Errorf("got %v", c.Validate())

@@ -326,7 +326,8 @@ func outsideHeader(of http.Header) http.Header {
 }
 
 // ownHeaders are those of an answer that the API sets.
-var ownHeaders = []string{"X-Request-Id", "Openai-Version"}
+var ownHeaders = []string{"X-Request-Id", "Openai-Version", "X-Ratelimit-Limit-Requests",
+	"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
 
 // droppedHeaders are those of a runner's answer that a client must not take from it: another
 // address of the service, and leave for pages of other sites.
@@ -338,7 +339,7 @@ var droppedHeaders = []string{"Alt-Svc", "Access-Control-Allow-Origin",
 // modify makes the header of the answer.
 func (x *exchange) modify(answer *http.Response) error {
 	h := answer.Header
-	for _, name := range ownHeaders {
+	for name := range x.own {
 		delete(h, name)
 	}
 	for _, name := range droppedHeaders {

@@ -146,6 +146,7 @@ func TestRunnerGetsTheRequest(t *testing.T) {
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		w.Header().Set("Alt-Svc", "h3")
 		w.Header().Set("X-Request-Id", "of the engine")
+		w.Header().Set("X-Ratelimit-Remaining-Requests", "9999")
 		w.Header().Set("Connection", "X-Hop")
 		w.Header().Set("X-Hop", "1")
 		w.Header().Set("Trailer", "X-Sum")
@@ -153,6 +154,9 @@ func TestRunnerGetsTheRequest(t *testing.T) {
 		w.Header().Set("X-Sum", "7")
 	})
 	s := newService(t, newRunners(t, engine+"/prefix/"), nil)
+	limits := api.DefaultConfig()
+	limits.RequestsPerMinute = 60
+	s.api.SetConfig(limits)
 	const body = "{ \"model\":\"m\" ,\n\"messages\":[], \"x\": 1.50e+3}"
 	answer, _ := s.post("/v1/chat/completions?a=b", body, func(r *http.Request) {
 		for name, value := range map[string]string{"Traceparent": "00-1", "Tracestate": "a=b",
@@ -181,7 +185,8 @@ func TestRunnerGetsTheRequest(t *testing.T) {
 	for name, want := range map[string]string{"Access-Control-Allow-Origin": "", "Alt-Svc": "",
 		"X-Request-Id": "mine", "X-Hop": "", "X-Queue-Wait-Ms": "3", "X-Tidefill-Class": "flex",
 		"X-Tidefill-Target": "m", "X-Tidefill-Wait-Reason": "at_limit",
-		"X-Tidefill-Use-Case": "", "Openai-Version": "2020-10-01"} {
+		"X-Tidefill-Use-Case": "", "Openai-Version": "2020-10-01",
+		"X-Ratelimit-Limit-Requests": "60", "X-Ratelimit-Remaining-Requests": "59"} {
 		if value := strings.Join(answer.Header.Values(name), "|"); value != want {
 			t.Errorf("the client got %s: %q, want %q", name, value, want)
 		}

@@ -82,7 +82,7 @@ func (m *Memory) Subscribe(take func(Topic, []string)) (stop func()) {
 const sweepWindows = time.Minute
 
 // Take implements [Windows].
-func (m *Memory) Take(_ context.Context, key string, l Limit) (wait time.Duration) {
+func (m *Memory) Take(_ context.Context, key string, l Limit) Taken {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -95,6 +95,7 @@ func (m *Memory) Take(_ context.Context, key string, l Limit) (wait time.Duratio
 			return empty.Before(now)
 		})
 	}
-	m.windows[key], wait = l.Take(now, m.windows[key])
-	return wait
+	empty, wait := l.Take(now, m.windows[key])
+	m.windows[key] = empty
+	return l.Taken(empty.Sub(now), wait)
 }

@@ -29,10 +29,24 @@ func (l Limit) Take(now, empty time.Time) (after time.Time, wait time.Duration) 
 	return after, 0
 }
 
+// Taken is the state of a window after a request.
+type Taken struct {
+	// Wait is the time after which a request may be counted. 0: this one was.
+	Wait time.Duration
+	// Left is the number of further requests that may come at once.
+	Left int
+	// Empty is the time until the window is empty, if none comes.
+	Empty time.Duration
+}
+
+// Taken returns the state of a window that is empty after a time. wait is as from Take.
+func (l Limit) Taken(empty, wait time.Duration) Taken {
+	return Taken{Wait: wait, Left: int(max(0, l.Per-empty) / l.step()), Empty: empty}
+}
+
 // Windows count requests over all processes.
 type Windows interface {
-	// Take counts a request of the key, and returns 0 if it is within the limit. Otherwise it is
-	// not counted, and the result is after what time one may be. It does not fail: while the medium
-	// is away, it counts the requests of this process alone.
-	Take(ctx context.Context, key string, l Limit) (wait time.Duration)
+	// Take counts a request of the key if it is within the limit. It does not fail: while the
+	// medium is away, it counts the requests of this process alone.
+	Take(ctx context.Context, key string, l Limit) Taken
 }

@@ -40,9 +40,9 @@ func TestAway(t *testing.T) {
 				if !errors.Is(err, store.ErrUnavailable) {
 					t.Fatalf("read snapshots of a server that is away: %v", err)
 				}
-				if wait := db.Take(t.Context(), "tenant", live.Limit{Most: 1000,
-					Per: time.Second}); wait != 0 {
-					t.Errorf("a request within the limit shall wait for %v", wait)
+				if taken := db.Take(t.Context(), "tenant", live.Limit{Most: 1000,
+					Per: time.Second}); taken.Wait != 0 {
+					t.Errorf("a request within the limit shall wait for %v", taken.Wait)
 				}
 				owner := store.Owner{Node: "n", Incarnation: 1}
 				if err := db.PostProgress(t.Context(), owner, map[string]store.ProgressPost{

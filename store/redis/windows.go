@@ -9,7 +9,8 @@ import (
 	"github.com/tidefill/tidefill/store/live"
 )
 
-// takeScript is live.Limit.Take in microseconds, by the clock of Redis.
+// takeScript is live.Limit.Take in microseconds, by the clock of Redis. It returns the time until
+// the window is empty, and the time to wait.
 var takeScript = redis.NewScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -17,23 +18,24 @@ local step, per = tonumber(ARGV[1]), tonumber(ARGV[2])
 local empty = math.max(now, tonumber(redis.call('GET', KEYS[1]) or '0'))
 local over = empty + step - now - per
 if over > 0 then
-	return math.ceil(over)
+	return {empty - now, math.ceil(over)}
 end
 redis.call('SET', KEYS[1], string.format('%.0f', empty + step), 'PX',
 	math.ceil((empty + step - now) / 1000))
-return 0
+return {empty + step - now, 0}
 `)
 
 // Take implements [live.Windows].
-func (db *DB) Take(ctx context.Context, key string, l live.Limit) time.Duration {
-	var wait int64
+func (db *DB) Take(ctx context.Context, key string, l live.Limit) live.Taken {
+	var times []int64
 	err := db.call(ctx, func(ctx context.Context) (err error) {
-		wait, err = takeScript.Run(ctx, db.client, []string{db.key("window", key)},
-			(l.Per / time.Duration(l.Most)).Microseconds(), l.Per.Microseconds()).Int64()
+		times, err = takeScript.Run(ctx, db.client, []string{db.key("window", key)},
+			(l.Per / time.Duration(l.Most)).Microseconds(), l.Per.Microseconds()).Int64Slice()
 		return err
 	})
-	if err != nil {
+	if err != nil || len(times) != 2 {
 		return db.windows.Take(ctx, key, l)
 	}
-	return time.Duration(wait) * time.Microsecond
+	return l.Taken(time.Duration(times[0])*time.Microsecond,
+		time.Duration(times[1])*time.Microsecond)
 }

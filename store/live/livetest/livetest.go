@@ -146,24 +146,34 @@ func TestWindows(t *testing.T, a, b live.Windows) {
 		if i%2 == 1 {
 			view = b
 		}
-		wait := view.Take(ctx, "tenant", limit)
-		if wait == 0 {
+		taken := view.Take(ctx, "tenant", limit)
+		// The window empties meanwhile.
+		if low := max(0, 4-i); taken.Left < low || taken.Left > 4 ||
+			time.Since(began) < limit.Per/5 && taken.Left > low {
+			t.Errorf("after %d requests %d are left", i+1, taken.Left)
+		}
+		if full := time.Duration(min(i+1, 5)) * limit.Per / 5; taken.Empty > limit.Per ||
+			taken.Empty < full-time.Since(began)-time.Millisecond || taken.Empty > full+
+			time.Millisecond && admitted < 5 {
+			t.Errorf("after %d requests the window is empty after %v", i+1, taken.Empty)
+		}
+		if taken.Wait == 0 {
 			admitted++
 			continue
 		}
-		if wait < 0 || wait > limit.Per/5 {
-			t.Errorf("a request over the limit shall wait for %v, want %v at most", wait,
+		if taken.Wait < 0 || taken.Wait > limit.Per/5 {
+			t.Errorf("a request over the limit shall wait for %v, want %v at most", taken.Wait,
 				limit.Per/5)
 		}
 	}
 	if most := 5 + int(time.Since(began)/(limit.Per/5)); admitted < 5 || admitted > most {
 		t.Errorf("admitted %d requests at once, want 5 to %d", admitted, most)
 	}
-	if wait := a.Take(ctx, "other", limit); wait != 0 {
-		t.Errorf("another tenant shall wait for %v", wait)
+	if taken := a.Take(ctx, "other", limit); taken.Wait != 0 {
+		t.Errorf("another tenant shall wait for %v", taken.Wait)
 	}
 	time.Sleep(limit.Per/5 + 50*time.Millisecond)
-	if wait := b.Take(ctx, "tenant", limit); wait != 0 {
-		t.Errorf("after a fifth of the time a request shall wait for %v", wait)
+	if taken := b.Take(ctx, "tenant", limit); taken.Wait != 0 {
+		t.Errorf("after a fifth of the time a request shall wait for %v", taken.Wait)
 	}
 }
