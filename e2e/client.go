@@ -22,7 +22,7 @@ type Client struct {
 func (d *Daemon) Client() *Client {
 	first, _, _ := strings.Cut(d.Keys, ",")
 	return &Client{URL: d.URL, Key: first[strings.LastIndexByte(first, '=')+1:],
-		HTTP: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
+		HTTP: &http.Client{Transport: Described{&http.Transport{}}, Timeout: time.Minute}}
 }
 
 // Answer is a complete answer.

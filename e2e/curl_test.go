@@ -17,6 +17,7 @@ func TestCurlRunsABatch(t *testing.T) {
 	}
 	runner := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "m")
 	d := NewDaemon(t, Options{Upstreams: []string{runner}, Keys: ownKey})
+	server := d.DescribedURL()
 	curl := func(into any, args ...string) []byte {
 		t.Helper()
 		args = append([]string{"--silent", "--show-error", "--fail-with-body", "-H",
@@ -36,21 +37,21 @@ func TestCurlRunsABatch(t *testing.T) {
 	lines := NewLines("curl", "m", 8000)
 	input := writeInput(t, "requests.jsonl", lines.Content)
 	var f File
-	curl(&f, d.URL+"/v1/files", "-F", "purpose=batch", "-F", "file=@"+input)
+	curl(&f, server+"/v1/files", "-F", "purpose=batch", "-F", "file=@"+input)
 	if f.Bytes != int64(len(lines.Content)) || f.Filename != filepath.Base(input) {
 		t.Errorf("the file is %+v", f)
 	}
 	var b Batch
-	curl(&b, d.URL+"/v1/batches", "-H", "Content-Type: application/json",
+	curl(&b, server+"/v1/batches", "-H", "Content-Type: application/json",
 		"-d", `{"input_file_id":"`+f.ID+`","endpoint":"/v1/chat/completions","completion_window":"24h"}`)
 	for deadline := time.Now().Add(30 * time.Second); !b.Ended() &&
 		time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		curl(&b, d.URL+"/v1/batches/"+b.ID)
+		curl(&b, server+"/v1/batches/"+b.ID)
 	}
 	if b.Status != "completed" || b.RequestCounts.Completed != 8000 {
 		t.Fatalf("the batch is %s, %+v", b.Status, b.RequestCounts)
 	}
-	content := d.URL + "/v1/files/" + *b.OutputFileID + "/content"
+	content := server + "/v1/files/" + *b.OutputFileID + "/content"
 	all := curl(nil, content)
 	if results := ParseResults(t, all); len(results) != 8000 {
 		t.Errorf("the output has %d lines", len(results))
@@ -58,7 +59,7 @@ func TestCurlRunsABatch(t *testing.T) {
 	if part := curl(nil, "--range", "100-299", content); string(part) != string(all[100:300]) {
 		t.Errorf("bytes 100 to 299 are %q", part)
 	}
-	events := curl(nil, "--no-buffer", "--max-time", "10", d.URL+"/v1/batches/"+b.ID+"/events")
+	events := curl(nil, "--no-buffer", "--max-time", "10", server+"/v1/batches/"+b.ID+"/events")
 	if !strings.Contains(string(events), "completed") {
 		t.Errorf("the events of the ended batch are %q", events)
 	}

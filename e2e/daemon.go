@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -43,6 +44,9 @@ type Daemon struct {
 	process *testservers.Process
 	peak    int64 // the highest peak of memory of its processes, in bytes
 	log     testservers.Log
+
+	differences map[string]string // from the description of the API: an example of each kind
+	proxy       *httptest.Server
 }
 
 // NewDaemon starts a daemon and waits until it answers. It ends with the test, which fails if there
@@ -74,6 +78,7 @@ func NewDaemon(t testing.TB, o Options) *Daemon {
 			t.Logf("log of the daemon on %s:\n%s", o.Listen, d.log.Tail())
 		}
 	})
+	d.compareExchanges(t)
 	d.Start()
 	d.AwaitReady()
 	return d
@@ -205,7 +210,7 @@ func (d *Daemon) Run(args ...string) (output string, status int) {
 	cmd := exec.CommandContext(d.t.Context(), d.Binary, args...)
 	first, _, _ := strings.Cut(d.Keys, ",")
 	key := first[strings.LastIndexByte(first, '=')+1:] // key or tenant=key
-	cmd.Env = append(os.Environ(), "TIDEFILL_SERVER="+d.URL, "TIDEFILL_API_KEY="+key)
+	cmd.Env = append(os.Environ(), "TIDEFILL_SERVER="+d.DescribedURL(), "TIDEFILL_API_KEY="+key)
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		d.t.Fatal(err)

@@ -6,6 +6,13 @@
 // from the directory above, once per run; tests that neither measure time nor kill use a binary
 // with the race detector.
 //
+// # The description of the API
+//
+// Clients of tests, the SDKs among them, reach a daemon through a Described. It compares each
+// exchange with the OpenAPI description that the daemon serves: all answers, and the requests that
+// were accepted, since tests send wrong ones on purpose. So an answer's value or status, or a key
+// of a request, that is not described fails the test that meets it.
+//
 // # The fault suite
 //
 // Tests that begin with TestChaos are the fault suite. `make test` runs a short form of it, some

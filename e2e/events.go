@@ -37,7 +37,7 @@ func (c *Client) Follow(t testing.TB, id string) *EventStream {
 	if c.Key != "" {
 		request.Header.Set("Authorization", "Bearer "+c.Key)
 	}
-	response, err := (&http.Client{Transport: &http.Transport{}}).Do(request)
+	response, err := (&http.Client{Transport: Described{&http.Transport{}}}).Do(request)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("follow batch %s: %v %v", id, response, err)
 	}

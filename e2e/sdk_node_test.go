@@ -35,8 +35,8 @@ func runNode(t *testing.T, d *Daemon, into any, script string, args ...string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", append([]string{script}, args...)...)
 	cmd.Dir = "node"
-	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+d.URL+"/v1", "OPENAI_API_KEY="+ownKey,
-		"FOREIGN_API_KEY="+foreignKey)
+	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+d.DescribedURL()+"/v1",
+		"OPENAI_API_KEY="+ownKey, "FOREIGN_API_KEY="+foreignKey)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
