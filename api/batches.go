@@ -108,20 +108,27 @@ func firstFaults(faults []batchfile.Fault) []batchfile.Fault {
 // errUnchanged ends a change that has nothing to do.
 var errUnchanged = errors.New("nothing to change")
 
-// changeBatch calls change for the batch that the path names, stores the result, logs what was done
-// and answers with the batch. change returns an *httpError to refuse, and errUnchanged if the batch
-// needs no change.
+// changeBatch calls change for the batch that the path names, stores the result with a note of what
+// was done, logs that, and answers with the batch. change returns an *httpError to refuse, and
+// errUnchanged if the batch needs no change.
 func (s *Server) changeBatch(
 	w http.ResponseWriter, r *http.Request, done string, change func(*store.Batch) error,
 ) error {
 	id := r.PathValue("id")
-	b, err := store.Modify(r.Context(), s.meta, tenantOf(r.Context()), id, change)
+	by := principalOf(r.Context())
+	b, err := store.Modify(r.Context(), s.meta, by.Tenant, id, func(b *store.Batch) error {
+		if err := change(b); err != nil {
+			return err
+		}
+		b.Note(store.Change{At: s.now(), What: done, By: by.Key})
+		return nil
+	})
 	switch {
 	case errors.Is(err, errUnchanged):
 	case err != nil:
 		return named(fmt.Errorf("change batch %s: %w", id, err), "Batch", id)
 	default:
-		s.audit(r.Context(), done, b.LogArgs()...)
+		s.audit(r.Context(), "batch "+done, b.LogArgs()...)
 		s.nudge(id)
 	}
 	return s.writeBatch(r.Context(), w, b)
@@ -149,7 +156,7 @@ func wrongStatus(action string, b *store.Batch) *httpError {
 }
 
 func (s *Server) pauseBatch(w http.ResponseWriter, r *http.Request) error {
-	return s.changeBatch(w, r, "batch paused", func(b *store.Batch) error {
+	return s.changeBatch(w, r, "paused", func(b *store.Batch) error {
 		if b.State != store.Validating && b.State != store.InProgress {
 			return wrongStatus("pause", b)
 		}
@@ -158,7 +165,7 @@ func (s *Server) pauseBatch(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) resumeBatch(w http.ResponseWriter, r *http.Request) error {
-	return s.changeBatch(w, r, "batch resumed", func(b *store.Batch) error {
+	return s.changeBatch(w, r, "resumed", func(b *store.Batch) error {
 		if b.State.Terminal() {
 			return wrongStatus("resume", b)
 		}

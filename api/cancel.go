@@ -15,7 +15,7 @@ func (s *Server) cancelBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.changeBatch(w, r, "batch cancelled by a user", func(b *store.Batch) error {
+	return s.changeBatch(w, r, "cancelled by a user", func(b *store.Batch) error {
 		if b.State.Terminal() {
 			return wrongStatus("cancel", b)
 		}

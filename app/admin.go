@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidefill/tidefill/app/console"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/telemetry"
 )
@@ -39,7 +40,11 @@ func (a *App) adminHandler() http.Handler {
 		Waiting:  func() []string { return a.readiness().Waiting },
 		Problems: a.problems,
 		StandsBy: a.dispatcher.StandsBy, Peers: a.consolePeers, Batches: a.dispatcher.Batches,
-		Summaries: a.api.Summaries, Forget: a.dispatcher.Forget, Scaling: a.scaling.driver.Snapshot,
+		Summaries: a.api.Summaries, Details: a.api.Details, EndedLines: a.api.EndedLines,
+		API: a.consoleAPI(), NeedsKey: a.api.NeedsKey,
+		Open:     func() bool { return !httpserver.IsLoopback(a.apiAddress()) },
+		Forget:   a.dispatcher.Forget,
+		Scaling:  a.scaling.driver.Snapshot,
 		Registry: a.feed.now, RegistrySources: a.feed.sourcesNow, Pools: a.poolsNow,
 		Now:    time.Now,
 		Logger: a.log.With("component", "console"),
@@ -51,6 +56,14 @@ func (a *App) adminHandler() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
+}
+
+// consoleAPI returns the API for the console; nil: another process serves it.
+func (a *App) consoleAPI() http.Handler {
+	if !a.servesAPI() {
+		return nil
+	}
+	return a.api.Handler()
 }
 
 // flow returns the configuration that is applied now of the pool of this name that serves these

@@ -56,6 +56,9 @@ type Batch struct {
 	// StartMissed reports that no line was in flight by StartBy.
 	StartMissed bool `json:",omitempty"`
 
+	// Changes are what users have done to the batch, the last MaxChanges, oldest first.
+	Changes []Change `json:",omitempty"`
+
 	Counts Counts
 	// Failures are the most frequent causes of failed lines, set at the end.
 	Failures []Failure        `json:",omitempty"`
@@ -65,6 +68,23 @@ type Batch struct {
 	// PromptBytes and MaxTokens estimate the work of all lines, in prompt bytes and output tokens,
 	// for ordering before any is measured.
 	PromptBytes, MaxTokens int64
+}
+
+// Change is what a user has done to a batch.
+type Change struct {
+	At   time.Time
+	What string // paused, resumed, cancelled by a user
+	// By is the beginning of the hash of the user's key, as logs have it. Empty: no key was needed.
+	By string `json:",omitempty"`
+}
+
+// MaxChanges limits the changes that a batch remembers.
+const MaxChanges = 20
+
+// Note appends a change.
+func (b *Batch) Note(c Change) {
+	b.Changes = append(b.Changes, c)
+	b.Changes = b.Changes[max(0, len(b.Changes)-MaxChanges):]
 }
 
 // EndedAt returns the time at which the batch became terminal; zero: it is not.

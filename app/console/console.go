@@ -40,6 +40,16 @@ type Deps struct {
 	// these, and the batches that ended last.
 	Batches   func(limit int) (living []string, all int, ended []string)
 	Summaries func(ctx context.Context, ids []string) ([]api.BatchSummary, error)
+	// Details returns a batch. The error is store.ErrNotFound if it does not exist.
+	Details func(ctx context.Context, id string) (api.BatchDetails, error)
+	// EndedLines returns lines of a batch that have ended after a position.
+	EndedLines func(ctx context.Context, id, after string, limit int) ([]api.EndedLine, string,
+		error)
+	// API serves the API, which checks the key of each request. Nil: this process serves none.
+	API http.Handler
+	// NeedsKey reports whether the API asks for keys, and Open whether other machines may use it
+	// without one.
+	NeedsKey, Open func() bool
 	// Forget drops what was learned of a pool. The error is store.ErrNotFound if nothing is known
 	// of it, and has a method Leader if another process leads it.
 	Forget func(ctx context.Context, pool string) error
@@ -68,10 +78,13 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.Handle("GET /admin/pools/{pool}/decisions", c.serve(c.decisions))
 	mux.Handle("DELETE /admin/pools/{pool}/learned", c.serve(c.forget))
 	mux.Handle("GET /admin/batches", c.serve(c.batches))
+	mux.Handle("GET /admin/batches/{id}", c.serve(c.batch))
+	mux.Handle("GET /admin/batches/{id}/lines", c.serve(c.endedLines))
 	mux.Handle("GET /admin/scaling", c.serve(c.scaling))
 	mux.Handle("GET /admin/registry", c.serve(c.registry))
 	mux.Handle("/admin/", c.serve(func(_ http.ResponseWriter, r *http.Request) error {
 		return unknownURL(r)
 	}))
 	registerPage(mux)
+	c.registerAPI(mux)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -76,6 +77,13 @@ func newDeps(names ...string) console.Deps {
 		Summaries: func(context.Context, []string) ([]api.BatchSummary, error) {
 			return nil, nil
 		},
+		Details: func(_ context.Context, id string) (api.BatchDetails, error) {
+			return api.BatchDetails{}, fmt.Errorf("read batch %s: %w", id, store.ErrNotFound)
+		},
+		EndedLines: func(context.Context, string, string, int) ([]api.EndedLine, string, error) {
+			return nil, "", api.ErrBadCursor
+		},
+		NeedsKey: func() bool { return true }, Open: func() bool { return false },
 		Scaling:         func() (*autoscale.Snapshot, error) { return &autoscale.Snapshot{}, nil },
 		Registry:        func() (*registry.Catalogs, error) { return new(registry.Catalogs), nil },
 		RegistrySources: func() []console.RegistrySource { return nil },

@@ -2,8 +2,49 @@
 
 import { h, name, names, set, setParts, setText } from './dom.js';
 import { count, date, duration, relative } from './format.js';
+import { meaning, words } from './reasons.js';
 
 const bad = new Set(['failed', 'expired', 'cancelled']);
+
+// What a status means.
+const statuses = {
+  validating: 'The input is being checked.',
+  in_progress: 'Lines run, or wait for capacity.',
+  finalizing: 'All lines have ended, and the result files are being written.',
+  completed: 'All lines have ended. Those that failed are in the error file.',
+  failed: 'The batch ran no line, because its input is faulty or its models are not served.',
+  expired: 'The deadline passed before all lines had ended.',
+  cancelling: 'Lines in flight are being ended.',
+  cancelled: 'Somebody cancelled the batch.',
+};
+
+// showStatus writes the status of a batch in words, with its color and what it means.
+export function showStatus(element, batch) {
+  const { failed } = batch.request_counts, ended = batch.ended_at !== null, paused = batch.paused && !ended;
+  setText(element, paused ? 'paused' : batch.status === 'completed' && failed ? 'completed, with failures' : words(batch.status));
+  set(element, 'data-kind', batch.status === 'completed' ? (failed ? 'careful' : 'flow') : bad.has(batch.status) ? 'fault' : paused ? 'idle' : 'users');
+  set(element, 'title', paused ? meaning('paused') : statuses[batch.status] ?? '');
+}
+
+// causeOf returns a cause of failed lines as text.
+export function causeOf(f) {
+  return [f.status || (f.code ? '' : 'no answer'), f.code].filter(Boolean).join(' ');
+}
+
+// waitingOf says why no further line is started, without the code before the sentences.
+export function waitingOf(text) {
+  const [code, sentences] = text.split(/: (.*)/s);
+  return sentences ?? (meaning(code) || words(code));
+}
+
+// showVerdict writes whether the deadline will be met; an unknown verdict is hidden.
+export function showVerdict(element, batch) {
+  const [verdict, tone, meaning] = verdicts[batch.verdict] ?? ['', null, ''];
+  element.hidden = !verdict;
+  setText(element, verdict);
+  set(element, 'data-kind', tone);
+  set(element, 'title', meaning);
+}
 
 // Whether the deadline will be met: the words, the color and what they mean.
 const verdicts = {
@@ -13,7 +54,7 @@ const verdicts = {
 };
 
 // kept says whether an ended batch has met its deadline, and by how much.
-function kept(batch) {
+export function kept(batch) {
   const left = batch.deadline - batch.ended_at;
   if (batch.status === 'cancelled' || batch.status === 'failed') return 'not judged';
   return left < 0 || batch.status === 'expired' ? `missed by ${duration(Math.max(0, -left))}` : `met, ${duration(left)} before`;
@@ -32,7 +73,7 @@ export class BatchView {
     this.verdict = h('span', { class: 'reason', hidden: true });
     this.finish = h('span', { class: 'number' });
     this.element = h('tr', {},
-      h('th', { scope: 'row' }, h('code', {}, batch.id), this.owner),
+      h('th', { scope: 'row' }, h('a', { href: '#batch/' + encodeURIComponent(batch.id) }, h('code', {}, batch.id)), this.owner),
       h('td', { 'data-label': 'Status' }, this.status),
       h('td', { 'data-label': 'Progress' }, h('div', { class: 'progress' },
         h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.causes, this.waiting)),
@@ -42,8 +83,7 @@ export class BatchView {
   update({ batch, now }) {
     const c = batch.request_counts, ended = batch.ended_at !== null;
     setParts(this.owner, name(batch.tenant), ' · ', ...(batch.models.length ? names(batch.models) : ['no model']));
-    setText(this.status, batch.paused && !ended ? 'paused' : batch.status === 'completed' && c.failed ? 'completed, with failures' : batch.status.replaceAll('_', ' '));
-    set(this.status, 'data-kind', batch.status === 'completed' ? (c.failed ? 'careful' : 'flow') : bad.has(batch.status) ? 'fault' : batch.paused ? 'idle' : 'users');
+    showStatus(this.status, batch);
     const share = (n) => (c.total ? 100 * n / c.total : 0);
     this.done.style.width = share(c.completed) + '%';
     this.failed.style.width = share(c.failed) + '%';
@@ -52,17 +92,13 @@ export class BatchView {
     if (c.failed) text += `, ${count(c.failed)} failed`;
     if (!ended && batch.rate > 0) text += `, ${batch.rate.toFixed(1)} lines/s`;
     setText(this.progress, text);
-    const causes = (batch.failures ?? []).map((f) => `${count(f.count)} × ${f.status || ''} ${f.code}${f.runner ? ' from ' + f.runner : ''}`.replace(/ +/g, ' '));
+    const causes = (batch.failures ?? []).map((f) => `${count(f.count)} × ${causeOf(f)}${f.runner ? ' from ' + f.runner : ''}`);
     setText(this.causes, causes.length ? 'failed: ' + causes.join('; ') : '');
-    setText(this.waiting, batch.reason ?? (ended ? '' : batch.waiting ? 'waiting: ' + batch.waiting
+    setText(this.waiting, batch.reason ?? (ended ? '' : batch.waiting ? 'waiting: ' + waitingOf(batch.waiting)
       : batch.in_flight ? `${count(batch.in_flight)} in flight` : ''));
     setText(this.deadline, batch.deadline === null ? 'none' : ended ? kept(batch) : relative(batch.deadline, now));
     set(this.deadline, 'title', batch.deadline === null ? '' : date(batch.deadline));
-    const [verdict, tone, meaning] = verdicts[batch.verdict] ?? ['', null, ''];
-    this.verdict.hidden = !verdict;
-    setText(this.verdict, verdict);
-    set(this.verdict, 'data-kind', tone);
-    set(this.verdict, 'title', meaning);
+    showVerdict(this.verdict, batch);
     this.updateFinish(batch, now, ended);
   }
 

@@ -2,7 +2,7 @@
 
 import { h, s, set, setText } from './dom.js';
 import { clock } from './format.js';
-import { kind } from './reasons.js';
+import { kind, words } from './reasons.js';
 
 // A longer silence between two points is a gap, in seconds, unless decisions are that far apart there: the daemon keeps
 // fewer of a pool with many runners.
@@ -220,7 +220,7 @@ export class Band {
       else parts.push({ reason, start: 2 * b, end: 2 * b + 2 });
     });
     this.element.replaceChildren(...parts.map((p) => s('rect', { x: p.start, width: p.end - p.start, height: 8, class: kind(p.reason) },
-      s('title', {}, p.reason))));
+      s('title', {}, words(p.reason)))));
     const sum = [...all.values()].reduce((a, b) => a + b, 0);
     return [...all].map(([reason, seconds]) => [reason, seconds / sum]).sort((a, b) => b[1] - a[1]);
   }

@@ -1,14 +1,16 @@
 // The console: asks the daemon every two seconds, and shows what it answers.
 
 import { Keyed, name, set, setParts, setText } from './dom.js';
+import { get } from './api.js';
 import { BatchView } from './batch.js';
+import { BatchPage } from './batchpage.js';
 import { clock, duration } from './format.js';
 import { Notice, PoolView } from './pool.js';
 import { learn } from './reasons.js';
 import { ProfileView, RefusedView, TemplateView, UseCaseView, refusedKey, summary, useCasesOf } from './registry.js';
 import { ScalingView } from './scaling.js';
 
-const interval = 2000, patience = 8000; // milliseconds
+const interval = 2000; // milliseconds
 const byId = (id) => document.getElementById(id);
 
 const pools = new Keyed(byId('pools'), () => new PoolView());
@@ -19,12 +21,23 @@ const useCases = new Keyed(byId('use-case-rows'), () => new UseCaseView());
 const refused = new Keyed(byId('refused'), () => new RefusedView());
 const batches = new Keyed(byId('batch-rows'), ({ batch }) => new BatchView(batch));
 const notices = new Keyed(byId('notices'), (notice) => new Notice(notice.kind));
+let isScaled = false; // some pool is
 let reached = null; // when the daemon answered last, in seconds by the clock of this machine
 
-async function get(path) {
-  const answer = await fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(patience) });
-  if (!answer.ok) throw new Error(`${path}: status ${answer.status}`);
-  return answer.json();
+let page = null; // of one batch; null: all are shown
+
+// follow shows what the part of the URL after # names: one batch, or all.
+function follow() {
+  const [, id] = location.hash.match(/^#batch\/(.+)$/) ?? [];
+  if ((page?.id ?? null) === (id ? decodeURIComponent(id) : null)) return;
+  const back = page?.id;
+  page = id ? new BatchPage(byId('batch'), decodeURIComponent(id)) : null;
+  byId('batch').hidden = !page;
+  document.body.classList.toggle('one', Boolean(page));
+  document.title = page ? `${page.id} · Tidefill` : 'Tidefill';
+  if (page) page.title.focus();
+  else if (back) [...document.querySelectorAll('#batch-rows a')].find((a) => a.textContent === back)?.focus();
+  window.scrollTo(0, 0);
 }
 
 async function readHistory(pool) {
@@ -35,12 +48,22 @@ async function readHistory(pool) {
 }
 
 async function refresh() {
-  const [state, work, scaled, registry] = await Promise.all(['pools', 'batches', 'scaling', 'registry'].map((part) => get('admin/' + part)));
+  const state = await get('admin/pools');
   reached = Date.now() / 1000;
   learn(state.reasons);
+  await (page ? page.refresh() : refreshAll(state));
+  setParts(byId('node'), name(state.node), ` · ${state.version}`);
+  setText(byId('clock'), clock(state.time, true));
+  showState(state.waiting.length ? 'not ready' : 'live', state.waiting.length ? 'careful' : 'flow');
+  notices.update(noticesOf(state), (notice) => notice.key);
+}
+
+async function refreshAll(state) {
+  const [work, scaled, registry] = await Promise.all(['batches', 'scaling', 'registry'].map((part) => get('admin/' + part)));
   pools.update(state.data, (pool) => pool.name);
   await Promise.all(state.data.map(readHistory));
   pools.update(state.data, (pool) => pool.name);
+  isScaled = scaled.data.length > 0;
   showScaling(scaled);
   showRegistry(registry);
   batches.update(work.data.map((batch) => ({ batch, now: state.time })), ({ batch }) => batch.id);
@@ -49,10 +72,6 @@ async function refresh() {
   const shown = work.data.filter((batch) => batch.ended_at === null).length;
   setText(byId('batch-total'), `${work.total.toLocaleString('en')} not ended` +
     (work.total > shown ? `, the ${shown} with the earliest deadlines are shown` : ''));
-  setParts(byId('node'), name(state.node), ` · ${state.version}`);
-  setText(byId('clock'), clock(state.time, true));
-  showState(state.waiting.length ? 'not ready' : 'live', state.waiting.length ? 'careful' : 'flow');
-  notices.update(noticesOf(state, scaled.data.length > 0), (notice) => notice.key);
 }
 
 function showScaling(scaled) {
@@ -73,11 +92,11 @@ function showRegistry(registry) {
   setParts(byId('registry-summary'), ...summary(registry));
 }
 
-function noticesOf(state, scaled) {
+function noticesOf(state) {
   const all = state.waiting.map((text) => ({ key: 'waiting ' + text, kind: 'bad', text: 'Not ready: ' + text + '.' }));
   if (state.stands_by) {
     all.push({ key: 'stands by', kind: 'warn', text: 'This process stands by: another one leads the pools. Their figures are as that one has published them.' });
-  } else if (state.data.length === 0 && !state.waiting.length && !state.problems.length && !scaled) {
+  } else if (state.data.length === 0 && !state.waiting.length && !state.problems.length && !isScaled && !page) {
     all.push({ key: 'no pool', kind: 'warn', text: 'No pool yet: no upstream has listed its models. The log says what they answer.' });
   }
   for (const text of state.problems) {
@@ -108,6 +127,11 @@ function showFailure(error) {
 async function run() {
   let wake = () => {};
   document.addEventListener('visibilitychange', () => wake());
+  window.addEventListener('hashchange', () => {
+    follow();
+    wake();
+  });
+  follow();
   for (;;) {
     if (!document.hidden) await refresh().catch(showFailure);
     await new Promise((resolve) => {

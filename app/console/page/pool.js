@@ -5,7 +5,7 @@ import { Band, Chart, spanOf } from './chart.js';
 import { age, count, dash, milliseconds, percent, times } from './format.js';
 import { History } from './history.js';
 import { LatencyChart, firstToken, isOver, known, sum, tokenTime } from './latency.js';
-import { kind, meaning, remedy } from './reasons.js';
+import { kind, meaning, remedy, words } from './reasons.js';
 import { fallbackText, RequestsView } from './requests.js';
 import { RunnerView } from './runner.js';
 
@@ -51,7 +51,7 @@ export class PoolView {
     const d = pool.decision;
     setParts(this.title, ...names(pool.models));
     setParts(this.policy, pool.policy, ...(pool.age_s > 0 ? [' · as ', name(pool.node), ` published it ${age(pool.age_s)}`] : []));
-    setText(this.reason, d.reason);
+    setText(this.reason, words(d.reason));
     set(this.reason, 'data-kind', kind(d.reason));
     setText(this.sentence, pool.not_led?.replace(/^\w+: /, '') ?? [meaning(d.reason), remedy(d.reason)].filter(Boolean).join(' '));
     setText(this.promise, pool.protection);
@@ -100,7 +100,7 @@ export class PoolView {
     this.lines.update([all.map((one) => [one.time, one.allowance]), all.map((one) => [one.time, one.in_flight])], from, to);
     const shares = this.band.update(all.map((one) => [one.time, one.reason]), from, to);
     this.shares.replaceChildren(...shares.slice(0, 6).map(([reason, share]) => h('span', { title: meaning(reason) },
-      h('i', { class: 'dot ' + kind(reason) }), reason + ' ', h('b', { class: 'number' }, Math.round(100 * share) + ' %'))));
+      h('i', { class: 'dot ' + kind(reason) }), words(reason) + ' ', h('b', { class: 'number' }, Math.round(100 * share) + ' %'))));
     this.runners.update(d.runners.map((runner) => ({ runner, decision: d, series: this.history.runner(runner.name), from, to,
       failures: (this.failures ?? []).find((f) => f.runner === runner.name) })),
       (one) => one.runner.name);

@@ -11,6 +11,19 @@ const kinds = {
   at_limit: 'limit', budget: 'limit', money: 'limit', runner_limit: 'limit', pool_limit: 'limit', max_concurrency: 'limit',
 };
 
+// Reasons and statuses whose words are not those of their names.
+const named = {
+  flowing: 'lines flow', none: 'nothing', nothing_ready: 'nothing to do', at_limit: 'allowance used', runner_limit: 'configured limit', pool_limit: 'configured limit',
+  runners_down: 'no runner answers', kv_full: 'engine memory full', kv: 'engine memory', slots: 'engine places', brake: 'users suffer', late: 'users late',
+  queue: 'users wait', token_time: 'time per token', first_token: 'first tokens', prompt_limit: 'prompts to compute', shed: 'runner refuses', retry_after: 'runner asked for a pause',
+  aging: 'no recent reading', stale: 'no reading', max_concurrency: 'limit of the batch',
+};
+
+// words returns a reason or a status for people.
+export function words(name) {
+  return named[name] ?? name.replaceAll('_', ' ');
+}
+
 let explained = {};
 
 // learn takes over the explanations of the daemon.

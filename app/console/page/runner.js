@@ -4,7 +4,7 @@ import { h, name, set, setText } from './dom.js';
 import { Band, Spark } from './chart.js';
 import { age, count, milliseconds } from './format.js';
 import { firstToken, isOver, tokenTime } from './latency.js';
-import { kind, meaning, remedy } from './reasons.js';
+import { kind, meaning, remedy, words } from './reasons.js';
 
 export class RunnerView {
   constructor({ runner }) {
@@ -27,7 +27,7 @@ export class RunnerView {
 
   update({ runner, decision, series, from, to, failures }) {
     const reason = runner.breaker_open && runner.reason !== 'failing' ? 'unreachable' : runner.reason;
-    setText(this.reason, runner.evicting ? reason + ', evicting' : reason);
+    setText(this.reason, words(reason) + (runner.evicting ? ', evicting' : ''));
     set(this.reason, 'data-kind', kind(reason));
     set(this.reason, 'title', [meaning(reason), remedy(reason)].filter(Boolean).join(' '));
     this.failed.hidden = !failures;
