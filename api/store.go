@@ -78,6 +78,7 @@ type Batches interface {
 // BatchLists finds batches.
 type BatchLists interface {
 	ListBatchIDs(ctx context.Context, tenant string, q store.BatchQuery) (store.Page[string], error)
+	SearchBatchIDs(ctx context.Context, q store.BatchSearch) (store.Page[string], error)
 	StaleBatches(ctx context.Context, endedBefore time.Time, limit int) ([]store.Batch, error)
 }
 

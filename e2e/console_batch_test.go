@@ -158,3 +158,69 @@ func click(t testing.TB, b *Browser, text string) {
 	b.Evaluate(t, fmt.Sprintf("[...document.querySelectorAll('#batch .actions > button')]"+
 		".find((e) => e.innerText === %q).click()", text))
 }
+
+// Batches of all tenants are found by what is asked for, also those that ended long ago.
+func TestConsoleFindsBatches(t *testing.T) {
+	t.Parallel()
+	admin := freeAddress(t)
+	d := NewDaemon(t, Options{Admin: admin, Upstreams: []string{NewStub(t, "m").URL},
+		Keys: "own=" + ownKey + ",foreign=" + foreignKey})
+	own, foreign := d.Client(), d.Client()
+	foreign.Key = foreignKey
+	var last Batch
+	for i := range 52 {
+		last = own.Submit(t, NewLines(fmt.Sprint("find-", i), "m", 1).Content, "")
+	}
+	other := foreign.Submit(t, NewLines("other", "m", 1).Content, "")
+	own.AwaitEnd(t, last.ID, time.Minute)
+	foreign.AwaitEnd(t, other.ID, time.Minute)
+	d.Kill() // it forgets which ones ended
+	d.Start()
+	d.AwaitReady()
+	b := NewBrowser(t)
+	b.Open(t, "http://"+admin+"/console")
+	b.Await(t, time.Minute, "#no-batches", "No batch")
+	ask := func(name, value string) {
+		t.Helper()
+		b.Evaluate(t, fmt.Sprintf("(() => { const field = document.querySelector("+
+			"'#find [name=%s]'); field.value = %q; "+
+			"field.dispatchEvent(new Event('input', { bubbles: true })); })()", name, value))
+	}
+	rows := func(want int) {
+		t.Helper()
+		awaitValue(t, b, "document.querySelectorAll('#batch-rows tr').length", fmt.Sprint(want))
+	}
+	ask("status", "completed,failed,expired,cancelled")
+	rows(50)
+	b.Await(t, time.Minute, "#batch-rows tr td.tenant", "foreign")
+	b.Await(t, time.Minute, "#batch-table thead", "Tenant")
+	b.Evaluate(t, "document.getElementById('older').click()")
+	rows(3)
+	b.Evaluate(t, "document.getElementById('newer').click()")
+	rows(50)
+	ask("tenant", "foreign")
+	rows(1)
+	b.Await(t, time.Minute, "#batch-rows tr", other.ID, "completed")
+	ask("tenant", "")
+	ask("id", last.ID[:len(last.ID)-3])
+	rows(1)
+	ask("id", "")
+	ask("metadata", "run=1")
+	b.Await(t, time.Minute, "#no-batches", "None of the batches is like this")
+	if faults := b.Faults(); len(faults) > 0 {
+		t.Errorf("the page reports %q", faults)
+	}
+}
+
+// awaitValue waits until an expression has a value.
+func awaitValue(t testing.TB, b *Browser, expression, want string) {
+	t.Helper()
+	got := ""
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(
+		50 * time.Millisecond) {
+		if got = b.Evaluate(t, expression); got == want {
+			return
+		}
+	}
+	t.Fatalf("%s: %s, want %s; faults: %q", expression, got, want, b.Faults())
+}

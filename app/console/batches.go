@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -19,6 +20,8 @@ type batchList struct {
 	Object string  `json:"object"`
 	Total  int     `json:"total"` // that have not ended
 	Data   []batch `json:"data"`  // those that have not ended before those that have
+	// Next continues a search; null: there are no more, or nothing was searched for.
+	Next *string `json:"next"`
 }
 
 type batch struct {
@@ -57,12 +60,29 @@ func (c *Console) batches(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	q, searched, err := api.ReadSearch(r.URL.Query())
+	if err != nil {
+		return &httpError{Status: http.StatusBadRequest, Type: "invalid_request_error",
+			Code: "invalid_value", Message: err.Error()}
+	}
 	living, total, ended := c.deps.Batches(limit)
-	summaries, err := c.deps.Summaries(r.Context(), append(living, ended...))
+	ids, next := append(living, ended...), ""
+	if searched {
+		q.Limit = limit
+		ids, next, err = c.deps.Search(r.Context(), q)
+	}
+	if errors.Is(err, store.ErrBadCursor) {
+		return invalid("after", "there is no such batch any more.")
+	}
 	if err != nil {
 		return err
 	}
-	list := batchList{Object: "list", Total: total, Data: make([]batch, len(summaries))}
+	summaries, err := c.deps.Summaries(r.Context(), ids)
+	if err != nil {
+		return err
+	}
+	list := batchList{Object: "list", Total: total, Data: make([]batch, len(summaries)),
+		Next: orNull(next)}
 	for i := range summaries {
 		list.Data[i] = show(&summaries[i])
 	}

@@ -38,7 +38,9 @@ type Deps struct {
 	Peers func(context.Context) []Peer
 	// Batches returns the ids of up to limit batches that have not ended, the number of all of
 	// these, and the batches that ended last.
-	Batches   func(limit int) (living []string, all int, ended []string)
+	Batches func(limit int) (living []string, all int, ended []string)
+	// Search returns the ids of batches, and where to continue; empty: there are no more.
+	Search    func(ctx context.Context, q api.BatchSearch) (ids []string, next string, err error)
 	Summaries func(ctx context.Context, ids []string) ([]api.BatchSummary, error)
 	// Details returns a batch. The error is store.ErrNotFound if it does not exist.
 	Details func(ctx context.Context, id string) (api.BatchDetails, error)

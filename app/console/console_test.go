@@ -77,6 +77,9 @@ func newDeps(names ...string) console.Deps {
 		Summaries: func(context.Context, []string) ([]api.BatchSummary, error) {
 			return nil, nil
 		},
+		Search: func(context.Context, api.BatchSearch) ([]string, string, error) {
+			return nil, "", store.ErrBadCursor
+		},
 		Details: func(_ context.Context, id string) (api.BatchDetails, error) {
 			return api.BatchDetails{}, fmt.Errorf("read batch %s: %w", id, store.ErrNotFound)
 		},

@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +95,61 @@ func batchesAreListed(t *testing.T, m Store, _ *clock) {
 			wantEqual(t, "listed batch", got(m.Batch(t.Context(), "t1", listed[0]))(t), want[0])
 		}
 	})
+}
+
+// An operator finds batches of all tenants, the newest first.
+func batchesAreFound(t *testing.T, m Store, _ *clock) {
+	all := population(t, m, 60)
+	slices.Reverse(all)
+	rapid.Check(t, func(rt *rapid.T) {
+		q := store.BatchSearch{
+			Limit:  rapid.SampledFrom([]int{0, 1, 7, 100}).Draw(rt, "limit"),
+			Tenant: rapid.SampledFrom([]string{"", "t1", "t2", "none"}).Draw(rt, "tenant"),
+			Prefix: rapid.SampledFrom([]string{"", "b", "b1", "other-b2", "é", "%", all[5].ID}).
+				Draw(rt, "prefix"),
+		}
+		if rapid.Bool().Draw(rt, "filter by state") {
+			q.States = rapid.SliceOfN(rapid.SampledFrom(states), 1, 4).Draw(rt, "states")
+		}
+		var want, found []string
+		for _, b := range all {
+			for tenant, id := range map[string]string{"t1": b.ID, "t2": "other-" + b.ID} {
+				if (q.Tenant == "" || q.Tenant == tenant) && strings.HasPrefix(id, q.Prefix) &&
+					(q.States == nil || slices.Contains(q.States, b.State)) {
+					want = append(want, id)
+				}
+			}
+		}
+		for {
+			p, err := m.SearchBatchIDs(t.Context(), q)
+			if err != nil {
+				rt.Fatalf("search %+v: %v", q, err)
+			}
+			if found = append(found, p.Items...); !p.More {
+				break
+			}
+			if len(p.Items) != q.Limit {
+				rt.Fatalf("search %+v: %d items on a page before the last", q, len(p.Items))
+			}
+			q.Before = found[len(found)-1]
+		}
+		number := func(id string) int {
+			return slices.IndexFunc(all, func(b store.Batch) bool {
+				return b.ID == strings.TrimPrefix(id, "other-")
+			})
+		}
+		if !slices.IsSortedFunc(found, func(a, b string) int { return number(a) - number(b) }) {
+			rt.Fatalf("search %+v: %v is not in order", q, found)
+		}
+		slices.Sort(want)
+		if slices.Sort(found); !slices.Equal(found, want) {
+			rt.Fatalf("search %+v:\ngot  %v\nwant %v", q, found, want)
+		}
+	})
+	if _, err := m.SearchBatchIDs(t.Context(), store.BatchSearch{Before: "gone"}); !errors.Is(err,
+		store.ErrBadCursor) {
+		t.Errorf("an unknown start: %v", err)
+	}
 }
 
 func drawQuery(rt *rapid.T, start time.Time) store.BatchQuery {

@@ -98,6 +98,7 @@ func TestBatches(t *testing.T, open Open) {
 		{"batches are finished by the holder of their lock", batchesAreFinished},
 		{"batches are stale after their retention", batchesBecomeStale},
 		{"batches are listed in any order under any filter", batchesAreListed},
+		{"batches of all tenants are found, the newest first", batchesAreFound},
 		{"cursors of lists of batches stay valid after changes", batchCursorsStayValid},
 		{"methods return the error of a canceled context", canceledContextsEndMethods},
 	})

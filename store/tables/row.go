@@ -35,6 +35,12 @@ func ScanScalar[T any](row Row) (value T, err error) {
 	return value, err
 }
 
+// ScanID reads a column of ids.
+func ScanID(row Row) (id string, err error) {
+	err = row.Scan(&id)
+	return id, err
+}
+
 // ScanPair reads the two columns of a row.
 func ScanPair[K, T any](row Row) (key K, value T, err error) {
 	err = row.Scan(&key, &value)

@@ -63,6 +63,7 @@ export function kept(batch) {
 export class BatchView {
   constructor(batch) {
     this.owner = h('span', { class: 'muted' });
+    this.tenant = h('bdi', {}, batch.tenant);
     this.status = h('span', { class: 'reason' });
     this.done = h('div', { class: 'done' });
     this.failed = h('div', { class: 'failed' });
@@ -74,7 +75,7 @@ export class BatchView {
     this.finish = h('span', { class: 'number' });
     this.element = h('tr', {},
       h('th', { scope: 'row' }, h('a', { href: '#batch/' + encodeURIComponent(batch.id) }, h('code', {}, batch.id)), this.owner),
-      h('td', { 'data-label': 'Status' }, this.status),
+      h('td', { 'data-label': 'Tenant', class: 'tenant' }, this.tenant), h('td', { 'data-label': 'Status' }, this.status),
       h('td', { 'data-label': 'Progress' }, h('div', { class: 'progress' },
         h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.causes, this.waiting)),
       h('td', { 'data-label': 'Deadline' }, h('div', { class: 'due' }, this.deadline, this.verdict)), h('td', { 'data-label': 'Predicted finish' }, this.finish));
@@ -82,7 +83,7 @@ export class BatchView {
 
   update({ batch, now }) {
     const c = batch.request_counts, ended = batch.ended_at !== null;
-    setParts(this.owner, name(batch.tenant), ' · ', ...(batch.models.length ? names(batch.models) : ['no model']));
+    setParts(this.owner, h('span', { class: 'own' }, name(batch.tenant), ' · '), ...(batch.models.length ? names(batch.models) : ['no model']));
     showStatus(this.status, batch);
     const share = (n) => (c.total ? 100 * n / c.total : 0);
     this.done.style.width = share(c.completed) + '%';

@@ -4,6 +4,7 @@ import { Keyed, name, set, setParts, setText } from './dom.js';
 import { get } from './api.js';
 import { BatchView } from './batch.js';
 import { BatchPage } from './batchpage.js';
+import * as find from './find.js';
 import { clock, duration } from './format.js';
 import { Notice, PoolView } from './pool.js';
 import { learn } from './reasons.js';
@@ -24,6 +25,8 @@ const notices = new Keyed(byId('notices'), (notice) => new Notice(notice.kind));
 let isScaled = false; // some pool is
 let reached = null; // when the daemon answered last, in seconds by the clock of this machine
 
+let wake = () => {}; // refreshes now
+const showMore = find.follow(() => wake());
 let page = null; // of one batch; null: all are shown
 
 // follow shows what the part of the URL after # names: one batch, or all.
@@ -59,19 +62,38 @@ async function refresh() {
 }
 
 async function refreshAll(state) {
-  const [work, scaled, registry] = await Promise.all(['batches', 'scaling', 'registry'].map((part) => get('admin/' + part)));
+  const [, scaled, registry] = await Promise.all([showBatches(state.time), get('admin/scaling'), get('admin/registry')]);
   pools.update(state.data, (pool) => pool.name);
   await Promise.all(state.data.map(readHistory));
   pools.update(state.data, (pool) => pool.name);
   isScaled = scaled.data.length > 0;
   showScaling(scaled);
   showRegistry(registry);
-  batches.update(work.data.map((batch) => ({ batch, now: state.time })), ({ batch }) => batch.id);
+}
+
+// showBatches shows the batches that are asked for, or why it can't.
+async function showBatches(now) {
+  const asked = find.query();
+  let work;
+  try {
+    work = await get('admin/batches?' + asked);
+  } catch (error) {
+    if (error.status !== 400) throw error;
+    setText(byId('find-message'), error.message);
+    return;
+  }
+  if (asked !== find.query()) return; // it is out of date
+  setText(byId('find-message'), '');
+  batches.update(work.data.map((batch) => ({ batch, now })), ({ batch }) => batch.id);
+  byId('batch-table').classList.toggle('tenants', new Set(work.data.map((batch) => batch.tenant)).size > 1);
+  showMore(work.next ?? null);
   byId('batches').hidden = false;
+  byId('batch-table').hidden = work.data.length === 0;
   byId('no-batches').hidden = work.data.length > 0;
+  setText(byId('no-batches'), asked ? `None of the batches ${work.next ? 'that were searched' : ''} is like this.`.replace('  ', ' ') : 'No batch has been submitted.');
   const shown = work.data.filter((batch) => batch.ended_at === null).length;
   setText(byId('batch-total'), `${work.total.toLocaleString('en')} not ended` +
-    (work.total > shown ? `, the ${shown} with the earliest deadlines are shown` : ''));
+    (!asked && work.total > shown ? `, the ${shown} with the earliest deadlines are shown` : ''));
 }
 
 function showScaling(scaled) {
@@ -125,7 +147,6 @@ function showFailure(error) {
 
 // run refreshes the page while somebody sees it, and at once when somebody looks again.
 async function run() {
-  let wake = () => {};
   document.addEventListener('visibilitychange', () => wake());
   window.addEventListener('hashchange', () => {
     follow();
