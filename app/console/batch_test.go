@@ -22,8 +22,9 @@ func TestABatchIsShown(t *testing.T) {
 			Faults:       []api.FaultCount{{Code: "c", Count: 2, Line: 1}},
 			Batch: store.Batch{State: store.Expired, Window: "1h", CreatedAt: began,
 				ExpiredAt: began.Add(time.Hour), InProgressAt: began.Add(3 * time.Second),
-				Changes: []store.Change{{began.Add(time.Second), "paused", "sha256:1"},
-					{began.Add(2 * time.Second), "resumed", ""}}},
+				Changes: []store.Change{
+					{At: began.Add(time.Second), What: "paused", By: "sha256:1"},
+					{At: began.Add(2 * time.Second), What: "resumed"}}},
 		}, nil
 	}
 	body := serve(t, deps, "/admin/batches/b1").Body.String()

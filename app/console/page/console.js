@@ -6,6 +6,7 @@ import { BatchView } from './batch.js';
 import { BatchPage } from './batchpage.js';
 import * as find from './find.js';
 import { clock, duration } from './format.js';
+import { OverviewRow } from './overview.js';
 import { Notice, PoolView } from './pool.js';
 import { learn } from './reasons.js';
 import { ProfileView, RefusedView, TemplateView, UseCaseView, refusedKey, summary, useCasesOf } from './registry.js';
@@ -14,6 +15,7 @@ import { ScalingView } from './scaling.js';
 const interval = 2000; // milliseconds
 const byId = (id) => document.getElementById(id);
 
+const overview = new Keyed(byId('overview-rows'), (item) => new OverviewRow(item));
 const pools = new Keyed(byId('pools'), () => new PoolView());
 const scaling = new Keyed(byId('scaling-rows'), (item) => new ScalingView(item));
 const templates = new Keyed(byId('template-rows'), () => new TemplateView());
@@ -27,11 +29,21 @@ let reached = null; // when the daemon answered last, in seconds by the clock of
 
 let wake = () => {}; // refreshes now
 const showMore = find.follow(() => wake());
+let selected = null; // the name of a pool
+let toFocus = false; // the selected pool, as soon as it is shown
 let page = null; // of one batch; null: all are shown
 
-// follow shows what the part of the URL after # names: one batch, or all.
+// follow shows what the part of the URL after # names: one batch, or all of them and the pools, one of which may be selected.
 function follow() {
-  const [, id] = location.hash.match(/^#batch\/(.+)$/) ?? [];
+  const [, what, id] = location.hash.match(/^#(batch|pool)\/(.+)$/) ?? [];
+  if (what === 'pool') {
+    selected = decodeURIComponent(id);
+    toFocus = true;
+  } else if (!what) selected = null;
+  show(what === 'batch' ? id : null);
+}
+
+function show(id) {
   if ((page?.id ?? null) === (id ? decodeURIComponent(id) : null)) return;
   const back = page?.id;
   page = id ? new BatchPage(byId('batch'), decodeURIComponent(id)) : null;
@@ -63,12 +75,24 @@ async function refresh() {
 
 async function refreshAll(state) {
   const [, scaled, registry] = await Promise.all([showBatches(state.time), get('admin/scaling'), get('admin/registry')]);
-  pools.update(state.data, (pool) => pool.name);
-  await Promise.all(state.data.map(readHistory));
-  pools.update(state.data, (pool) => pool.name);
+  await showPools(state.data);
   isScaled = scaled.data.length > 0;
   showScaling(scaled);
   showRegistry(registry);
+}
+
+// showPools shows a single pool with its details. Several have a row each, and the selected one its details.
+async function showPools(all) {
+  const single = all.length === 1, shown = single ? all : all.filter((pool) => pool.name === selected);
+  byId('overview').hidden = all.length < 2;
+  overview.update(all.map((pool) => ({ pool, selected: pool.name === selected })), ({ pool }) => pool.name);
+  pools.update(shown, (pool) => pool.name);
+  await Promise.all(shown.map(readHistory));
+  pools.update(shown, (pool) => pool.name);
+  if (toFocus && shown.length) {
+    toFocus = false;
+    pools.views.get(shown[0].name).title.focus();
+  }
 }
 
 // showBatches shows the batches that are asked for, or why it can't.

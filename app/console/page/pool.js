@@ -12,7 +12,7 @@ import { RunnerView } from './runner.js';
 export class PoolView {
   constructor() {
     this.history = new History();
-    this.title = h('h2');
+    this.title = h('h2', { tabindex: '-1' });
     this.policy = h('span', { class: 'tag' });
     this.reason = h('span', { class: 'reason' });
     this.sentence = h('p', { class: 'sentence' });
