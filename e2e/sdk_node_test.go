@@ -14,9 +14,13 @@ import (
 	"time"
 )
 
-// nodeModules installs the pinned SDK if it is not installed yet.
+// nodeModules installs the pinned packages if one is not installed yet.
 var nodeModules = sync.OnceValue(func() error {
-	if _, err := os.Stat("node/node_modules/openai/package.json"); err == nil {
+	_, missing := os.Stat("node/node_modules/openai/package.json")
+	if missing == nil {
+		_, missing = os.Stat("node/node_modules/" + axeScript)
+	}
+	if missing == nil {
 		return nil
 	}
 	cmd := exec.Command("npm", "ci", "--no-audit", "--no-fund")

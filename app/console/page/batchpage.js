@@ -198,7 +198,7 @@ export class BatchPage {
       ['Rate', ended ? dash : `${b.rate.toFixed(1)} lines/s`, b.attempts ? `${count(b.attempts)} requests so far` : ''],
       [ended ? 'Ended' : 'Predicted end', at === null ? 'unknown' : relative(ended ? at : Math.max(at, now), now),
         ended ? `after ${duration(at - b.created_at)}` : at === null ? 'nothing is predicted' : date(at)],
-      ['Eight of ten end', !ended && b.predicted_band ? `${relative(b.predicted_band[0], now)}` : dash, !ended && b.predicted_band ? `to ${relative(b.predicted_band[1], now)}` : ''],
+      ['Eight of ten end', !ended && b.predicted_band ? `${relative(Math.max(b.predicted_band[0], now), now)}` : dash, !ended && b.predicted_band ? `to ${relative(Math.max(b.predicted_band[1], now), now)}` : ''],
       ['Deadline', b.deadline === null ? 'none' : ended ? kept(b) : relative(b.deadline, now), b.deadline === null ? '' : date(b.deadline)],
       ['Priority', String(b.priority), `window ${b.completion_window}`],
     ];

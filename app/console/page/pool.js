@@ -36,7 +36,7 @@ export class PoolView {
     this.noRunner = h('p', { class: 'muted empty', hidden: '' }, 'No runner serves this pool now.');
     this.table = h('table', { class: 'runners' },
       h('thead', {}, h('tr', {}, ...['Runner', 'Limited by', tokenTime.label, firstToken.label, 'Lines', 'Interactive', 'Prompt tokens', 'Last reading']
-        .map((name) => h('th', {}, name)))), this.runners.parent);
+        .map((name) => h('th', { scope: 'col' }, name)))), this.runners.parent);
     this.requests = new RequestsView();
     this.fallback = h('p', { class: 'muted', hidden: '' });
     this.element = h('section', { class: 'card pool' },

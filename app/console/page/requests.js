@@ -26,7 +26,7 @@ export class RequestsView {
     this.sentence = h('p', { class: 'muted' });
     this.rows = new Keyed(h('tbody'), () => new UseCaseRow());
     this.table = h('table', {}, h('thead', {}, h('tr', {},
-      ...['Use case', 'Class', 'Requests in 5 min', 'Per token, 95 %', 'Objective', 'Attained', 'Refused'].map((label) => h('th', {}, label)))), this.rows.parent);
+      ...['Use case', 'Class', 'Requests in 5 min', 'Per token, 95 %', 'Objective', 'Attained', 'Refused'].map((label) => h('th', { scope: 'col' }, label)))), this.rows.parent);
     this.element = h('div', { hidden: '' }, this.sentence, this.table);
   }
 
