@@ -1,7 +1,6 @@
 // Requests to the daemon: what it shows everyone at this address, and the API, which may ask for a key.
 
 const patience = 8000; // milliseconds
-const keyName = 'tidefill-key';
 
 export async function get(path) {
   const answer = await fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(patience) });
@@ -9,11 +8,8 @@ export async function get(path) {
   return answer.json();
 }
 
-// The key is forgotten with the tab.
-export const key = {
-  get value() { return sessionStorage.getItem(keyName) ?? ''; },
-  set value(text) { text ? sessionStorage.setItem(keyName, text) : sessionStorage.removeItem(keyName); },
-};
+// The key stays in this page, until that is closed or reloaded.
+export const key = { value: '' };
 
 // ask sends a request to the API for a tenant, and returns its answer. The API decides by the key.
 export async function ask(method, path, tenant) {
