@@ -16,14 +16,13 @@ type gateway struct {
 
 // counted sums up the growth of a counter that starts again when its source restarts.
 type counted struct {
-	last           flowcontrol.Attainment
-	known          bool
+	growth         flowcontrol.Growth
 	requests, late float64
 }
 
 func (g *gateway) read(r *flowcontrol.Reading, slo flowcontrol.SLO) {
 	if slo != g.slo { // counts against the one before show nothing of those to come
-		g.slo, g.first.known, g.each.known = slo, false, false
+		g.slo, g.first.growth.Known, g.each.growth.Known = slo, false, false
 	}
 	r = r.Against(slo)
 	g.at = r.Sampled
@@ -33,12 +32,7 @@ func (g *gateway) read(r *flowcontrol.Reading, slo flowcontrol.SLO) {
 }
 
 func (c *counted) read(a flowcontrol.Attainment) {
-	if !(a.Requests >= 0 && a.Late >= 0) { // absent
-		return
-	}
-	if c.known && a.Requests >= c.last.Requests && a.Late >= c.last.Late {
-		c.requests += a.Requests - c.last.Requests
-		c.late += a.Late - c.last.Late
-	}
-	c.last, c.known = a, true
+	requests, late, _ := c.growth.Since(a)
+	c.requests += requests
+	c.late += late
 }

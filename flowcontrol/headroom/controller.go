@@ -50,6 +50,7 @@ type Controller struct {
 	tokenForecast         forecast // of the time between tokens
 	attribution           attribution
 	budget                lateBudget
+	judged                flowcontrol.Judged // since the beginning
 	counted               countedUsers
 	lateLines             lateLines
 	first                 firstTokens

@@ -144,10 +144,10 @@ func TestGatewayReplacesEngines(t *testing.T) {
 		t.Errorf("the gateway's first reading counts as %v requests", after.all-before.all)
 	}
 	p.now = g.now
-	all := g.outcomes.ttft.last.Requests
+	all := g.outcomes.ttft.Last.Requests
 	p.report(10, 5, 0)
 	p.Advance(p.now.Add(2 * time.Second))
-	if got := g.outcomes.ttft.last.Requests; got != all {
+	if got := g.outcomes.ttft.Last.Requests; got != all {
 		t.Errorf("%v requests are counted, %v by the gateway", got, all)
 	}
 }

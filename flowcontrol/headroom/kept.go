@@ -52,7 +52,8 @@ func (c *Controller) judgeTokens(now time.Time, g *flowcontrol.Reading) *flowcon
 	judged.TPOT = flowcontrol.Attained(g.TokenTimes, kept)
 	if kept != c.kept {
 		c.kept = kept
-		before := lateness{last: flowcontrol.Attained(c.quiet.lastTokens, kept), known: true}
+		before := flowcontrol.Growth{Known: true,
+			Last: flowcontrol.Attained(c.quiet.lastTokens, kept)}
 		c.outcomes.tpot, c.quiet.each.seen = before, before
 		alone := flowcontrol.Attained([]flowcontrol.Bucket(c.quiet.tokens), kept)
 		c.quiet.each.share = fadingShare{all: alone.Requests, some: alone.Late, at: now}

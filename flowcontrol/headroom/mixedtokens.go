@@ -11,7 +11,7 @@ import (
 // that may have been late by their running time are taken away. For answers of a few tokens that is
 // mostly the time of their prompt, so the number of those that are late is supposed.
 type mixedTokens struct {
-	seen        lateness
+	seen        flowcontrol.Growth
 	lines, late float64 // answered, and not yet taken away
 	short       float64 // the same, of a few tokens
 }
@@ -33,7 +33,7 @@ func (m *mixedTokens) answered(o *flowcontrol.Answered, objective float64) {
 // users returns the number of users' answers that were counted since the last reading, and of the
 // late ones among them.
 func (m *mixedTokens) users(g *flowcontrol.Reading) (requests, late float64, ok bool) {
-	requests, late, ok = m.seen.since(g.TPOT)
+	requests, late, ok = m.seen.Since(g.TPOT)
 	if !ok {
 		m.lines, m.late, m.short = 0, 0, 0
 		return 0, 0, false

@@ -226,11 +226,11 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	before := c.first.last
 	c.first.read(now, g.FirstTokenTimes, objective, slowdown)
 	uncertain := hidden(before, g.FirstTokenTimes, objective.Seconds())
-	ttft, since := g.TTFT, lateness{}
+	ttft, since := g.TTFT, flowcontrol.Growth{}
 	if objective > c.slo.TTFT && (c.slo.TTFT > 0 || c.keptFirst() > 0) {
 		part := c.first.recent.lateInBucket(objective.Seconds())
 		ttft = attained(g.FirstTokenTimes, objective.Seconds(), part)
-		since = lateness{last: attained(before, objective.Seconds(), part), known: true}
+		since = flowcontrol.Growth{Last: attained(before, objective.Seconds(), part), Known: true}
 	}
 	if objective != c.objective {
 		c.objective, c.outcomes.ttft, c.quiet.first.seen = objective, since, since
@@ -246,9 +246,10 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 	byAnswers := true
 	if c.ownShare.mean < innocentShare {
 		// Batch lines do not cause late requests while hardly any of them run.
-		if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
+		if requests, late, ok := c.outcomes.ttft.Since(ttft); ok {
 			byAnswers = false
 			requests = c.withoutLines(g, requests, late)
+			c.judged.FirstTokens.Add(requests, late, 0)
 			c.counted.read(now, requests)
 			c.firstForecast.read(now, requests, 0, uncertain)
 			c.chargeLate(now, requests, 0)
@@ -256,8 +257,9 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 				c.promptTokens.update(now, requests, 0, 1)
 			}
 		}
-		if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
+		if requests, late, ok := c.outcomes.tpot.Since(g.TPOT); ok {
 			requests = c.withoutLines(g, requests, late)
+			c.judged.Tokens.Add(requests, late, 0)
 			// What was late before must not count for ever.
 			c.virtual.real.add(now, realWindow, requests, 0)
 			c.tokenForecast.read(now, requests, 0, 0)
@@ -268,11 +270,12 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		}
 		return true
 	}
-	if requests, late, ok := c.outcomes.ttft.since(ttft); ok {
+	if requests, late, ok := c.outcomes.ttft.Since(ttft); ok {
 		byAnswers = false
 		requests = c.withoutLines(g, requests, late)
 		charged := c.attribution.caused(now, before, g.FirstTokenTimes, objective,
 			c.lateFirst.add(late, requests*c.quiet.ttft()))
+		c.judged.FirstTokens.Add(requests, late, charged)
 		c.counted.read(now, requests)
 		c.promptTokens.update(now, requests, charged, 1)
 		c.firstForecast.read(now, requests, charged, uncertain)
@@ -280,7 +283,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		c.outcomes.recentLate.add(now, recentWindow, requests, late)
 		c.outcomes.overload.see(now, requests, late)
 	}
-	if requests, late, ok := c.outcomes.tpot.since(g.TPOT); ok {
+	if requests, late, ok := c.outcomes.tpot.Since(g.TPOT); ok {
 		all := requests
 		requests = c.withoutLines(g, requests, late)
 		c.virtual.real.add(now, realWindow, requests, late)
@@ -291,6 +294,7 @@ func (c *Controller) readGateway(now time.Time, g *flowcontrol.Reading) (changed
 		// Tokens of lines and of users come in the same iterations, so users have their share of
 		// the late answers that a gateway counts for both.
 		charged = charged * (requests / max(all, 1))
+		c.judged.Tokens.Add(requests, late, charged)
 		if byAnswers {
 			c.counted.read(now, requests)
 		} else {

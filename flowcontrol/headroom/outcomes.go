@@ -8,7 +8,7 @@ import (
 
 // outcomes counts the interactive requests of the pool and those of them that were late.
 type outcomes struct {
-	ttft, tpot lateness
+	ttft, tpot flowcontrol.Growth
 	at         time.Time     // Sampled of the last reading
 	every      time.Duration // time between the last two
 	recentLate fadingShare   // requests of the last minutes that were late
@@ -38,8 +38,8 @@ func (o *outcomes) newer(g *flowcontrol.Reading) bool {
 
 // countedIn reports whether a reading counts requests that the last one did not.
 func (o *outcomes) countedIn(g *flowcontrol.Reading) bool {
-	more := func(l lateness, now flowcontrol.Attainment) bool {
-		return l.known && now.Requests > l.last.Requests
+	more := func(l flowcontrol.Growth, now flowcontrol.Attainment) bool {
+		return l.Known && now.Requests > l.Last.Requests
 	}
 	return more(o.ttft, g.TTFT) || more(o.tpot, g.TPOT)
 }

@@ -12,7 +12,7 @@ import (
 // was hardly any.
 type quiet struct {
 	first, each struct {
-		seen  lateness
+		seen  flowcontrol.Growth
 		share fadingShare
 	}
 	last  []flowcontrol.Bucket
@@ -68,7 +68,7 @@ func (q *quiet) read(
 		q.times.add(q.last, g.FirstTokenTimes)
 		q.usual = q.times.usual(limit)
 	}
-	n, late, ok := q.first.seen.since(first)
+	n, late, ok := q.first.seen.Since(first)
 	if ok && alone {
 		q.first.share.add(now, quietMemory, n, late)
 	}
@@ -76,7 +76,7 @@ func (q *quiet) read(
 		q.best.read(now, q.last, g.FirstTokenTimes, n, late, limit)
 	}
 	q.last, q.lastTokens = g.FirstTokenTimes, g.TokenTimes
-	if n, late, ok := q.each.seen.since(g.TPOT); ok && alone {
+	if n, late, ok := q.each.seen.Since(g.TPOT); ok && alone {
 		q.each.share.add(now, quietMemory, n, late)
 	}
 }

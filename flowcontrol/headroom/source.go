@@ -50,8 +50,8 @@ func (c *Controller) uses(now time.Time, g *flowcontrol.Reading) bool {
 			c.forgetOutcomes()
 		}
 		c.source.of, c.outcomes.at, c.outcomes.every = g.Source, time.Time{}, 0
-		c.outcomes.ttft.known, c.outcomes.tpot.known = false, false
-		c.quiet.first.seen.known, c.quiet.each.seen.known = false, false
+		c.outcomes.ttft.Known, c.outcomes.tpot.Known = false, false
+		c.quiet.first.seen.Known, c.quiet.each.seen.Known = false, false
 		c.quiet.last, c.quiet.lastTokens = nil, nil
 		c.first.last, c.first.prompts.at = nil, time.Time{}
 	}

@@ -132,6 +132,7 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 		c.answersAlone.addAnswers(alone, r.gapVariance*share/max(n, 1),
 			milliseconds(c.slo.TPOT), w)
 		late, innocent := c.lateOf(r, n/share, share, mean, alone)
+		c.judgeVirtual(now, r, share/virtualLengths, late, innocent)
 		late, innocent = w*late, w*innocent
 		o.requests += w
 		o.late += late
