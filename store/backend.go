@@ -27,6 +27,7 @@ type Records interface {
 	Locks
 	Leads
 	LearnedStates
+	PoolHistory
 	Keys
 	Notices
 	Status

@@ -24,17 +24,18 @@ const (
 	LearnedRows RowKind = "learned states"   // StoredLearned
 	EpochRows   RowKind = "epochs"           // int64
 	NoticeRows  RowKind = "notices"          // Notice
+	HourRows    RowKind = "hours of pools"   // PoolHour
 )
 
 // RowKinds lists all kinds so that each follows those that it refers to. Claims, leases and
 // progress are not among them: they end with the processes that hold them.
 var RowKinds = []RowKind{FileRows, UploadRows, PartRows, BatchRows, ChunkRows, KeyRows,
-	LearnedRows, EpochRows, NoticeRows}
+	LearnedRows, EpochRows, NoticeRows, HourRows}
 
 // RowKey names a row among those of its kind: files, uploads, parts and batches by the number that
 // grows with each, chunks by batch and index, keys by tenant and key, learned states by pool and
 // kind, epochs by the name of the lock (empty: the one of leaderships), notices by endpoint and
-// batch.
+// batch, hours of pools by pool and microseconds since 1970.
 type RowKey struct {
 	Name, Sub string
 	Number    int64

@@ -60,6 +60,14 @@ var portables = map[store.RowKind]portable{
 	store.NoticeRows: {`SELECT endpoint, id, batch, event, created, attempts, due FROM notices
 		ORDER BY ` + raw("endpoint") + ", " + raw("batch"), tables.ExportNotice,
 		named("notices", "endpoint", "batch"), addNotice},
+	store.HourRows: {`SELECT ` + tables.PoolHourColumns + ` FROM pool_hours
+		ORDER BY ` + raw("pool") + `, hour`, tables.ExportPoolHour,
+		`DELETE FROM pool_hours WHERE (pool, hour) IN
+			(SELECT * FROM unnest(@names::text[], @numbers::bigint[]))`,
+		func(_ *DB, s *steps, row store.Row) error {
+			s.do(insertPoolHour, poolHourArguments(row.Value.(store.PoolHour), "", 0))
+			return nil
+		}},
 }
 
 // ExportRows implements [store.Portable]. It holds one connection until it ends, and has no limit

@@ -49,6 +49,11 @@ var portables = map[store.RowKind]portable{
 	store.NoticeRows: {`SELECT endpoint, id, batch, event, created, attempts, due FROM notices
 		ORDER BY endpoint, batch`, tables.ExportNotice,
 		"DELETE FROM notices WHERE endpoint = ? AND batch = ?", byNames, addNotice},
+	store.HourRows: {"SELECT " + tables.PoolHourColumns + " FROM pool_hours ORDER BY pool, hour",
+		tables.ExportPoolHour, "DELETE FROM pool_hours WHERE pool = ? AND hour = ?", byChunk,
+		func(ctx context.Context, _ *DB, s *session, row store.Row) error {
+			return addPoolHour(ctx, s, "", row.Value.(store.PoolHour), "", 0)
+		}},
 }
 
 // ExportRows implements [store.Portable]. It holds one reading session until it ends.

@@ -85,6 +85,9 @@ func fill(t testing.TB, m Store, c *clock) (running store.Batch) {
 	}
 	must(t, m.SaveLearned(ctx, o, []store.LearnedState{{Pool: "p", Kind: "x", Data: []byte{0}},
 		{Pool: "p", Kind: "y", Data: []byte{}}}))
+	must(t, m.AddPoolHours(ctx, o, 1, []store.PoolHour{{Pool: "a\xff", Hour: noon, Allowed: 0.5,
+		Tokens: store.Lateness{Requests: 1.5}}, {Pool: "zz", Hour: noon, Lines: 3},
+		{Pool: "zz", Hour: noon.Add(time.Hour), LineTokens: 1 << 40}}, noon))
 	_, _, err := m.Lock(ctx, o, "lock")
 	must(t, err)
 	_, _, err = m.Lead(ctx, o, []string{"model"})
