@@ -53,6 +53,9 @@ func (d *Dispatcher) newSession(
 		}})
 	learning := &learning{Session: with, store: metadata, every: cfg.LearnedEvery,
 		timeout: cfg.LeaseTTL / 3}
+	history := &poolHistory{Session: with, store: metadata, every: cfg.LearnedEvery,
+		timeout: cfg.LeaseTTL / 3, expiry: d.deps.Expiry,
+		counted: map[poolHour]*store.PoolHour{}, turn: make(chan struct{}, 1)}
 	progress, requests := d.newProgress(with, leading, cfg.LeaseTTL), newRequests()
 	return &session{
 		Session: with, settings: d.settings.Load, ready: d.ready.Store,
@@ -76,12 +79,12 @@ func (d *Dispatcher) newSession(
 				Places: d.deps.Places, Journals: d.deps.Journals, Metrics: d.metrics},
 		},
 		claimer: claimer, finisher: finisher, rooms: rooms, senders: senders, progress: progress,
-		requests: requests,
+		requests: requests, history: history,
 		loop: &loop{
 			Session: with, planner: planner, watcher: d.deps.Watcher, failures: progress.failures,
 			decisions:    decision.NewRecorder(d.decisions, planner),
 			registration: registered, senders: senders, claimer: claimer, recorder: recorder,
-			publishers: []publisher{progress, learning}, publishEvery: cfg.ProgressEvery,
+			publishers: []publisher{progress, learning, history}, publishEvery: cfg.ProgressEvery,
 			requests: requests,
 			chunks:   map[chunkKey]*work.Chunk{}, flights: map[flightKey]*work.Flight{},
 			done: make(chan struct{}),

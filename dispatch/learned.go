@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -24,7 +23,8 @@ type learning struct {
 	every   time.Duration // between two saves
 	timeout time.Duration // of one save, or of reading
 
-	saving, failing atomic.Bool
+	storeFailures
+	saving atomic.Bool
 
 	// Owned by the loop.
 	next  time.Time // when to save again
@@ -80,17 +80,9 @@ func (l *learning) save(now time.Time, planner *plan.Planner) {
 		defer l.saving.Store(false)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 		defer cancel()
-		l.logFailure(l.store.SaveLearned(ctx, l.Owner, states), "could not save what was learned "+
+		l.log(l.Log, l.store.SaveLearned(ctx, l.Owner, states), "could not save what was learned "+
 			"of the pools, trying again; they are measured anew after a restart")
 	})
-}
-
-// logFailure logs the first of several errors.
-func (l *learning) logFailure(err error, message string) {
-	failed := err != nil && !errors.Is(err, store.ErrFenced)
-	if l.failing.Swap(failed) != failed && failed {
-		l.Log.Warn(message, "error", err)
-	}
 }
 
 // Recall returns what was learned of pools before.
@@ -98,7 +90,7 @@ func (l *learning) Recall(ctx context.Context) (ev plan.Recall) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	states, err := l.store.Learned(ctx)
-	l.logFailure(err, "could not read what was learned of the pools; they are measured anew")
+	l.log(l.Log, err, "could not read what was learned of the pools; they are measured anew")
 	for _, state := range states {
 		if state.Kind != learnedKind {
 			continue

@@ -47,6 +47,7 @@ type session struct {
 	progress   *progress
 	sweeper    *finish.Sweeper
 	follower   *lead.Follower
+	history    *poolHistory
 	requests   *requests
 	ready      func(bool)
 	misplaced  func(ctx context.Context) error // see Deps.Misplaced
@@ -152,6 +153,7 @@ func (s *session) shutdown(holding context.Context) {
 		<-drained
 	}
 	s.senders.Stop()
+	s.history.flush(s.Tasks.Context)
 	s.settle()
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidefill/tidefill/dispatch/claim"
 	"github.com/tidefill/tidefill/dispatch/finish"
@@ -39,6 +40,7 @@ type Metadata interface {
 	finish.FinalizerStore
 	work.LinesCounter
 	LearnedStates
+	PoolHistory
 	ChangedBatches(ctx context.Context, after store.Cursor, limit int) (ids []string,
 		next store.Cursor, err error)
 	CountChunks(ctx context.Context, o store.Owner, batch string,
@@ -50,6 +52,12 @@ type LearnedStates interface {
 	SaveLearned(ctx context.Context, o store.Owner, states []store.LearnedState) error
 	Learned(ctx context.Context) ([]store.LearnedState, error)
 	ForgetLearned(ctx context.Context, pool string) (int, error)
+}
+
+// PoolHistory keeps what users of pools felt, by hour.
+type PoolHistory interface {
+	AddPoolHours(ctx context.Context, o store.Owner, number int64, hours []store.PoolHour,
+		before time.Time) error
 }
 
 // ProgressBoard holds the progress of running batches.

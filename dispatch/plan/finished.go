@@ -28,6 +28,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	switch {
 	case r.pool != nil:
 		r.pool.inFlight--
+		r.pool.outcomes.busy = now
 	case !r.busy():
 		delete(p.runners, r.id)
 		p.dropTallies(r)
@@ -208,6 +209,7 @@ func (p *Planner) complete(now time.Time, j *job, l line, f *Finished) {
 	j.work = p.workLeft(j)
 	if r := f.Start.runner; r.pool != nil {
 		r.pool.rate.add(now, float64(l.work))
+		r.pool.outcomes.done(f)
 	}
 	p.rankIfChanged(j)
 }

@@ -31,6 +31,7 @@ type pool struct {
 	shadow     *shadow.Shadow     // nil: there is none
 	observed   observed
 	gateway    gatewayCounts
+	outcomes   outcomes
 	prefill    prefill
 	recalled   *recalled  // what it may take over before its first line starts; nil: nothing
 	takenOver  *TakenOver // what it took over; nil: nothing was known of it
@@ -112,6 +113,9 @@ type observed struct {
 
 // read reports a reading of a runner, or of the pool's gateway if runner is empty.
 func (p *pool) read(now time.Time, runner string, r *flowcontrol.Reading) {
+	if runner == "" && r.Source == flowcontrol.Gateway {
+		p.outcomes.read(now, r, p.inFlight)
+	}
 	p.observed.read = flowcontrol.Read{Runner: runner, Reading: r}
 	p.observe(now, &p.observed.read)
 }
