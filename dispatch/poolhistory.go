@@ -72,15 +72,11 @@ func (h *poolHistory) count(now time.Time, all []plan.PoolOutcomes) {
 			continue
 		}
 		key := poolHour{grown.Pool, grown.Hour.Unix()}
-		sum := h.counted[key]
-		if sum == nil {
+		if sum := h.counted[key]; sum != nil {
+			sum.Add(grown)
+		} else {
 			h.counted[key] = &grown
-			continue
 		}
-		sum.FirstTokens.Add(grown.FirstTokens)
-		sum.Tokens.Add(grown.Tokens)
-		sum.Allowed = grown.Allowed
-		sum.Lines, sum.LineTokens = sum.Lines+grown.Lines, sum.LineTokens+grown.LineTokens
 	}
 	h.last = last
 }

@@ -20,6 +20,15 @@ type PoolHour struct {
 	Lines, LineTokens int64
 }
 
+// Add adds what another one counts, which is no older.
+func (h *PoolHour) Add(later PoolHour) {
+	h.FirstTokens.Add(later.FirstTokens)
+	h.Tokens.Add(later.Tokens)
+	h.Allowed = later.Allowed
+	h.Lines += later.Lines
+	h.LineTokens += later.LineTokens
+}
+
 // Lateness counts interactive requests by one of their times. The numbers may have fractions.
 type Lateness struct {
 	// Requests is the number that had the time, and Late that of those for which it exceeded the

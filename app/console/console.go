@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/registry"
+	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/telemetry"
 )
 
@@ -52,6 +53,8 @@ type Deps struct {
 	// NeedsKey reports whether the API asks for keys, and Open whether other machines may use it
 	// without one.
 	NeedsKey, Open func() bool
+	// History returns the history by hour of a pool, or of all if it is empty.
+	History func(ctx context.Context, pool string, since time.Time) ([]store.PoolHour, error)
 	// Forget drops what was learned of a pool. The error is store.ErrNotFound if nothing is known
 	// of it, and has a method Leader if another process leads it.
 	Forget func(ctx context.Context, pool string) error
@@ -79,6 +82,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.Handle("GET /admin/pools", c.serve(c.pools))
 	mux.Handle("GET /admin/pools/{pool}/decisions", c.serve(c.decisions))
 	mux.Handle("DELETE /admin/pools/{pool}/learned", c.serve(c.forget))
+	mux.Handle("GET /admin/history", c.serve(c.history))
 	mux.Handle("GET /admin/batches", c.serve(c.batches))
 	mux.Handle("GET /admin/batches/{id}", c.serve(c.batch))
 	mux.Handle("GET /admin/batches/{id}/lines", c.serve(c.endedLines))

@@ -87,6 +87,9 @@ func newDeps(names ...string) console.Deps {
 			return nil, "", api.ErrBadCursor
 		},
 		NeedsKey: func() bool { return true }, Open: func() bool { return false },
+		History: func(context.Context, string, time.Time) ([]store.PoolHour, error) {
+			return nil, nil
+		},
 		Scaling:         func() (*autoscale.Snapshot, error) { return &autoscale.Snapshot{}, nil },
 		Registry:        func() (*registry.Catalogs, error) { return new(registry.Catalogs), nil },
 		RegistrySources: func() []console.RegistrySource { return nil },

@@ -68,12 +68,20 @@ func writeDecisions(w http.ResponseWriter, pool string, found decision.Selection
 	return nil
 }
 
-// readQuery reads the parameters of a request for decisions. Unknown ones are ignored.
-func readQuery(u *url.URL) (q decision.Query, err error) {
+func readValues(u *url.URL) (url.Values, error) {
 	v, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return q, &httpError{Status: http.StatusBadRequest, Type: "invalid_request_error",
+		return nil, &httpError{Status: http.StatusBadRequest, Type: "invalid_request_error",
 			Code: "invalid_value", Message: fmt.Sprintf("The query can't be read: %v.", err)}
+	}
+	return v, nil
+}
+
+// readQuery reads the parameters of a request for decisions. Unknown ones are ignored.
+func readQuery(u *url.URL) (q decision.Query, err error) {
+	v, err := readValues(u)
+	if err != nil {
+		return q, err
 	}
 	if q.Since, err = readTime(v, "since"); err != nil {
 		return q, err

@@ -12,12 +12,17 @@ import (
 	"github.com/tidefill/tidefill/client"
 )
 
-// longestSince is the time for which a daemon keeps decisions.
-const longestSince = time.Hour
+const (
+	// feltSince is the shortest time of which explain shows what users felt. Of less it shows
+	// decisions: the daemon keeps those of an hour.
+	feltSince = time.Hour
+	// longestSince is the time for which what users felt is kept.
+	longestSince = 90 * 24 * time.Hour
+)
 
 func explainCommand() *cobra.Command {
 	var watch bool
-	var since time.Duration
+	var period period
 	r := new(remote)
 	cmd := &cobra.Command{
 		Use:   "explain [POOL]",
@@ -26,28 +31,34 @@ func explainCommand() *cobra.Command {
 and what keeps them from being more. POOL is the name of a pool as it is printed: that in the configuration or, without one, the
 models, separated by commas.
 
+With --since of less than an hour, show what was decided in that time. With more, up to 90 days, show what users felt, by hour or by day:
+the share of requests that were late beside lines, the share that would have been late without lines by the policy's estimate, and what
+lines took. It survives restarts, and the last minute is still missing.
+
 With --watch, wait while the daemon is unreachable, such as during a restart.
 
 --admin or TIDEFILL_ADMIN is the URL of the daemon's admin address (admin_listen). The same is shown in a browser, with charts, at
 /console of that address.`,
 		Example: `  tidefill explain
   tidefill explain --watch
-  tidefill explain meta-llama/Llama-3-70B --since 10m`,
+  tidefill explain meta-llama/Llama-3-70B --since 10m
+  tidefill explain --since 7d`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&watch, "watch", "w", false, "explain again every 2 s, until Ctrl-C")
-	flags.DurationVar(&since, "since", 0,
-		"a table of the decisions of this `time` until now, at most 1h")
+	flags.Var(&period, "since", "a table of this `time` until now, such as 10m, 24h or 30d: of "+
+		"decisions below 1h, else of what users felt")
 	r.registerAdmin(cmd, objectFormats)
 	cmd.ValidArgsFunction = completeArguments(r, false, poolNames)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		since := time.Duration(period)
 		switch {
 		case since < 0 || cmd.Flags().Changed("since") && since == 0:
-			return usageErrorf("--since is %v; give a time above 0, such as 10m", since)
+			return usageErrorf("--since is %v; give a time above 0, such as 10m or 7d", since)
 		case since > longestSince:
-			return usageErrorf("--since is %v; a daemon keeps decisions for %v, so give at most 1h",
-				since, longestSince)
+			return usageErrorf("--since is %v; what users felt is kept for 90 days, so give at "+
+				"most 90d", since)
 		case watch && since > 0:
 			return usageErrorf("--watch and --since exclude each other")
 		}
@@ -80,6 +91,8 @@ type explainer struct {
 func (e *explainer) run(ctx context.Context, watch bool, since time.Duration) error {
 	present := func(w io.Writer) error { return e.present(ctx, w) }
 	switch {
+	case since >= feltSince:
+		return e.felt(ctx, since)
 	case since > 0:
 		return e.history(ctx, since)
 	case watch:
@@ -142,7 +155,7 @@ func (e *explainer) chosen(ctx context.Context, list client.PoolList) ([]client.
 	if _, err := e.client.Decisions(ctx, e.pool, client.DecisionQuery{Limit: 1}); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("the pool %q does not exist any more; --since 1h shows its decisions",
+	return nil, fmt.Errorf("the pool %q does not exist any more; --since 59m shows its decisions",
 		e.pool)
 }
 

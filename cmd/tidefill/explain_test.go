@@ -105,7 +105,8 @@ func TestExplainMistakes(t *testing.T) {
 		{exitError, []string{"--admin", a.URL()}, "not that of the API"},
 		{exitUsage, []string{"--admin", "nonsense"}, "is not a URL"},
 		{exitUsage, []string{"--since", "-1m"}, "give a time above 0"},
-		{exitUsage, []string{"--since", "2h"}, "at most 1h"},
+		{exitUsage, []string{"--since", "91d"}, "at most 90d"},
+		{exitUsage, []string{"--since", "week"}, "such as 10m, 24h or 7d"},
 		{exitUsage, []string{"--since", "1m", "--watch"}, "exclude each other"},
 		{exitUsage, []string{"a", "b"}, "at most 1"},
 	} {

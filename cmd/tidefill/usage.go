@@ -45,8 +45,9 @@ func explainFlagError(_ *cobra.Command, err error) error {
 	kind := wrong.GetFlag().Value.Type()
 	expected := map[string]string{
 		"int": "an integer", "int64": "an integer", "uint64": "an integer from 0 on",
-		"float64": "a number", "duration": "a time with its unit, such as 90s or 2h",
-		"bool": "true or false", "intSlice": "integers, separated by commas",
+		"float64": "a number", "period": "a time such as 10m, 24h or 7d",
+		"duration": "a time with its unit, such as 90s or 2h",
+		"bool":     "true or false", "intSlice": "integers, separated by commas",
 	}[kind]
 	switch {
 	case expected != "":
