@@ -199,7 +199,7 @@ func (row *historyRow) sentence(pool string, period time.Duration) string {
 	case row.Requests == 0 && row.Lines == 0:
 		return text + fmt.Sprintf("nothing was recorded of pool %s.", name)
 	case row.Requests == 0:
-		text += fmt.Sprintf("nothing showed what users of pool %s felt", name)
+		text += fmt.Sprintf("no request of users of pool %s was held against an objective", name)
 	case row.Points == nil:
 		text += fmt.Sprintf("it is unknown how many more answers were late beside lines to users "+
 			"of pool %s: its policy does not estimate that", name)

@@ -124,7 +124,8 @@ func TestHistorySaysWhatIsUnknown(t *testing.T) {
 			"it is unknown how many more answers were late beside lines to users of pool m: its " +
 				"policy does not estimate that; lines took 0 tokens."},
 		{store.PoolHour{Lines: 7, LineTokens: 7000},
-			"nothing showed what users of pool m felt; lines took 7.0 k tokens."},
+			"no request of users of pool m was held against an objective; lines took 7.0 k " +
+				"tokens."},
 	} {
 		test.row.Pool, test.row.Hour = "m", hour
 		deps := withHistory([]store.PoolHour{test.row}, "m")

@@ -113,9 +113,6 @@ type observed struct {
 
 // read reports a reading of a runner, or of the pool's gateway if runner is empty.
 func (p *pool) read(now time.Time, runner string, r *flowcontrol.Reading) {
-	if runner == "" && r.Source == flowcontrol.Gateway {
-		p.outcomes.read(now, r, p.inFlight)
-	}
 	p.observed.read = flowcontrol.Read{Runner: runner, Reading: r}
 	p.observe(now, &p.observed.read)
 }

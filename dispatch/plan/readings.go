@@ -73,7 +73,9 @@ func (p *Planner) reading(now time.Time, ev Reading) {
 			r = pool.gateway.add(gatewayModel{ev.Pool, ev.Model}, r)
 		}
 		if r != nil {
-			pool.read(now, "", r.Against(pool.controlled.SLO))
+			r = r.Against(pool.controlled.SLO)
+			pool.outcomes.read(now, r, pool.inFlight)
+			pool.read(now, "", r)
 		}
 	}
 }

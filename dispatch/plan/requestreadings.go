@@ -185,7 +185,9 @@ func (p *Planner) watchRequests(now time.Time, pool *pool) {
 		made = true
 		pool.read(now, r.id, r.reading(now))
 	}
+	users := pool.felt.reading(now, pool.controlled.SLO)
+	pool.outcomes.read(now, users, pool.inFlight)
 	if made {
-		pool.read(now, "", pool.felt.reading(now, pool.controlled.SLO))
+		pool.read(now, "", users)
 	}
 }
