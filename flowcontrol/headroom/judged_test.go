@@ -24,10 +24,7 @@ func TestJudgedAnswersFollowFromIterations(t *testing.T) {
 		c, runners := newPool(t, nil, "r")
 		r := runners[0]
 		r.own.lines = test.lines
-		answers := 0.0
-		for _, length := range c.answers.lengths {
-			answers += users * iterations / length / virtualLengths
-		}
+		answers := users * iterations / c.answers.mean()
 		c.countVirtual(noon, r, 1000, test.ms, 0)
 		if got := c.Judged().Tokens.Requests; got != 0 {
 			t.Errorf("%s: %v answers of unknown users count", test.name, got)

@@ -61,7 +61,8 @@ type virtualAnswers struct {
 // add adds iterations that took ms on average, and would take alone without batch lines. It calls
 // each for every answer that is complete.
 func (v *virtualAnswers) add(
-	n, ms, alone float64, lengths *[virtualLengths]float64, each func(mean, alone, share float64),
+	n, ms, alone float64, lengths *[virtualLengths]float64,
+	each func(mean, alone, share, length float64),
 ) {
 	for i := range v.under {
 		u := &v.under[i]
@@ -73,7 +74,7 @@ func (v *virtualAnswers) add(
 		}
 		// All answers that end within these iterations felt the same.
 		share := u.iterations / lengths[i]
-		each(u.time/u.iterations, u.alone/u.iterations, share)
+		each(u.time/u.iterations, u.alone/u.iterations, share, lengths[i])
 		*u = struct{ iterations, time, alone float64 }{}
 	}
 }
@@ -125,14 +126,14 @@ func (c *Controller) countVirtual(now time.Time, r *runner, n, ms, computed floa
 	o := &c.virtual
 	took := n * ms
 	o.usual.add(virtualWindow, fromMilliseconds(took/float64(len(c.roster.Members))), n, took)
-	r.virtual.add(n, ms, alone, &c.answers.lengths, func(mean, alone, share float64) {
+	r.virtual.add(n, ms, alone, &c.answers.lengths, func(mean, alone, share, length float64) {
 		// Requests come at any time, so more of them meet long iterations.
 		w := min(share, 3) * weight / virtualLengths
 		w = w * (mean / o.usual.mean())
 		c.answersAlone.addAnswers(alone, r.gapVariance*share/max(n, 1),
 			milliseconds(c.slo.TPOT), w)
 		late, innocent := c.lateOf(r, n/share, share, mean, alone)
-		c.judgeVirtual(now, r, share/virtualLengths, late, innocent)
+		c.judgeVirtual(now, r, share*length, late, innocent)
 		late, innocent = w*late, w*innocent
 		o.requests += w
 		o.late += late

@@ -30,7 +30,7 @@ func TestVirtualAnswersFeelTheMean(t *testing.T) {
 	lengths := [virtualLengths]float64{10, 1e9, 1e9, 1e9}
 	var felt []float64
 	for _, ms := range []float64{50, 150, 50, 50} { // five iterations each
-		v.add(5, ms, 40, &lengths, func(mean, alone, share float64) {
+		v.add(5, ms, 40, &lengths, func(mean, alone, share, _ float64) {
 			felt = append(felt, mean)
 			if alone != 40 || share != 1 {
 				t.Errorf("alone %v, a share of %v, want 40 and 1", alone, share)
