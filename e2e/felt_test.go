@@ -79,5 +79,18 @@ func TestHistoryOfWhatUsersFeltSurvivesAKill(t *testing.T) {
 			t.Errorf("%d columns: %s", len([]rune(row)), row)
 		}
 	}
-	t.Log("\n" + text)
+
+	page := NewBrowser(t)
+	page.Open(t, "http://"+d.Admin+"/console")
+	page.Await(t, time.Minute, "#felt .sentence", "In the last 7 days", "does not estimate")
+	page.Await(t, time.Minute, "#felt figcaption", "Late first tokens", "beside lines")
+	page.Resize(t, 360, 780)
+	if got := page.Evaluate(t, "[...document.querySelectorAll('#felt path.users')].every("+
+		"(path) => path.getAttribute('d').startsWith('M')) && "+
+		"document.documentElement.scrollWidth"); got != "360" {
+		t.Errorf("a chart is empty, or the page is too wide: %s", got)
+	}
+	if faults := page.Faults(); len(faults) > 0 {
+		t.Errorf("the page reports %q", faults)
+	}
 }

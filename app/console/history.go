@@ -15,6 +15,7 @@ import (
 // poolHistoryList is the answer of GET /admin/history.
 type poolHistoryList struct {
 	Object string        `json:"object"`
+	Time   int64         `json:"time"`  // of the daemon
 	Since  int64         `json:"since"` // the beginning of the first hour
 	Step   string        `json:"step"`  // hour or day, of the rows
 	Data   []poolHistory `json:"data"`
@@ -91,7 +92,8 @@ func (c *Console) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	since := c.deps.Now().UTC().Add(-q.period).Truncate(time.Hour)
+	now := c.deps.Now()
+	since := now.UTC().Add(-q.period).Truncate(time.Hour)
 	hours, err := c.deps.History(r.Context(), q.pool, since)
 	if err != nil {
 		return err
@@ -112,7 +114,7 @@ func (c *Console) history(w http.ResponseWriter, r *http.Request) error {
 	} else if len(hours) == 0 && !slices.Contains(known, q.pool) {
 		return unknownPool(q.pool, known, c.deps.Problems())
 	}
-	list := poolHistoryList{Object: "list", Since: since.Unix(), Step: "hour",
+	list := poolHistoryList{Object: "list", Time: now.Unix(), Since: since.Unix(), Step: "hour",
 		Data: []poolHistory{}}
 	if q.step > time.Hour {
 		list.Step = "day"
@@ -150,12 +152,10 @@ func showHistory(h *store.PoolHour) historyRow {
 	row := historyRow{Time: h.Hour.Unix(), Requests: max(first.Requests, tokens.Requests),
 		FirstTokens: first, Tokens: tokens, Lines: h.Lines, BatchTokens: h.LineTokens}
 	if requests := max(h.FirstTokens.Requests, h.Tokens.Requests); requests > 0 {
-		points := 100 * (firstAdded + tokensAdded) / requests
-		row.Points = knownOrNull(points)
+		row.Points = rounded(100 * (firstAdded + tokensAdded) / requests)
 	}
 	if h.Allowed > 0 {
-		allowed := 100 * h.Allowed
-		row.Allowed = &allowed
+		row.Allowed = rounded(100 * h.Allowed)
 	}
 	return row
 }
@@ -170,21 +170,21 @@ func showLateness(l store.Lateness) (shares lateShares, added float64) {
 	if l.Requests <= 0 {
 		return shares, 0
 	}
-	late := l.Late / l.Requests
-	shares.Late = &late
+	shares.Late = rounded(l.Late / l.Requests)
 	if l.Estimated < mostEstimated*l.Requests {
 		return shares, math.NaN()
 	}
 	added = min(l.Added, l.Late)
-	without := (l.Late - added) / l.Requests
-	shares.Without = &without
+	shares.Without = rounded((l.Late - added) / l.Requests)
 	return shares, added
 }
 
-func knownOrNull(n float64) *float64 {
+// rounded returns a number to the sixth digit; null: unknown.
+func rounded(n float64) *float64 {
 	if math.IsNaN(n) {
 		return nil
 	}
+	n = math.Round(1e6*n) / 1e6
 	return &n
 }
 

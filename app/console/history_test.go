@@ -55,7 +55,7 @@ func judged(requests, late, added float64) store.Lateness {
 
 func wantNumber(t *testing.T, what string, got *float64, want float64) {
 	t.Helper()
-	if got == nil || math.Abs(*got-want) > 1e-9 {
+	if got == nil || math.Abs(*got-want) > 1e-6 {
 		t.Errorf("%s is %v, want %v", what, got, want)
 	}
 }

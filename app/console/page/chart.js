@@ -1,7 +1,7 @@
 // Charts over time as SVG. Series are lists of [time, value]; null is unknown and leaves a gap.
 
 import { h, s, set, setText } from './dom.js';
-import { clock } from './format.js';
+import { clock, day } from './format.js';
 import { kind, words } from './reasons.js';
 
 // A longer silence between two points is a gap, in seconds, unless decisions are that far apart there: the daemon keeps
@@ -15,7 +15,7 @@ function gapBefore(series, i) {
 }
 
 // ticks are the seconds between labels, by the seconds that a chart shows.
-const ticks = new Map([[300, 60], [600, 120], [900, 180], [1800, 300], [3600, 900]]);
+const ticks = new Map([[300, 60], [600, 120], [900, 180], [1800, 300], [3600, 900]]), longTick = 86400;
 
 // spanOf returns how many seconds a chart shows, so that a young history is not a speck.
 export function spanOf(from, now) {
@@ -133,11 +133,11 @@ export class Chart {
       parts.push(s('line', { x1: margin.left, x2: width - margin.right, y1: y, y2: y }),
         s('text', { x: margin.left - 6, y: y + 3.5, 'text-anchor': 'end' }, this.format(share * top)));
     }
-    const step = ticks.get(Math.round(this.to - this.from)) * (width < 420 ? 2 : 1);
+    const short = ticks.get(Math.round(this.to - this.from)), step = (short ?? longTick) * (width < 420 ? 2 : 1);
     for (let time = Math.ceil(this.from / step) * step; time <= this.to; time += step) {
       const x = this.x(time);
       if (x > width - margin.right - 12) break; // the label would leave the chart
-      parts.push(s('text', { x, y: height - 4, 'text-anchor': 'middle' }, clock(time)));
+      parts.push(s('text', { x, y: height - 4, 'text-anchor': 'middle' }, short ? clock(time) : day(time)));
     }
     this.grid.replaceChildren(...parts);
   }
@@ -153,7 +153,7 @@ export class Chart {
     }
     this.series.forEach((one, i) => setText(this.values[i], this.format(this.data[i][index]?.[1] ?? null)));
     const time = all[index]?.[0];
-    setText(this.when, this.pointer !== null && time ? clock(time, true) : '');
+    setText(this.when, this.pointer === null || !time ? '' : this.to - this.from > longTick ? `${day(time)}, ${clock(time)}` : clock(time, true));
     if (this.pointer !== null && time) {
       const x = this.x(time);
       for (const [name, value] of Object.entries({ x1: x, x2: x, y1: margin.top, y2: this.svg.clientHeight - margin.bottom, visibility: 'visible' })) {

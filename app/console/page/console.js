@@ -5,6 +5,7 @@ import { get } from './api.js';
 import { BatchView } from './batch.js';
 import { BatchPage } from './batchpage.js';
 import * as find from './find.js';
+import './felt.js';
 import { clock, duration } from './format.js';
 import { OverviewRow } from './overview.js';
 import { Notice, PoolView } from './pool.js';

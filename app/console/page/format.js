@@ -48,6 +48,11 @@ export function clock(seconds, withSeconds = false) {
   return new Date(1000 * seconds).toLocaleTimeString('en', options);
 }
 
+// day returns the weekday of a time.
+export function day(seconds) {
+  return new Date(1000 * seconds).toLocaleDateString('en', { weekday: 'short' });
+}
+
 export function date(seconds) {
   return new Date(1000 * seconds).toLocaleString();
 }
