@@ -35,7 +35,7 @@ func TestSimulate(t *testing.T) {
 	file := smallScenario(t, "", backlog)
 	first := must(t, exitOK, "simulate", file, "--policy", "aimd")
 	for _, want := range []string{
-		"small: 0.06667 h, 1 replica of llama-8b-a100, not calibrated; seed 1\n", "attainment %",
+		"small: 4m00s, 1 replica of llama-8b-a100, not calibrated; seed 1\n", "attainment %",
 		"useful batch tokens", "NO BATCH  aimd\n", "night", "unlimited",
 	} {
 		if !strings.Contains(first.out, want) {
@@ -253,7 +253,7 @@ jobs: [{name: night, kind: bal, lines: 200, window: 15m}]
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
 	}
-	_, second, _ := strings.Cut(got, "\nsmall: ")
+	_, second, _ := strings.Cut(got, "\nsmall: 4m00s")
 	if second, _, _ = strings.Cut(second, "OVER ALL SCENARIOS"); second == "" ||
 		strings.Contains(second, "scaling:") {
 		t.Errorf("a pool of fixed size is compared:\n%s", second)

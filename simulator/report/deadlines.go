@@ -57,8 +57,8 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 		y := float64(chartTop + barRow*i)
 		bars.draw(j, y)
 		first, last := bars.predictions(j, y)
-		f.Rows = append(f.Rows, []string{j.Name, minutes(j.Submitted), minutes(j.Deadline), first,
-			last, minutes(j.Finished), string(j.Outcome)})
+		f.Rows = append(f.Rows, []string{j.Name, moment(j.Submitted), moment(j.Deadline), first,
+			last, moment(j.Finished), string(j.Outcome)})
 	}
 	d.line(x(run.Hours*3600), chartTop, x(run.Hours*3600), height-chartBottom, "limit")
 	f.Drawing = d.end()
@@ -75,10 +75,10 @@ type jobBars struct {
 
 // draw draws the bar of a job and, in it, its time until it finished or expired.
 func (b jobBars) draw(j simulator.Job, y float64) {
-	title := fmt.Sprintf("%s: submitted %s, due %s, %s", j.Name, minutes(j.Submitted),
-		minutes(j.Deadline), j.Outcome)
+	title := fmt.Sprintf("%s: submitted %s, due %s, %s", j.Name, moment(j.Submitted),
+		moment(j.Deadline), j.Outcome)
 	if j.Finished > 0 {
-		title += " at " + minutes(j.Finished)
+		title += " at " + moment(j.Finished)
 	}
 	x := b.x
 	b.label(barNames-6, y+14, "tick", "end", clipped(j.Name, 18))
@@ -116,13 +116,13 @@ func (b jobBars) predictions(j simulator.Job, y float64) (first, last string) {
 		if math.IsNaN(finish) {
 			continue
 		}
-		if last = minutes(finish); first == "–" {
+		if last = moment(finish); first == "–" {
 			first = last
 		}
 		if finish <= b.end {
 			b.add(`<circle cx="%s" cy="%s" r="2" class="prediction">`+
 				`<title>predicted at %s to finish at %s</title></circle>`,
-				num(b.x(finish)), num(y+barRow-4), minutes(all[k].At[n]), minutes(finish))
+				num(b.x(finish)), num(y+barRow-4), moment(all[k].At[n]), moment(finish))
 		}
 	}
 	return first, last

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -93,8 +94,8 @@ func (s *Scenario) view(id string) scenarioView {
 	v := scenarioView{
 		Scenario: s, ID: id, Figures: s.summaryTable(asked), Goals: s.goalsTable(asked),
 		Baselines: s.baselinesTable(), Traffic: s.Traffic.sentences(),
-		Summary: fmt.Sprintf("%s hours, %s of %s, cost model %s; %s.",
-			strconv.FormatFloat(s.Hours, 'g', 4, 64), counted(s.Replicas, "replica"),
+		Summary: fmt.Sprintf("%s, %s of %s, cost model %s; %s.", hours(s.Hours),
+			humanize.Count(s.Replicas, "replica"),
 			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),
 	}
 	for _, t := range s.Additions.Tables {
@@ -194,14 +195,14 @@ func jobsTable(p *Policy) table {
 func jobRow(j simulator.Job) []string {
 	lines := "unlimited"
 	if j.Lines > 0 {
-		lines = grouped(int64(j.Lines))
+		lines = humanize.Thousands(int64(j.Lines))
 	}
 	outcome := string(j.Outcome)
 	if j.Flagged > 0 {
-		outcome += ", flagged at " + minutes(j.Flagged)
+		outcome += ", flagged at " + moment(j.Flagged)
 	}
 	return []string{
-		j.Name, j.Kind, lines, grouped(int64(j.Done)), grouped(int64(j.Failed)),
-		strconv.Itoa(j.InFlight), outcome, minutes(j.Finished), minutes(j.Deadline),
+		j.Name, j.Kind, lines, humanize.Thousands(int64(j.Done)),
+		humanize.Thousands(int64(j.Failed)), strconv.Itoa(j.InFlight), outcome, moment(j.Finished), moment(j.Deadline),
 	}
 }

@@ -27,6 +27,7 @@ func (r *Report) Judge() {
 		for k := range s.Policies {
 			r.judge(s, &s.Policies[k])
 		}
+		s.conclude()
 		s.collectWarnings()
 	}
 	r.overall()

@@ -3,12 +3,18 @@ package report
 import (
 	"math"
 	"strconv"
+	"time"
+
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 // fixed formats a number with a number of digits after the point; a dash if it is not known.
 func fixed(v float64, digits int) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"
+	}
+	if digits == 0 {
+		return humanize.Thousands(int64(math.Round(v)))
 	}
 	text := strconv.FormatFloat(v, 'f', digits, 64)
 	if text[0] == '-' && isZero(text[1:]) {
@@ -41,28 +47,17 @@ func (f Figure) times(factor float64) Figure {
 
 func percent(share float64) string { return fixed(100*share, 1) + " %" }
 
-// minutes formats seconds as minutes; a dash for 0.
-func minutes(seconds float64) string {
+// moment formats a time of a run in seconds; a dash for 0.
+func moment(seconds float64) string {
 	if seconds == 0 {
 		return "–"
 	}
-	return fixed(seconds/60, 1) + " min"
+	return humanize.Duration(time.Duration(seconds * float64(time.Second)))
 }
 
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return grouped(int64(n)) + " " + noun + "s"
-}
-
-// grouped separates thousands.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
+// hours formats the length of a run.
+func hours(n float64) string {
+	return humanize.Duration(time.Duration(n * float64(time.Hour)))
 }
 
 // Figure is the mean and the worst value over seeds.

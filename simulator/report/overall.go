@@ -54,9 +54,14 @@ func (r *Report) over(name string, of func(*Scenario) *Policy) Overall {
 			o.WorstLoss = p.Loss.Worst
 		}
 		for _, g := range p.Goals {
-			o.Goals++
-			if g.Met {
+			switch {
+			case !g.Figure.Known():
+				o.Unjudged++
+			case g.Met:
 				o.GoalsMet++
+				fallthrough
+			default:
+				o.Goals++
 			}
 		}
 		caps = append(caps, harvestOver(p, s.bestOf(fixedCap)))

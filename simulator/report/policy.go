@@ -53,4 +53,6 @@ type Goal struct {
 	Met     bool   `json:"met"`
 	// Note describes how the figure was made, or why there is none.
 	Note string `json:"note,omitempty"`
+
+	users bool // it limits what batch work costs interactive users
 }

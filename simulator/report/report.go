@@ -32,6 +32,9 @@ type Scenario struct {
 	Seeds   []Seed   `json:"seeds"`
 	// Policies lists those that were asked for first, then the baselines.
 	Policies []Policy `json:"policies"`
+	// Conclusion says in sentences what each policy harvests and costs, and which one is the best.
+	// Filled in by Judge.
+	Conclusion []string `json:"conclusion"`
 	// Best names what scores are shares of. Filled in by Judge.
 	Best string `json:"best,omitempty"`
 	// Warnings lists what a reader must not miss. Filled in by Judge.
@@ -91,8 +94,11 @@ type Overall struct {
 	// OfCaps is the geometric mean of the harvest relative to the best fixed cap of each scenario;
 	// OfCap, relative to the best single one. Scenarios in which either is unsafe are left out.
 	// NaN: none remains.
-	OfCaps   Number `json:"harvest_of_best_caps"`
-	OfCap    Number `json:"harvest_of_best_single_cap"`
-	GoalsMet int    `json:"goals_met"`
-	Goals    int    `json:"goals"`
+	OfCaps Number `json:"harvest_of_best_caps"`
+	OfCap  Number `json:"harvest_of_best_single_cap"`
+	// GoalsMet counts those of the judged Goals that are met; Unjudged are the goals without a
+	// figure.
+	GoalsMet int `json:"goals_met"`
+	Goals    int `json:"goals"`
+	Unjudged int `json:"goals_not_judged"`
 }

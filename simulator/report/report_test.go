@@ -18,7 +18,8 @@ import (
 // run is a result of a seed's hour with so many million tokens and points of loss.
 func run(seed uint64, millions, loss float64, edit ...func(*simulator.Result)) simulator.Result {
 	r := simulator.Result{
-		Seed: seed, Hours: 1, Loss: loss, NoBatch: simulator.Interactive{Attainment: 1,
+		Seed: seed, Hours: 1, Loss: loss,
+		NoBatch: simulator.Interactive{Requests: 900, Attainment: 1,
 			TTFT: simulator.Quantiles{P99: 1000}},
 		Interactive: simulator.Interactive{Attainment: 1 - loss/100,
 			TTFT: simulator.Quantiles{P99: 1100}}, GPUHours: 10, NoBatchGPUHours: 8,
@@ -216,6 +217,88 @@ func TestSettingsThatRanWithFewerSeeds(t *testing.T) {
 	}
 }
 
+// The report begins with what each policy harvests and costs, and with the best of those that cost
+// no more than is allowed.
+func TestConclusion(t *testing.T) {
+	nobody := func(r *simulator.Result) { r.NoBatch.Requests = 0 }
+	late := func(r *simulator.Result) { r.WorstLoss = 21.9 }
+	due := func(fate simulator.JobOutcome) func(*simulator.Result) {
+		return func(r *simulator.Result) {
+			r.Jobs = []simulator.Job{{Name: "a", Deadline: 3000, Outcome: fate}}
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		goals scenario.Goals
+		all   []report.Policy
+		want  []string
+	}{
+		{"the best keeps the goal", scenario.Goals{Loss: 0.5}, []report.Policy{
+			policy("headroom", run(1, 26, 0.186)), policy("fixed", run(1, 45, 0.6))}, []string{
+			"headroom harvests 26.00 M useful batch tokens an hour; " +
+				"users lose 0.19 of the 0.5 points allowed.",
+			"fixed harvests 45.00 M useful batch tokens an hour; " +
+				"users lose 0.60 points, more than the 0.5 points allowed.",
+			"The best within what is allowed is headroom."}},
+		{"without a goal a point is allowed, and baselines may be the best", scenario.Goals{},
+			[]report.Policy{policy("headroom", run(1, 26, 0)), policy("fixed n=3", run(1, 45, 1))},
+			[]string{"headroom harvests 26.00 M useful batch tokens an hour; " +
+				"users lose none of the 1 point allowed.",
+				"The best within what is allowed is fixed n=3."}},
+		{"the worst seed counts", scenario.Goals{Loss: 0.5}, []report.Policy{
+			policy("headroom", run(1, 0.03, 0.3), run(2, 0.01, 0.6))}, []string{
+			"headroom harvests 20,000 useful batch tokens an hour; users lose 0.45 points, " +
+				"0.60 on the worst of 2 seeds, more than the 0.5 points allowed.",
+			"That is more than is allowed."}},
+		{"other goals about users count", scenario.Goals{Worst5Minutes: 10, Wasted: 0.01},
+			[]report.Policy{policy("headroom", run(1, 26, 0.5, late))}, []string{
+				"headroom harvests 26.00 M useful batch tokens an hour; users lose 0.50 of the " +
+					"1 point allowed; loss in the worst 5 minutes, points: 21.90 (asked: ≤ 10).",
+				"That is more than is allowed."}},
+		{"nothing is within what is allowed", scenario.Goals{}, []report.Policy{
+			policy("headroom", run(1, 26, 3)), policy("fixed", run(1, 45, 2))}, []string{
+			"headroom harvests 26.00 M useful batch tokens an hour; " +
+				"users lose 3.00 points, more than the 1 point allowed.",
+			"fixed harvests 45.00 M useful batch tokens an hour; " +
+				"users lose 2.00 points, more than the 1 point allowed.",
+			"No policy stays within what is allowed; fixed costs users the least, 2.00 points."}},
+		{"deadlines come before the harvest", scenario.Goals{}, []report.Policy{
+			policy("headroom", run(1, 26, 0, due(simulator.Finished))),
+			policy("fixed", run(1, 45, 0, due(simulator.Expired)))}, []string{
+			"headroom harvests 26.00 M useful batch tokens an hour and meets 1 of 1 deadline; " +
+				"users lose none of the 1 point allowed.",
+			"fixed harvests 45.00 M useful batch tokens an hour and meets 0 of 1 deadline; " +
+				"users lose none of the 1 point allowed.",
+			"The best within what is allowed is headroom."}},
+		{"nobody is there", scenario.Goals{}, []report.Policy{
+			policy("headroom", run(1, 26, 0, nobody))}, []string{"headroom harvests 26.00 M " +
+			"useful batch tokens an hour; there are no interactive users.",
+			"That is within what is allowed."}},
+	} {
+		r := judge(scenarioWith("s", test.goals, test.all...))
+		if got := r.Scenarios[0].Conclusion; !slices.Equal(got, test.want) {
+			t.Errorf("%s:\ngot  %q\nwant %q", test.name, got, test.want)
+		}
+		var text bytes.Buffer
+		if err := r.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.Join(test.want, "\n") + "\n\n"; !strings.HasPrefix(text.String(),
+			want) {
+			t.Errorf("%s: the text does not begin with it:\n%s", test.name, &text)
+		}
+	}
+}
+
+// A goal that was not judged is neither met nor missed.
+func TestGoalsThatWereNotJudged(t *testing.T) {
+	r := judge(scenarioWith("s", scenario.Goals{Loss: 1, HarvestOfEngine: 0.5},
+		policy("headroom", run(1, 30, 0))))
+	if got := r.Overall[0].GoalsText(); got != "1 of 1, 1 not judged" {
+		t.Errorf("goals met: %q", got)
+	}
+}
+
 func TestPoliciesWarnInTheReport(t *testing.T) {
 	warned := func(r *simulator.Result) {
 		r.Warnings = []simulator.PolicyWarning{{Pool: "chat", Code: "slow", Text: "too slow",
@@ -223,7 +306,7 @@ func TestPoliciesWarnInTheReport(t *testing.T) {
 	}
 	said := judge(scenarioWith("s", scenario.Goals{}, policy("headroom", run(3, 10, 0, warned)),
 		policy("fixed n=1", run(3, 10, 0, warned)))).Scenarios[0].Warnings
-	if want := "POLICY WARNING, headroom, seed 3, slow: in pool chat, from 3.0 min: too slow"; len(
+	if want := "POLICY WARNING, headroom, seed 3, slow: in pool chat, from 3m00s: too slow"; len(
 		said) != 1 || said[0] != want {
 		t.Errorf("warnings are %q, want %q", said, want)
 	}

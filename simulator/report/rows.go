@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/simulator"
 )
 
@@ -38,7 +39,7 @@ func (s *Scenario) interactiveRows(asked []*Policy) [][]string {
 	row("attainment %", 2, lower, func(in simulator.Interactive) float64 {
 		return 100 * in.Attainment
 	})
-	row("worst 5 minutes %", 2, lower, func(in simulator.Interactive) float64 {
+	row("attainment in the worst 5 minutes %", 2, lower, func(in simulator.Interactive) float64 {
 		return 100 * in.Worst5Minutes
 	})
 	row("TTFT p50 ms", 0, higher, func(in simulator.Interactive) float64 { return in.TTFT.P50 })
@@ -114,14 +115,16 @@ func (s *Scenario) batchRows(asked []*Policy) [][]string {
 	}
 	anHour := 1 / (1e6 * s.Hours)
 	row("loss, points", func(p *Policy) string { return p.Loss.text(2, n) })
-	row("  worst 5 minutes", func(p *Policy) string { return p.WorstLoss.text(2, n) })
+	row("loss in the worst 5 minutes, points", func(p *Policy) string {
+		return p.WorstLoss.text(2, n)
+	})
 	row("useful batch tokens, M an hour", func(p *Policy) string {
 		return p.Useful.times(anHour).text(2, n)
 	})
-	mean("  prompts", 2, func(r *simulator.Result) float64 {
+	mean("  of prompts", 2, func(r *simulator.Result) float64 {
 		return float64(r.Batch.Input) * anHour
 	})
-	mean("  answers", 2, func(r *simulator.Result) float64 {
+	mean("  of answers", 2, func(r *simulator.Result) float64 {
 		return float64(r.Batch.Output) * anHour
 	})
 	row("work, engine seconds", func(p *Policy) string { return p.Work.text(0, n) })
@@ -152,7 +155,7 @@ func (s *Scenario) baselineRow(p Policy) []string {
 // seeds only.
 func (p Policy) note(seeds int) string {
 	if len(p.Runs) < seeds {
-		return "the first " + counted(len(p.Runs), "seed")
+		return "the first " + humanize.Count(len(p.Runs), "seed")
 	}
 	return p.BestText()
 }

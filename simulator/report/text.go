@@ -7,15 +7,23 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
-// Text writes the report as tables for a terminal.
+// Text writes the report for a terminal: its conclusion in sentences, then tables.
 func (r *Report) Text(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for i := range r.Scenarios {
-		if i > 0 {
-			fmt.Fprintln(w)
+	for _, s := range r.Scenarios {
+		for _, sentence := range s.Conclusion {
+			if len(r.Scenarios) > 1 {
+				sentence = s.Name + ": " + sentence
+			}
+			fmt.Fprintln(w, sentence)
 		}
+	}
+	for i := range r.Scenarios {
+		fmt.Fprintln(w)
 		r.Scenarios[i].text(w)
 	}
 	if len(r.Scenarios) > 1 {
@@ -25,9 +33,9 @@ func (r *Report) Text(out io.Writer) error {
 }
 
 func (s *Scenario) text(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s h, %s of %s, %s; %s\n", s.Name, strconv.FormatFloat(s.Hours, 'g', 4, 64),
-		counted(s.Replicas, "replica"), s.Profile.Name,
-		s.Profile.Error(), seedsText(s.Seeds))
+	fmt.Fprintf(w, "%s: %s, %s of %s, %s; %s\n", s.Name, hours(s.Hours),
+		humanize.Count(s.Replicas, "replica"), s.Profile.Name, s.Profile.Error(),
+		seedsText(s.Seeds))
 	if s.About != "" {
 		fmt.Fprintln(w, s.About)
 	}
@@ -177,5 +185,11 @@ func (r *Report) overallText(w io.Writer) {
 	}
 }
 
-// GoalsText is the number of the goals that were met.
-func (o Overall) GoalsText() string { return fmt.Sprintf("%d of %d", o.GoalsMet, o.Goals) }
+// GoalsText is the number of the judged goals that were met, and of those that were not judged.
+func (o Overall) GoalsText() string {
+	text := fmt.Sprintf("%d of %d", o.GoalsMet, o.Goals)
+	if o.Unjudged > 0 {
+		text += fmt.Sprintf(", %d not judged", o.Unjudged)
+	}
+	return text
+}

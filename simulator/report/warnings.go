@@ -22,13 +22,13 @@ func (s *Scenario) collectWarnings() {
 				s.overloaded(fmt.Sprintf("%s, seed %d", p.Name, run.Seed), run.Interactive)
 				for _, w := range run.Warnings {
 					say("POLICY WARNING, %s, seed %d, %s: in pool %s, from %s: %s", p.Name,
-						run.Seed, w.Code, w.Pool, minutes(w.From), w.Text)
+						run.Seed, w.Code, w.Pool, moment(w.From), w.Text)
 				}
 				for _, j := range run.Jobs {
 					if j.Flagged > 0 && j.Outcome == simulator.Finished {
 						say(
 							"FALSE ALARM: %s reported %s infeasible at %s and finished it in "+
-								"time, on seed %d", p.Name, j.Name, minutes(j.Flagged), run.Seed)
+								"time, on seed %d", p.Name, j.Name, moment(j.Flagged), run.Seed)
 					}
 				}
 			}
