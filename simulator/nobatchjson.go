@@ -2,8 +2,8 @@ package simulator
 
 import "encoding/json"
 
-// noBatchJSON is the JSON form of NoBatch. It is complete, so a run can be compared with a stored
-// one.
+// noBatchJSON is the JSON form of NoBatch. It is complete but for the timeline, so a run can be
+// compared with a stored one.
 type noBatchJSON struct {
 	Interactive Interactive `json:"interactive"`
 	GPUHours    float64     `json:"gpu_hours"`

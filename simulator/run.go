@@ -31,8 +31,10 @@ type NoBatch struct {
 	Paid []float64
 	// Alone is the run without the classes of flows after the most important one; nil: there are
 	// none.
-	Alone   *Interactive
-	minutes []minute
+	Alone *Interactive
+	// Timeline is nil unless Setup.Outputs asked for it.
+	Timeline *Timeline
+	minutes  []minute
 }
 
 // ErrNoRequests is the error of a run in which no interactive request is judged.
@@ -53,18 +55,20 @@ func RunNoBatch(s Setup, progress Progress) (NoBatch, error) {
 	if others {
 		parts = 2
 	}
-	sim, _, err := simulate(s, false, func(done float64) error { return progress(done / parts) })
+	sim, timeline, err := simulate(s, false, func(done float64) error {
+		return progress(done / parts)
+	})
 	if err != nil {
 		return NoBatch{}, err
 	}
 	q := NoBatch{Interactive: sim.interactive.report(), GPUHours: sim.gpuHours(),
-		Paid:    sim.pools[0].paidBySlot(),
-		minutes: sim.interactive.all().minutes}
+		Paid:     sim.pools[0].paidBySlot(),
+		Timeline: timeline, minutes: sim.interactive.all().minutes}
 	if q.Interactive.Requests == 0 && s.Scenario.Interactive.Generator != scenario.None {
 		return NoBatch{}, fmt.Errorf("%s: %w", s.Scenario.Name, ErrNoRequests)
 	}
 	if others {
-		s.alone = true
+		s.alone, s.Outputs.Timeline = true, false
 		sim, _, err = simulate(s, false, func(done float64) error {
 			return progress((1 + done) / parts)
 		})
@@ -176,7 +180,7 @@ func simulate(s Setup, withBatch bool, progress Progress) (*simulation, *Timelin
 	var timeline *Timeline
 	var rec *sampler
 	part := max(time.Second, s.Scenario.Horizon/200)
-	if withBatch && s.Outputs.Timeline {
+	if s.Outputs.Timeline {
 		rec = newSampler(sim)
 		part, timeline = rec.step, rec.timeline
 	}

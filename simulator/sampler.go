@@ -71,7 +71,9 @@ func (r *sampler) sample() {
 	put(&t.Wanted, wanted)
 	put(&t.Ready, ready)
 	put(&t.Starting, starting)
-	if sim.dispatcher == nil {
+	if sim.dispatcher == nil { // no batch work
+		put(&t.Harvest, 0)
+		put(&t.InFlight, 0)
 		return
 	}
 	r.harvest()

@@ -19,8 +19,8 @@ type Comparison struct {
 	Candidates []Candidate
 	// Runs keeps finished runs. Nil: they are not kept.
 	Runs *Runs
-	// Timelines records the timelines of the candidates that are not baselines, with the first
-	// seed, for the charts of the report.
+	// Timelines records the timelines of the run without batch work and of the candidates that are
+	// not baselines, with the first seed, for the charts of the report.
 	Timelines bool
 	// Events is a directory for logs of every decision of the first candidate with the first seed.
 	// Empty: none are written.
@@ -97,7 +97,8 @@ func (c *Comparison) simulate(ctx context.Context, outputs outputs) (Simulated, 
 	}
 	for i := range result.Scenarios {
 		for n := range c.Seeds {
-			result.Scenarios[i].Seeds[n].NoBatch = quiet.runs[i][n].Interactive
+			seed := &result.Scenarios[i].Seeds[n]
+			seed.NoBatch, seed.Timeline = quiet.runs[i][n].Interactive, quiet.runs[i][n].Timeline
 		}
 	}
 	quiet.compare(&result)

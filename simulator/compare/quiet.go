@@ -55,6 +55,7 @@ func (c *Comparison) quietJobs(progress *Progress) (*quietRuns, []Job) {
 		for n, seed := range c.Seeds {
 			jobs = append(jobs, func(ctx context.Context) (err error) {
 				setup := s.With(seed, c.Candidates[0].Policy)
+				setup.Outputs.Timeline = c.Timelines && n == 0
 				q.runs[i][n], err = c.Runs.runNoBatch(ctx, s, setup, progress)
 				if missed := (*simulator.UnfitError)(nil); errors.As(err, &missed) {
 					q.unfit[i][n] = fmt.Errorf("seed %d: %w", seed, err)

@@ -32,12 +32,13 @@ func OpenRuns(dir string) (*Runs, error) {
 	return &Runs{noBatch: noBatch, batch: batch}, err
 }
 
-// runNoBatch returns the kept run, or runs the scenario and keeps the run.
+// runNoBatch returns the kept run, or runs the scenario and keeps the run. One with a timeline runs
+// each time.
 func (r *Runs) runNoBatch(
 	ctx context.Context, s *Scenario, setup simulator.Setup, progress *Progress,
 ) (simulator.NoBatch, error) {
 	const name = "no batch"
-	if r == nil {
+	if r == nil || setup.Outputs.Timeline {
 		return simulator.RunNoBatch(setup, progress.Run(ctx, s, name))
 	}
 	program, err := results.Program()

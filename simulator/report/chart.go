@@ -9,20 +9,21 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// Sizes of a chart over time, in pixels before scaling.
+// Sizes of a chart over time, in pixels before scaling. A chart is narrow enough to be read on a
+// phone, where it is scaled to a little over half.
 const (
-	chartWidth  = 760
-	chartHeight = 170
-	chartLeft   = 56
+	chartWidth  = 560
+	chartHeight = 190
+	chartLeft   = 48
 	chartRight  = 12
-	chartTop    = 26
-	chartBottom = 24
+	chartTop    = 12
+	chartBottom = 26
 )
 
-// curve is one curve of a chart.
+// curve is one curve of a chart, drawn in a class of the page's style.
 type curve struct {
-	name   string
-	values simulator.Series
+	name, class string
+	values      simulator.Series
 }
 
 // chart draws curves over the time of a timeline.
@@ -33,20 +34,30 @@ type chart struct {
 	// limit is drawn as a horizontal line, such as an objective; 0: none.
 	limit     float64
 	limitName string
-	// most is the least value that the axis reaches.
-	most float64
 }
 
 // figure is a drawing with its values as a table, for readers who can't see it.
 type figure struct {
 	ID, Caption string
+	Legend      []legendKey
 	Drawing     template.HTML
+	Notes       []legendKey // below the drawing
 	Head        []string
 	Rows        [][]string
 }
 
+// legendKey names a curve or an area of a drawing.
+type legendKey struct{ Class, Text string }
+
+// Area reports whether the key is of an area.
+func (k legendKey) Area() bool { return strings.HasPrefix(k.Class, "fill") }
+
 func (c chart) figure() figure {
-	most := max(c.most, c.limit*1.1)
+	most := c.limit * 1.1
+	caption := c.title
+	if c.unit != "" {
+		caption += ", " + c.unit
+	}
 	var values []string
 	for _, line := range c.curves {
 		low, high, mean := span(line.values)
@@ -61,7 +72,7 @@ func (c chart) figure() figure {
 	if c.limit > 0 {
 		about += fmt.Sprintf("; %s is %s", c.limitName, short(c.limit))
 	}
-	d := newDrawing(c.id, c.title+", "+c.unit, about, chartHeight)
+	d := newDrawing(c.id, caption, about, chartHeight)
 	ys := ticks(most)
 	ceiling := ys[len(ys)-1]
 	y := func(v float64) float64 {
@@ -84,27 +95,20 @@ func (c chart) figure() figure {
 	for i, t := range c.at {
 		xs[i] = x(t)
 	}
-	legend := float64(chartLeft)
-	for i, line := range c.curves {
+	f := figure{ID: c.id, Caption: caption, Head: []string{"minute"}}
+	for _, line := range c.curves {
 		heights := make([]float64, len(line.values))
 		for k, v := range line.values {
 			heights[k] = y(v)
 		}
-		class := fmt.Sprintf("line c%d", i%colours)
-		d.path(class, xs, heights)
-		d.line(legend, 12, legend+18, 12, class)
-		d.label(legend+23, 16, "legend", "start", line.name)
-		legend += 23 + float64(7*len([]rune(line.name))) + 18
-	}
-	if c.limit > 0 {
-		d.line(legend, 12, legend+18, 12, "limit")
-		d.label(legend+23, 16, "legend", "start", c.limitName)
-	}
-	f := figure{ID: c.id, Caption: c.title + ", " + c.unit, Drawing: d.end(),
-		Head: []string{"minute"}}
-	for _, line := range c.curves {
+		d.path("line "+line.class, xs, heights)
+		f.Legend = append(f.Legend, legendKey{"line " + line.class, line.name})
 		f.Head = append(f.Head, line.name)
 	}
+	if c.limit > 0 {
+		f.Legend = append(f.Legend, legendKey{"limit", c.limitName})
+	}
+	f.Drawing = d.end()
 	for i := stride(len(c.at)) - 1; i < len(c.at); i += stride(len(c.at)) {
 		row := []string{fixed(c.at[i]/60, 1)}
 		for _, line := range c.curves {

@@ -12,7 +12,7 @@ import (
 const (
 	barRow   = 22
 	barJobs  = 40
-	barNames = 120
+	barNames = 110
 )
 
 // deadlines draws jobs as bars from their submission to their deadline, with the predicted and the
@@ -48,9 +48,9 @@ func deadlines(id string, run *simulator.Result) (figure, bool) {
 	}
 	d := newDrawing(id, f.Caption, fmt.Sprintf("%d jobs, %d of them expired", len(jobs), late),
 		height)
-	d.label(chartLeft, 16, "legend", "start",
-		"bar: submission to deadline · filled: to the finish · dots: predicted finishes · line: "+
-			"end of the run")
+	f.Legend = []legendKey{{"fill bar", "submission to deadline"}, {"fill done", "to the finish"},
+		{"fill late", "expired"}, {"fill open", "unfinished"},
+		{"fill prediction", "predicted finishes"}, {"limit", "end of the run"}}
 	x := axis(d, end, barNames, height-chartBottom)
 	bars := jobBars{drawing: d, run: run, x: x, end: end}
 	for i, j := range jobs {

@@ -6,7 +6,9 @@ import (
 	"html"
 	"html/template"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/simulator"
@@ -50,20 +52,20 @@ type scenarioView struct {
 	Summary     string // in a sentence
 	Traffic     []string
 	Figures     table
-	Goals       table
+	Unjudged    []string // goals
 	Baselines   table
 	Flows, Jobs table
 	Tables      []table
 	PolicyChart *figure
+	Charts      []figure // of all policies
 	Runs        []runView
 }
 
 // runView holds a run's charts.
 type runView struct {
-	ID, Name  string
-	Seed      uint64
-	Charts    []figure
-	Deadlines *figure
+	ID, Name string
+	Seed     uint64
+	Charts   []figure
 }
 
 // table is text in rows. The first cell of a row is its heading.
@@ -81,6 +83,15 @@ type tableCell struct {
 	Text, Class string
 }
 
+// heading adds a row that heads those below it.
+func (t *table) heading(text string) {
+	row := tableRow{Cells: []tableCell{{Text: text, Class: "heading"}}}
+	for range t.Head[1:] {
+		row.Cells = append(row.Cells, tableCell{})
+	}
+	t.Rows = append(t.Rows, row)
+}
+
 func (t *table) add(cells ...string) {
 	var row tableRow
 	for _, text := range cells {
@@ -92,8 +103,9 @@ func (t *table) add(cells ...string) {
 func (s *Scenario) view(id string) scenarioView {
 	asked := s.asked()
 	v := scenarioView{
-		Scenario: s, ID: id, Figures: s.summaryTable(asked), Goals: s.goalsTable(asked),
-		Baselines: s.baselinesTable(), Traffic: s.Traffic.sentences(),
+		Scenario: s, ID: id, Figures: s.sideBySide(asked), Unjudged: unjudged(asked),
+		Charts: s.compared(id, asked), Baselines: s.baselinesTable(),
+		Traffic: s.Traffic.sentences(),
 		Summary: fmt.Sprintf("%s, %s of %s, cost model %s; %s.", hours(s.Hours),
 			humanize.Count(s.Replicas, "replica"),
 			s.Profile.Name, s.Profile.Error(), seedsText(s.Seeds)),
@@ -111,10 +123,10 @@ func (s *Scenario) view(id string) scenarioView {
 		run := &p.Runs[0]
 		rv := runView{ID: fmt.Sprintf("%s-p%d", id, k+1), Name: p.Name, Seed: run.Seed}
 		if run.Timeline != nil {
-			rv.Charts = timeline(rv.ID, s.SLO, run)
+			rv.Charts = append(rv.Charts, allowance(rv.ID, run.Timeline))
 		}
 		if f, ok := deadlines(rv.ID, run); ok {
-			rv.Deadlines = &f
+			rv.Charts = append(rv.Charts, f)
 		}
 		v.Runs = append(v.Runs, rv)
 		if k == 0 {
@@ -124,45 +136,53 @@ func (s *Scenario) view(id string) scenarioView {
 	return v
 }
 
-// summaryTable has the same rows as the terminal's table.
-func (s *Scenario) summaryTable(asked []*Policy) table {
-	t := table{Caption: "Figures, " + seedsText(s.Seeds), Head: []string{"", "no batch"}}
+// sideBySide has a column for each policy: its goals, and the rows of the terminal's table.
+func (s *Scenario) sideBySide(asked []*Policy) table {
+	t := table{Caption: "Policies side by side, " + seedsText(s.Seeds),
+		Head: []string{"", "goal", "no batch"}}
 	for _, p := range asked {
 		t.Head = append(t.Head, p.Name)
 	}
-	for _, row := range s.rows(asked) {
-		t.add(row...)
+	if len(asked) > 0 && len(asked[0].Goals) > 0 {
+		t.heading("Goals")
+		for i := range asked[0].Goals {
+			t.Rows = append(t.Rows, goalRow(asked, i))
+		}
+	}
+	for _, group := range []struct {
+		name string
+		rows [][]string
+	}{{"Interactive users", s.interactiveRows(asked)}, {"Batch work", s.batchRows(asked)}} {
+		t.heading(group.name)
+		for _, row := range group.rows {
+			t.add(slices.Insert(row, 1, "")...)
+			if first := &t.Rows[len(t.Rows)-1].Cells[0]; strings.HasPrefix(first.Text, "  ") {
+				first.Class = "detail"
+			}
+		}
 	}
 	return t
 }
 
-func (s *Scenario) goalsTable(asked []*Policy) table {
-	t := table{Caption: "Goals", Head: []string{"goal", "asked"}}
-	if len(asked) == 0 {
-		return t
-	}
+// goalRow has a goal of all policies.
+func goalRow(asked []*Policy, goal int) tableRow {
+	g := asked[0].Goals[goal]
+	row := tableRow{Cells: []tableCell{{Text: g.Name}, {Text: g.BoundText()}, {}}}
 	for _, p := range asked {
-		t.Head = append(t.Head, p.Name)
-	}
-	for i, g := range asked[0].Goals {
-		row := tableRow{Cells: []tableCell{{Text: g.Name}, {Text: g.BoundText()}}}
-		for _, p := range asked {
-			g := p.Goals[i]
-			cell := tableCell{Text: g.Text(), Class: "missed"}
-			switch {
-			case !g.Figure.Known():
-				cell.Class = "unjudged"
-			case g.Met:
-				cell.Class = "met"
-			}
-			if g.Note != "" {
-				cell.Text += " (" + g.Note + ")"
-			}
-			row.Cells = append(row.Cells, cell)
+		g := p.Goals[goal]
+		cell := tableCell{Text: g.Text(), Class: "missed"}
+		switch {
+		case !g.Figure.Known():
+			cell.Class = "unjudged"
+		case g.Met:
+			cell.Class = "met"
 		}
-		t.Rows = append(t.Rows, row)
+		if g.Note != "" && g.Figure.Known() {
+			cell.Text += " (" + g.Note + ")"
+		}
+		row.Cells = append(row.Cells, cell)
 	}
-	return t
+	return row
 }
 
 func (s *Scenario) baselinesTable() table {
@@ -203,6 +223,7 @@ func jobRow(j simulator.Job) []string {
 	}
 	return []string{
 		j.Name, j.Kind, lines, humanize.Thousands(int64(j.Done)),
-		humanize.Thousands(int64(j.Failed)), strconv.Itoa(j.InFlight), outcome, moment(j.Finished), moment(j.Deadline),
+		humanize.Thousands(int64(j.Failed)), strconv.Itoa(j.InFlight), outcome,
+		moment(j.Finished), moment(j.Deadline),
 	}
 }

@@ -78,6 +78,8 @@ type SLO struct {
 type Seed struct {
 	Seed    uint64                `json:"seed"`
 	NoBatch simulator.Interactive `json:"no_batch"`
+	// Timeline is that of the run without batch work; nil: none was recorded.
+	Timeline *simulator.Timeline `json:"no_batch_timeline,omitempty"`
 }
 
 // Overall is how a policy fared over all scenarios.

@@ -379,7 +379,7 @@ func drawn() report.Report {
 	one := scenarioWith(evil, scenario.Goals{Loss: 1, Deadlines: 1},
 		policy("headroom", first, run(2, 28, 0.7)),
 		policy("fixed n=8", run(1, 10, 0), run(2, 12, 0)))
-	one.About = evil
+	one.About, one.Seeds[0].Timeline = evil, timeline
 	one.Additions = report.Additions{Best: []float64{20e6, 20e6}, BestName: evil,
 		Infeasible: [][]string{{}, {}}, Limits: []report.Limit{{Name: evil, Useful: 25e6}},
 		Tables: []report.Table{{Caption: evil, Head: []string{"bound", evil},
@@ -413,7 +413,7 @@ func TestPageNeedsNoNetwork(t *testing.T) {
 		"prefers-color-scheme: dark", `class="skip" href="#main"`, `<main id="main">`,
 		"default-src 'none'",
 		"&lt;script&gt;", "<td>a bound of the caller</td>", "0.700 met", "NOT met",
-		"Interactive time to first token, ms", "Batch lines in flight and allowed",
+		"Time to first token, p99 of all prompts, ms", "Batch lines in flight and allowed",
 		"What limits batch work", "Jobs with a deadline", "harvest against loss",
 		"Over all scenarios",
 	} {
@@ -437,7 +437,7 @@ func TestPageNeedsNoNetwork(t *testing.T) {
 			}
 		}
 	}
-	if drawings, titles := strings.Count(text, "<svg"),
+	if drawings, titles := strings.Count(text, "<svg")-strings.Count(text, `<svg aria-hidden`),
 		strings.Count(text, `<desc id=`); drawings < 10 || drawings != titles ||
 		drawings != strings.Count(text, `role="img"`) {
 		t.Errorf("%d drawings, %d of them described", drawings, titles)
@@ -455,6 +455,69 @@ func TestPageNeedsNoNetwork(t *testing.T) {
 	var again bytes.Buffer
 	if err := r.HTML(&again); err != nil || again.String() != text {
 		t.Errorf("the same report is drawn differently: %v", err)
+	}
+}
+
+// The page begins with the conclusion and the chart of policies; every chart over time has the run
+// without batch work and each policy, and all policies are in one table.
+func TestPageComparesPolicies(t *testing.T) {
+	series := simulator.Series{1, 2, 3}
+	timeline := func() *simulator.Timeline {
+		return &simulator.Timeline{Every: 10, At: simulator.Series{10, 20, 30}, Attainment: series,
+			TTFT:    simulator.QuantileSeries{P50: series, P99: series},
+			TPOT:    simulator.QuantileSeries{P50: series, P99: series},
+			Running: series, Waiting: series, Harvest: series, InFlight: series,
+			Allowance: series, Wanted: series, Ready: series,
+			Reason:    []plan.Reason{"late_lines", "late_lines", plan.Flowing},
+			Iteration: []simulator.ReplicaSeries{{Replica: "a", Values: series}}}
+	}
+	with := func(r *simulator.Result) { r.Timeline = timeline() }
+	fixed := policy("fixed", run(1, 45, 4, with))
+	s := scenarioWith("flash", scenario.Goals{Loss: 1, HarvestOfEngine: 0.9},
+		policy("headroom", run(1, 26, 0.2, with)), fixed)
+	s.Seeds[0].Timeline = timeline()
+	r := judge(s)
+	var out bytes.Buffer
+	if err := r.HTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	at := func(part string) int {
+		i := strings.Index(text, part)
+		if i < 0 {
+			t.Fatalf("the page lacks %q", part)
+		}
+		return i
+	}
+	order := []int{at("<h1>"), at("<li>The best within what is allowed is headroom."),
+		at("harvest against loss"), at("Policies side by side"), at("Time to first token")}
+	if !slices.IsSorted(order) {
+		t.Errorf("conclusion, chart, table and charts stand at %v", order)
+	}
+	figures := strings.Split(text, "<figure>")[2:]
+	compared := 0
+	for _, f := range figures {
+		f, _, _ = strings.Cut(f, "</figure>")
+		if strings.Contains(f, "Batch lines in flight and allowed") {
+			if !strings.Contains(f, "late_lines 66.7 %: With more lines, too many interactive") ||
+				!strings.Contains(f, "nothing 33.3 %: Lines start as others end.") {
+				t.Errorf("reasons are not explained:\n%s", f)
+			}
+			continue
+		}
+		compared++
+		for _, name := range []string{"no batch", "headroom", "fixed"} {
+			if !strings.Contains(f, "</svg>"+name+"</li>") ||
+				!strings.Contains(f, `<th scope="col">`+name+"</th>") {
+				t.Errorf("a chart lacks %s:\n%s", name, f)
+			}
+		}
+	}
+	if compared != 10 {
+		t.Errorf("%d charts compare policies, want 10", compared)
+	}
+	if !strings.Contains(text, `<td class="unjudged">not judged</td>`) {
+		t.Error("a goal that was not judged is not grey")
 	}
 }
 

@@ -10,12 +10,8 @@ import (
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// rows returns the figures of a scenario as text: a name, the value without batch work, and each
-// policy's.
-func (s *Scenario) rows(asked []*Policy) [][]string {
-	return append(s.interactiveRows(asked), s.batchRows(asked)...)
-}
-
+// interactiveRows returns figures of interactive users as text: a name, the value without batch
+// work, and each policy's. Details begin with spaces.
 func (s *Scenario) interactiveRows(asked []*Policy) [][]string {
 	quiet := &Policy{}
 	for _, seed := range s.Seeds {
@@ -96,6 +92,7 @@ func (s *Scenario) classes() []string {
 	return names
 }
 
+// batchRows is interactiveRows for batch work.
 func (s *Scenario) batchRows(asked []*Policy) [][]string {
 	var rows [][]string
 	n := len(s.Seeds)

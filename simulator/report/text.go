@@ -88,7 +88,7 @@ func (s *Scenario) figuresText(w io.Writer, asked []*Policy) {
 		head += "\t" + p.Name
 	}
 	fmt.Fprintln(w, head)
-	for _, row := range s.rows(asked) {
+	for _, row := range append(s.interactiveRows(asked), s.batchRows(asked)...) {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 }
@@ -102,22 +102,30 @@ func (s *Scenario) goalsText(w io.Writer, asked []*Policy) {
 		head += "\t" + p.Name
 	}
 	fmt.Fprintln(w, head)
-	var notes []string
 	for i, g := range asked[0].Goals {
 		line := g.Name + "\t" + g.BoundText()
 		for _, p := range asked {
 			line += "\t" + p.Goals[i].Text()
-			if !p.Goals[i].Figure.Known() {
-				notes = append(notes, fmt.Sprintf("%s: not judged: %s", p.Goals[i].Name,
-					p.Goals[i].Note))
-			}
 		}
 		fmt.Fprintln(w, line)
 	}
-	slices.Sort(notes)
-	for _, note := range slices.Compact(notes) {
+	for _, note := range unjudged(asked) {
 		fmt.Fprintln(w, note)
 	}
+}
+
+// unjudged says why goals were not judged.
+func unjudged(asked []*Policy) []string {
+	var notes []string
+	for _, p := range asked {
+		for _, g := range p.Goals {
+			if !g.Figure.Known() {
+				notes = append(notes, fmt.Sprintf("%s: not judged: %s", g.Name, g.Note))
+			}
+		}
+	}
+	slices.Sort(notes)
+	return slices.Compact(notes)
 }
 
 // Text is the figure with its verdict, met or NOT met, or that there is none.

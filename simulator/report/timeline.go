@@ -3,53 +3,83 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/simulator"
 )
 
-// timeline draws the charts of one run, with the same axis of time.
-func timeline(id string, slo SLO, run *simulator.Result) []figure {
-	t := run.Timeline
-	of := func(name, title, unit string, curves ...curve) chart {
-		return chart{id: id + "-" + name, title: title, unit: unit, at: t.At, curves: curves}
+// drawnRun is a run that charts draw.
+type drawnRun struct {
+	name, class string
+	timeline    *simulator.Timeline
+}
+
+// drawnRuns returns the runs of the first seed that have a timeline: that without batch work first.
+func (s *Scenario) drawnRuns(asked []*Policy) []drawnRun {
+	var all []drawnRun
+	if len(s.Seeds) > 0 && s.Seeds[0].Timeline != nil {
+		all = append(all, drawnRun{"no batch", "quiet", s.Seeds[0].Timeline})
 	}
-	ttft := of("ttft", "Interactive time to first token", "ms", curve{"p99", t.TTFT.P99},
-		curve{"p50", t.TTFT.P50})
-	ttft.limit, ttft.limitName = slo.TTFT, "objective for short prompts"
-	tpot := of("tpot", "Interactive time per output token", "ms", curve{"p99", t.TPOT.P99},
-		curve{"p50", t.TPOT.P50})
-	tpot.limit, tpot.limitName = slo.TPOT, "objective"
-	misses := of(
-		"missed", "Interactive requests that missed an objective, by the time of their answer",
-		"% of those answered", curve{"missed", missed(t.Attainment)})
-	all := []figure{
-		ttft.figure(), tpot.figure(), misses.figure(),
-		of("harvest", "Batch harvest", "useful tokens a second",
-			curve{"harvest", t.Harvest}).figure(),
-		allowance(id, t),
-		of("engines", "Requests in the engines", "requests", curve{"running", t.Running},
-			curve{"waiting", t.Waiting}).figure(),
-		of("replicas", "Replicas", "replicas", curve{"wanted", t.Wanted}, curve{"ready", t.Ready},
-			curve{"starting", t.Starting}).figure(),
-	}
-	var iterations []curve
-	for _, r := range t.Iteration {
-		iterations = append(iterations, curve{r.Replica, r.Values})
-	}
-	const readable = 8
-	if len(iterations) > readable {
-		iterations = iterations[:readable]
-	}
-	if len(iterations) > 0 {
-		title := "Iteration time by replica"
-		if len(run.Timeline.Iteration) > readable {
-			title = fmt.Sprintf("Iteration time of the first %d replicas", readable)
+	for i, p := range asked {
+		if len(p.Runs) > 0 && p.Runs[0].Timeline != nil {
+			all = append(all, drawnRun{p.Name, fmt.Sprintf("c%d", i%colours), p.Runs[0].Timeline})
 		}
-		all = append(all, of("iteration", title, "ms", iterations...).figure())
 	}
 	return all
+}
+
+// compared draws charts with a curve for each run, so that policies can be compared with each other
+// and with the run without batch work.
+func (s *Scenario) compared(id string, asked []*Policy) []figure {
+	runs := s.drawnRuns(asked)
+	if len(runs) == 0 {
+		return nil
+	}
+	var all []figure
+	draw := func(c chart, of func(t *simulator.Timeline) simulator.Series) {
+		c.id, c.at = id+"-"+c.id, runs[0].timeline.At
+		for _, r := range runs {
+			if values := of(r.timeline); len(values) == len(c.at) {
+				c.curves = append(c.curves, curve{r.name, r.class, values})
+			}
+		}
+		if len(c.curves) > 0 {
+			all = append(all, c.figure())
+		}
+	}
+	type timeline = *simulator.Timeline
+	draw(chart{id: "ttft", title: "Time to first token, p99 of all prompts", unit: "ms",
+		limit: s.SLO.TTFT, limitName: "objective for short prompts"},
+		func(t timeline) simulator.Series { return t.TTFT.P99 })
+	draw(chart{id: "tpot", title: "Time per output token, p99", unit: "ms", limit: s.SLO.TPOT,
+		limitName: "objective"}, func(t timeline) simulator.Series { return t.TPOT.P99 })
+	draw(chart{id: "missed", title: "Requests that missed an objective", unit: "% of those " +
+		"answered at the time"}, func(t timeline) simulator.Series { return missed(t.Attainment) })
+	draw(chart{id: "harvest", title: "Batch harvest", unit: "useful tokens a second"},
+		func(t timeline) simulator.Series { return t.Harvest })
+	draw(chart{id: "inflight", title: "Batch lines in flight"},
+		func(t timeline) simulator.Series { return t.InFlight })
+	draw(chart{id: "running", title: "Requests that run in the engines"},
+		func(t timeline) simulator.Series { return t.Running })
+	draw(chart{id: "waiting", title: "Requests that wait in the engines"},
+		func(t timeline) simulator.Series { return t.Waiting })
+	draw(chart{id: "iteration", title: "Iteration time of the slowest replica", unit: "ms"},
+		slowest)
+	if slices.ContainsFunc(runs, drawnRun.scales) {
+		draw(chart{id: "ready", title: "Replicas ready"},
+			func(t timeline) simulator.Series { return t.Ready })
+		draw(chart{id: "wanted", title: "Replicas wanted"},
+			func(t timeline) simulator.Series { return t.Wanted })
+	}
+	return all
+}
+
+// scales reports whether the number of replicas changes in a run.
+func (r drawnRun) scales() bool {
+	low, high, _ := span(slices.Concat(r.timeline.Wanted, r.timeline.Ready))
+	return low != high
 }
 
 // missed is the complement of attainment, in percent.
@@ -61,13 +91,30 @@ func missed(attained simulator.Series) simulator.Series {
 	return out
 }
 
+// slowest returns the longest iteration time of all replicas.
+func slowest(t *simulator.Timeline) simulator.Series {
+	if len(t.Iteration) == 0 {
+		return nil
+	}
+	out := make(simulator.Series, len(t.At))
+	for i := range out {
+		out[i] = math.NaN()
+		for _, r := range t.Iteration {
+			if i < len(r.Values) && !(r.Values[i] <= out[i]) && !math.IsNaN(r.Values[i]) {
+				out[i] = r.Values[i]
+			}
+		}
+	}
+	return out
+}
+
 // allowance draws lines in flight and allowed, above a band of what limits them.
 func allowance(id string, t *simulator.Timeline) figure {
 	id += "-allowance"
-	const band = 22
+	const band = 18
 	c := chart{id: id, title: "Batch lines in flight and allowed, and what limits them",
-		unit: "lines", at: t.At,
-		curves: []curve{{"in flight", t.InFlight}, {"allowed", t.Allowance}}}
+		at: t.At, curves: []curve{{"in flight", "c0", t.InFlight}, {"allowed", "c1",
+			t.Allowance}}}
 	f := c.figure()
 	reasons := reasonsOf(t)
 	about := "In order of the time they limited: "
@@ -75,10 +122,11 @@ func allowance(id string, t *simulator.Timeline) figure {
 		if i > 0 {
 			about += ", "
 		}
-		about += fmt.Sprintf("%s %s", r.name,
-			percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
+		about += r.share(t)
+		f.Notes = append(f.Notes, legendKey{fmt.Sprintf("fill c%d", i%colours),
+			r.share(t) + ": " + r.meaning()})
 	}
-	d := newDrawing(id+"-why", "What limits batch work", about, 2*band+8)
+	d := newDrawing(id+"-why", "What limits batch work", about, band)
 	x := func(i int) float64 {
 		const width = chartWidth - chartLeft - chartRight
 		return chartLeft + float64(i)/float64(max(1, len(t.Reason)))*width
@@ -88,24 +136,11 @@ func allowance(id string, t *simulator.Timeline) figure {
 		for end < len(t.Reason) && t.Reason[end] == t.Reason[i] {
 			end++
 		}
-		place := slices.IndexFunc(reasons, func(r reason) bool {
-			return r.name == words(t.Reason[i])
-		})
+		place := slices.IndexFunc(reasons, func(r reason) bool { return r.why == t.Reason[i] })
 		title := fmt.Sprintf("%s, minute %s to %s", words(t.Reason[i]),
 			fixed((t.At[i]-t.Every)/60, 1), fixed(t.At[end-1]/60, 1))
-		d.rect(x(i), 0, x(end)-x(i), band-4, fmt.Sprintf("fill c%d", place%colours), title)
+		d.rect(x(i), 0, x(end)-x(i), band-2, fmt.Sprintf("fill c%d", place%colours), title)
 		i = end
-	}
-	legend := float64(chartLeft)
-	for i, r := range reasons {
-		text := fmt.Sprintf("%s %s", r.name,
-			percent(float64(r.samples)/float64(max(1, len(t.Reason)))))
-		if width := 16 + 6.5*float64(len([]rune(text))) +
-			14; legend+width <= chartWidth {
-			d.rect(legend, band+6, 11, 11, fmt.Sprintf("fill c%d", i%colours), text)
-			d.label(legend+16, band+16, "legend", "start", text)
-			legend += width
-		}
 	}
 	f.Drawing += d.end()
 	f.Head = append(f.Head, "limited by")
@@ -120,18 +155,27 @@ func allowance(id string, t *simulator.Timeline) figure {
 
 // reason is a limiting reason and the number of samples that it limited.
 type reason struct {
-	name    string
+	why     plan.Reason
 	samples int
+}
+
+// share is the reason and the share of the time that it limited.
+func (r reason) share(t *simulator.Timeline) string {
+	return words(r.why) + " " + percent(float64(r.samples)/float64(max(1, len(t.Reason))))
+}
+
+func (r reason) meaning() string {
+	return plan.Explain(plan.Reason(cmp.Or(string(r.why), "flowing"))).Meaning
 }
 
 // reasonsOf lists the reasons, the most frequent first.
 func reasonsOf(t *simulator.Timeline) []reason {
 	var all []reason
 	for _, why := range t.Reason {
-		i := slices.IndexFunc(all, func(r reason) bool { return r.name == words(why) })
+		i := slices.IndexFunc(all, func(r reason) bool { return r.why == why })
 		if i < 0 {
 			i = len(all)
-			all = append(all, reason{name: words(why)})
+			all = append(all, reason{why: why})
 		}
 		all[i].samples++
 	}
