@@ -20,9 +20,14 @@ var (
 		"trace", "format"}}
 	recordingMode = &simulateMode{"--compare", []string{"compare", "profile", "policy", "config",
 		"set", "seed", "json"}}
+	whatIfMode = &simulateMode{"--what-if", []string{"what-if", "policy", "config", "set", "seed",
+		"seeds", "trace", "format", "out", "json"}}
+	replayMode = &simulateMode{"--recording", []string{"recording", "since", "what-if", "profile",
+		"policy", "config", "set", "seed", "out", "json"}}
 	decisionsMode = &simulateMode{"--decisions", []string{"decisions", "config", "set"}}
 
-	simulateModes = []*simulateMode{compareMode, explainMode, recordingMode, decisionsMode}
+	simulateModes = []*simulateMode{compareMode, explainMode, whatIfMode, replayMode, recordingMode,
+		decisionsMode}
 )
 
 // simulateModeOf returns the mode that the given flags choose.
@@ -32,6 +37,10 @@ func simulateModeOf(flags *pflag.FlagSet) *simulateMode {
 		return decisionsMode
 	case flags.Changed("compare"):
 		return recordingMode
+	case flags.Changed("recording"):
+		return replayMode
+	case flags.Changed("what-if"):
+		return whatIfMode
 	case flags.Changed("explain"):
 		return explainMode
 	}

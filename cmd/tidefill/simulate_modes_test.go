@@ -10,9 +10,9 @@ import (
 // A flag that a mode does not use is an error, which names the modes that use it. Nothing runs.
 func TestSimulateRefusesFlagsOfOtherModes(t *testing.T) {
 	for given, want := range map[string]string{
-		"s1.yaml --profile x":               "with SCENARIO.yaml; it belongs to --compare\n",
+		"s1.yaml --profile x":               "it belongs to --recording, --compare\n",
 		"s1.yaml --explain 9m --json":       "--json does nothing with --explain",
-		"s1.yaml --explain 9m --seeds 2":    "it belongs to SCENARIO.yaml\n",
+		"s1.yaml --explain 9m --seeds 2":    "it belongs to SCENARIO.yaml, --what-if\n",
 		"s1.yaml --oracles":                 "unknown flag: --oracles",
 		"--random 3":                        "unknown flag: --random",
 		"--compare x --out y":               "--out does nothing with --compare;",

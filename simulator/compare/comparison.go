@@ -17,6 +17,9 @@ type Comparison struct {
 	Scenarios  []Scenario
 	Seeds      []uint64
 	Candidates []Candidate
+	// Unfit compares policies in scenarios, too, that miss their objectives without batch work.
+	// Else these are an error.
+	Unfit bool
 	// Runs keeps finished runs. Nil: they are not kept.
 	Runs *Runs
 	// Timelines records the timelines of the run without batch work and of the candidates that are

@@ -58,6 +58,9 @@ func (c *Comparison) quietJobs(progress *Progress) (*quietRuns, []Job) {
 				setup.Outputs.Timeline = c.Timelines && n == 0
 				q.runs[i][n], err = c.Runs.runNoBatch(ctx, s, setup, progress)
 				if missed := (*simulator.UnfitError)(nil); errors.As(err, &missed) {
+					if c.Unfit {
+						return nil
+					}
 					q.unfit[i][n] = fmt.Errorf("seed %d: %w", seed, err)
 					q.failed.Store(true)
 					return nil

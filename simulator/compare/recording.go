@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -44,43 +43,17 @@ const (
 
 // Run simulates the recording and returns the measures side by side.
 func (c *RecordingComparison) Run(ctx context.Context) (RecordingReport, error) {
-	var recorded replay.Builder
-	var measured fit.RecordingReader
-	header, err := readRecordings(c.Files, func(e recording.Entry) {
-		recorded.Add(e)
-		measured.Add(e)
-	})
+	var read recorded
+	err := readRecordings(c.Files, &read)
 	if err != nil {
 		return RecordingReport{}, err
 	}
-	files := strings.Join(c.Files, ", ")
-	if err := recorded.Check(); err != nil {
-		return RecordingReport{}, fmt.Errorf("%s: %w", files, err)
-	}
-	policy := header.Policy
-	if c.Policy != "" {
-		policy = c.Policy
-	}
-	candidate, err := c.Configuration.Candidate(policy)
+	r, s, candidate, err := c.scenario(&read)
 	if err != nil {
-		return RecordingReport{}, fmt.Errorf("policy %s: %w", policy, err)
-	}
-	s := Scenario{}
-	if c.Scenario == "" {
-		s.Scenario = scenario.Default()
-	} else if s, err = openScenario(c.Scenario, Trace{}); err != nil {
 		return RecordingReport{}, err
-	}
-	r := RecordingReport{Recordings: c.Files, Seconds: recorded.Length().Seconds(),
-		Runners: recorded.Runners(), Policy: candidate.Name, Seed: c.Seed}
-	if err := c.chooseProfile(&r, &s, &measured); err != nil {
-		return RecordingReport{}, err
-	}
-	if err := r.replace(&s, &recorded, header, workload.Seed(c.Seed)); err != nil {
-		return RecordingReport{}, fmt.Errorf("%s: %w", files, err)
 	}
 	setup := s.With(c.Seed, candidate.Policy)
-	ttft, tpot := recorded.Summary.Bounds()
+	ttft, tpot := read.Summary.Bounds()
 	simulated := newSimulatedRecorder(ttft, tpot)
 	setup.Outputs.Recorder = simulated
 	progress := NewProgress(c.Log, setup.Scenario.Horizon)
@@ -89,40 +62,83 @@ func (c *RecordingComparison) Run(ctx context.Context) (RecordingReport, error) 
 		progress.Run(ctx, &s, candidate.Name)); err != nil {
 		return RecordingReport{}, err
 	}
-	r.addFigures(&recorded.Summary, &simulated.summary)
+	r.addFigures(&read.Summary, &simulated.summary)
 	return r, nil
 }
 
+// recorded is what was read of a recording.
+type recorded struct {
+	replay.Builder
+	measured fit.RecordingReader // of the last start of the daemon
+	header   recording.Header    // of the last file
+}
+
+func (r *recorded) add(e recording.Entry) {
+	r.Builder.Add(e)
+	r.measured.Add(e)
+}
+
+// scenario returns the scenario of a recording, with the policy to try.
+func (c *RecordingComparison) scenario(
+	read *recorded,
+) (r RecordingReport, s Scenario, candidate Candidate, err error) {
+	files := strings.Join(c.Files, ", ")
+	if err := read.Check(); err != nil {
+		return r, s, candidate, fmt.Errorf("%s: %w", files, err)
+	}
+	policy := cmp.Or(c.Policy, read.header.Policy)
+	if candidate, err = c.Configuration.Candidate(policy); err != nil {
+		return r, s, candidate, fmt.Errorf("policy %s: %w", policy, err)
+	}
+	if c.Scenario == "" {
+		s.Scenario = scenario.Default()
+	} else if s, err = openScenario(c.Scenario, Trace{}); err != nil {
+		return r, s, candidate, err
+	}
+	r = RecordingReport{Recordings: c.Files, Seconds: read.Length().Seconds(),
+		Runners: read.Runners(), Policy: candidate.Name, Seed: c.Seed}
+	if err := c.chooseProfile(&r, &s, &read.measured); err != nil {
+		return r, s, candidate, err
+	}
+	if err := r.replace(&s, &read.Builder, read.header, workload.Seed(c.Seed)); err != nil {
+		return r, s, candidate, fmt.Errorf("%s: %w", files, err)
+	}
+	return r, s, candidate, nil
+}
+
 // readRecordings reads recordings of one start of the daemon, one after the other.
-func readRecordings(
-	files []string, fn func(recording.Entry),
-) (header recording.Header, err error) {
+func readRecordings(files []string, into *recorded) error {
 	last := 0.0
 	for i, name := range files {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			return header, err
-		}
-		h, err := recording.Read(name, bytes.NewReader(content), func(e recording.Entry) error {
+		header, err := readRecording(name, func(e recording.Entry) error {
 			if e.At < last {
 				return fmt.Errorf("t is %v, before the end of the previous file; "+
 					"name the oldest file first", e.At)
 			}
 			last = e.At
-			fn(e)
+			into.add(e)
 			return nil
 		})
 		if err != nil {
-			return header, err
+			return err
 		}
-		if i > 0 && !h.Began.Equal(header.Began) {
-			return header, fmt.Errorf("%s began at %s, %s at %s: the daemon was restarted between "+
-				"them; compare them one by one", files[0], header.Began.Format(time.RFC3339), name,
-				h.Began.Format(time.RFC3339))
+		if i > 0 && !header.Began.Equal(into.header.Began) {
+			return fmt.Errorf("%s began at %s, %s at %s: the daemon was restarted between "+
+				"them; compare them one by one", files[0],
+				into.header.Began.Format(time.RFC3339), name, header.Began.Format(time.RFC3339))
 		}
-		header = h
+		into.header = header
 	}
-	return header, nil
+	return nil
+}
+
+func readRecording(name string, fn func(recording.Entry) error) (recording.Header, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return recording.Header{}, err
+	}
+	defer file.Close()
+	return recording.Read(name, file, fn)
 }
 
 // chooseProfile sets the profile of the engines.

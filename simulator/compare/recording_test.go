@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidefill/tidefill/internal/recording"
 	"github.com/tidefill/tidefill/simulator"
-	"github.com/tidefill/tidefill/simulator/replay"
 )
 
 // recordingWriter writes a recording of a simulation as a daemon writes one of a real pool.
@@ -137,12 +136,11 @@ func TestRecordingReplacesWhatTheScenarioDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var recorded replay.Builder
-		header, err := readRecordings([]string{file}, recorded.Add)
-		if err != nil {
+		var read recorded
+		if err := readRecordings([]string{file}, &read); err != nil {
 			t.Fatal(err)
 		}
-		if err := (&RecordingReport{}).replace(&s, &recorded, header, 1); err != nil {
+		if err := (&RecordingReport{}).replace(&s, &read.Builder, read.header, 1); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if sc := s.Scenario; sc.Pool.Replicas != 2 || len(sc.BatchPools) > 0 ||

@@ -3,6 +3,8 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,11 +22,14 @@ type Builder struct {
 	jobs       []recordedJob
 	byID       map[int]int // index of jobs
 	runners    map[int]*runner
+	ended      []*runner // of earlier starts of the daemon
+	restarts   int
 }
 
 // recordedJob is a job and the sizes of its answered lines.
 type recordedJob struct {
 	recording.Job
+	name  string
 	at    float64
 	sizes [][2]int // prompt and output tokens
 }
@@ -44,7 +49,11 @@ func (b *Builder) Add(e recording.Entry) {
 		b.maxServing = max(b.maxServing, len(b.serving))
 	case e.Job != nil:
 		b.byID[e.Job.ID] = len(b.jobs)
-		b.jobs = append(b.jobs, recordedJob{Job: *e.Job, at: e.At})
+		name := "job-" + strconv.Itoa(e.Job.ID)
+		if b.restarts > 0 {
+			name += fmt.Sprintf("-start-%d", b.restarts+1)
+		}
+		b.jobs = append(b.jobs, recordedJob{Job: *e.Job, name: name, at: e.At})
 	case e.Line != nil && e.Line.End == "succeeded":
 		if i, known := b.byID[e.Line.Job]; known {
 			b.jobs[i].sizes = append(b.jobs[i].sizes, [2]int{e.Line.Prompt, e.Line.Output})
@@ -55,6 +64,20 @@ func (b *Builder) Add(e recording.Entry) {
 	case e.Latencies != nil && e.Latencies.Runner > 0:
 		b.runner(e.Latencies.Runner).addHistogram(e.At, e.Latencies.TTFT)
 	}
+}
+
+// Restart begins the entries of the daemon's next start, in which runners and jobs have other
+// numbers. Lines of earlier jobs that have no answer come again in jobs of that start.
+func (b *Builder) Restart() {
+	for _, id := range slices.Sorted(maps.Keys(b.runners)) {
+		b.ended = append(b.ended, b.runners[id])
+	}
+	for i := range b.jobs {
+		b.jobs[i].Lines = min(b.jobs[i].Lines, len(b.jobs[i].sizes))
+	}
+	b.jobs = slices.DeleteFunc(b.jobs, func(j recordedJob) bool { return j.Lines == 0 })
+	b.serving, b.byID, b.runners = nil, nil, nil
+	b.restarts++
 }
 
 func (b *Builder) runner(id int) *runner {
@@ -84,7 +107,7 @@ func (b *Builder) Check() error {
 		return fmt.Errorf("the recording spans %s; a comparison takes at least %s",
 			length.Round(time.Second), minLength)
 	}
-	if len(b.runners) == 0 {
+	if len(b.runners)+len(b.ended) == 0 {
 		return errors.New(
 			"the recording has neither metrics of runners nor lines: nothing to compare")
 	}
@@ -112,7 +135,7 @@ func (b *Builder) Jobs() []workload.Job {
 			lines = workload.Backlog
 		}
 		jobs = append(jobs, workload.Job{
-			Name: "job-" + strconv.Itoa(j.ID), At: b.since(j.at), Window: time.Duration(
+			Name: j.name, At: b.since(j.at), Window: time.Duration(
 				max(0, j.Deadline) * float64(time.Second)), Lines: lines,
 			Kind: kindOf(sizes),
 		})

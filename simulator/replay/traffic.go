@@ -82,9 +82,13 @@ const sizeSigma = 0.8
 func (b *Builder) Traffic(seed workload.Seed) (*workload.Trace, error) {
 	var stretches []interval
 	marks := 0
+	all := slices.Clone(b.ended)
 	for _, id := range slices.Sorted(maps.Keys(b.runners)) {
-		marks = max(marks, len(b.runners[id].samples))
-		stretches = append(stretches, b.runners[id].interactive()...)
+		all = append(all, b.runners[id])
+	}
+	for _, r := range all {
+		marks = max(marks, len(r.samples))
+		stretches = append(stretches, r.interactive()...)
 	}
 	if marks < 2 {
 		return nil, errors.New(

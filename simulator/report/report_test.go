@@ -521,6 +521,51 @@ func TestPageComparesPolicies(t *testing.T) {
 	}
 }
 
+func TestDifferenceInWords(t *testing.T) {
+	result := func(millions, loss float64, met, of int, replicas float64) report.Policy {
+		return policy("headroom", run(1, millions, loss, func(r *simulator.Result) {
+			r.Interactive.Attainment, r.GPUHours = 0.99-loss/100, replicas
+			r.NoBatch.Attainment = 0.99
+			r.Pools = []simulator.PoolUse{{Cost: 2 * replicas}}
+			for i := range of {
+				fate := simulator.Expired
+				if i < met {
+					fate = simulator.Finished
+				}
+				r.Jobs = append(r.Jobs, simulator.Job{Deadline: 3000, Outcome: fate})
+			}
+		}))
+	}
+	given, changed := scenarioWith("s", scenario.Goals{Loss: 0.5}, result(28, 0.3, 4, 4, 4)),
+		scenarioWith("s", scenario.Goals{Loss: 0.5}, result(20, 0.6, 3, 4, 3))
+	changed.SLO.Attainment = 0.995
+	r := judge(given, changed)
+	d := report.Differ("replicas 3 instead of 4", &r.Scenarios[0], &r.Scenarios[1])
+	want := []string{"With replicas 3 instead of 4, 98.40 % instead of 98.70 % of interactive " +
+		"requests would be within their objectives; batch work with headroom would cost users " +
+		"0.60 points instead of 0.30 (0.5 allowed), and harvest 20.00 M useful batch tokens an " +
+		"hour instead of 28.00 M; 3 instead of 4 of 4 deadlines would be met; even without batch " +
+		"work only 99.00 % of requests would be within their objectives, and the scenario asks " +
+		"for 99.5 %."}
+	if !slices.Equal(d.Sentences, want) {
+		t.Errorf("got  %q\nwant %q", d.Sentences, want)
+	}
+	var text bytes.Buffer
+	if err := d.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{`replica hours +4.0 +3.0 +-1.0`, `cost +8.00 +6.00 +-2.00`,
+		`loss, points +0.30 +0.60 +\+0.30`, `loss in the worst 5 minutes, points .* =`} {
+		if !regexp.MustCompile(row).MatchString(text.String()) {
+			t.Errorf("the table lacks %q:\n%s", row, &text)
+		}
+	}
+	same := report.Differ("nothing else", &r.Scenarios[0], &r.Scenarios[0]).Sentences[0]
+	if strings.Contains(same, "instead") || strings.Count(same, ", as now") != 4 {
+		t.Errorf("of the same: %s", same)
+	}
+}
+
 func TestResultIsJSON(t *testing.T) {
 	r := drawn()
 	text, err := json.Marshal(r)
