@@ -70,9 +70,11 @@ func TestExplain(t *testing.T) {
 	s.Outputs.Explain, s.Outputs.Moment = &got, 40*time.Second
 	result(t, s)
 	for _, want := range []string{
-		"--- state at 40.000 s\npool model: 3 lines in flight, 3 allowed (runner_limit); limited " +
-			"by: runner_limit\n  replica-0: 3 lines of 3 (runner_limit)",
-		"job night: ", "due at 90 s", "finished night/",
+		"40s into the run, the pool model carries 3 batch lines, and may carry 3.\n" +
+			"runner_limit: The configured limit of lines per runner is reached. Raise the limit " +
+			"of the policy, if engines can carry more.\n",
+		"replica-0  3      3        -          -            ", "\nJob night has ",
+		"due at 1m30s.", "finished night/",
 	} {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("the explanation lacks %q:\n%s", want, got.String())

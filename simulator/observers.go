@@ -21,6 +21,8 @@ type Outputs struct {
 	// none.
 	Explain io.Writer
 	Moment  time.Duration
+	// Terms asks for all terms of the policies, too.
+	Terms bool
 	// Recorder gets what a daemon's recording gets; nil: none.
 	Recorder Recorder
 }
@@ -56,8 +58,7 @@ func newObservers(w Outputs, planner *plan.Planner, chunk int) observers {
 		all.events = &events
 	}
 	if w.Explain != nil {
-		log.out = w.Explain
-		all.explain = &explainer{eventLog: log, at: epoch.Add(w.Moment)}
+		all.explain = newExplainer(log, w)
 	}
 	return all
 }

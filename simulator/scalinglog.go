@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 // scaled passes an autoscaler's decision to the observers.
@@ -68,33 +69,33 @@ func (e *explainer) scaled(now time.Time, d autoscale.Decision) {
 	}
 }
 
-// writeScaling writes why each pool has its number of replicas.
-func (e *explainer) writeScaling(write func(format string, args ...any)) {
+// writeScaling writes why each pool has its number of replicas, and when jobs are predicted to end.
+func (e *explainer) writeScaling() {
 	for _, p := range e.decision.Pools {
 		t := p.Terms
-		write("replicas of %s: %d wanted (%s); %d for traffic of %.3g requests a second, "+
-			"%d for traffic and deadlines", cmp.Or(p.Pool, "pool"), p.Replicas,
-			cmp.Or(string(p.Reason), "no reason"), t.Interactive, t.Rate, t.Deadline)
-		write("  a replica harvests %.4g ms of work a second, %.3g of what the cost model "+
-			"predicts; a start takes %.0f s", t.Harvest, t.Share, t.ColdStart.Seconds())
+		e.say("\nReplicas of %s: %d wanted. %s\n", cmp.Or(p.Pool, "the pool"), p.Replicas,
+			p.Reason.Sentence())
+		e.say("Traffic of %.3g requests a second needs %d, with deadlines %d. A start takes %s.",
+			t.Rate, t.Interactive, t.Deadline, humanize.Duration(t.ColdStart))
 		if !t.Binding.IsZero() {
-			write("  the deadline at %.0f s needs the most replicas",
-				t.Binding.Sub(epoch).Seconds())
+			e.say(" The deadline at %s needs the most replicas.", sinceStart(t.Binding))
 		}
 		if !t.LatestStart.IsZero() {
-			write("  the next replica must be requested by %.0f s", t.LatestStart.Sub(
-				epoch).Seconds())
+			e.say(" The next replica must be requested by %s.", sinceStart(t.LatestStart))
 		}
+		e.say("\n")
 	}
 	for i, j := range e.decision.Jobs {
 		if i == maxExplainedJobs {
-			write("and %d jobs more", len(e.decision.Jobs)-i)
+			e.say("And %s more.\n", humanize.Count(len(e.decision.Jobs)-i, "job"))
 			break
 		}
-		finish := "unknown"
+		verdict := map[autoscale.Verdict]string{autoscale.OK: "is met",
+			autoscale.AtRisk: "is at risk", autoscale.Infeasible: "can't be met"}[j.Verdict]
+		finish := "its end is unknown"
 		if !j.Finish.IsZero() {
-			finish = fmt.Sprintf("at %.0f s", j.Finish.Sub(epoch).Seconds())
+			finish = "it is expected to end at " + sinceStart(j.Finish)
 		}
-		write("deadline of %s: %s, finish %s", j.Job, j.Verdict, finish)
+		e.say("The deadline of %s %s; %s.\n", j.Job, cmp.Or(verdict, string(j.Verdict)), finish)
 	}
 }

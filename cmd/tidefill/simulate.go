@@ -15,6 +15,7 @@ import (
 type simulation struct {
 	simflags.Comparison
 	explain    string   // time, as for config.ParseDuration
+	terms      bool     // explain with all terms of the policy
 	recordings []string // files to compare with
 	profile    string   // of the engines of the recorded pool
 	decisions  string   // file of recorded decisions
@@ -99,6 +100,7 @@ The same scenarios, configuration and seeds give the same bytes on standard outp
 	flags.StringVar(&s.explain, "explain", "",
 		"print only why the first policy decided as it did around this `time` of the first seed, "+
 			"such as 20m")
+	flags.BoolVar(&s.terms, "terms", false, "with --explain: print all terms of the policy, too")
 	flags.StringArrayVar(&s.recordings, "compare", nil,
 		"simulate this recorded `FILE` and print the error of the simulation; repeat it for all "+
 			"files that one start of the daemon has written, the oldest first")
@@ -164,7 +166,7 @@ func (s *simulation) explainScenarios(
 	if err != nil {
 		return err
 	}
-	return c.Explain(ctx, moment, out)
+	return c.Explain(ctx, moment, s.terms, out)
 }
 
 // compareRecording simulates a recording and prints the recorded and the simulated measures.

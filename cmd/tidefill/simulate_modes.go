@@ -16,8 +16,8 @@ type simulateMode struct {
 var (
 	compareMode = &simulateMode{"SCENARIO.yaml", []string{"policy", "config", "set", "baselines",
 		"seed", "seeds", "trace", "format", "out", "json", "events"}}
-	explainMode = &simulateMode{"--explain", []string{"explain", "policy", "config", "set", "seed",
-		"trace", "format"}}
+	explainMode = &simulateMode{"--explain", []string{"explain", "terms", "policy", "config", "set",
+		"seed", "trace", "format"}}
 	recordingMode = &simulateMode{"--compare", []string{"compare", "profile", "policy", "config",
 		"set", "seed", "json"}}
 	whatIfMode = &simulateMode{"--what-if", []string{"what-if", "policy", "config", "set", "seed",

@@ -288,10 +288,24 @@ func TestSimulateWritesAReport(t *testing.T) {
 func TestSimulateExplains(t *testing.T) {
 	got := must(t, exitOK, "simulate", smallScenario(t, "", backlog), "--policy",
 		"fixed,per_runner=3", "--explain", "2m").out
-	for _, want := range []string{"small\n", "--- state at 120.000 s\n",
-		"replica-0: 3 lines of 3 (runner_limit)"} {
+	for _, want := range []string{
+		"small\n2m00s into the run, the pool model carries 3 batch lines, and may carry 3.\n" +
+			"runner_limit: The configured limit of lines per runner is reached.",
+		"Job night has no end, without a deadline."} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the explanation lacks %q:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "Terms of the policy") {
+		t.Errorf("terms are printed that nobody asked for:\n%s", got)
+	}
+	all := must(t, exitOK, "simulate", smallScenario(t, "", backlog), "--policy", "headroom",
+		"--explain", "3m", "--terms").out
+	for _, want := range []string{
+		"Users feel ", " ms without batch work", "\nTerms of the policy:\n",
+		"\n  pool target share = "} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the explanation lacks %q:\n%s", want, all)
 		}
 	}
 	if got := must(t, exitUsage, "simulate", smallScenario(t, "", backlog), "--explain",

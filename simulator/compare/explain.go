@@ -12,8 +12,10 @@ import (
 )
 
 // Explain runs the first candidate with the first seed and writes, for each scenario, why it
-// decided as it did around a time from the beginning.
-func (c *Comparison) Explain(ctx context.Context, moment time.Duration, out io.Writer) error {
+// decided as it did around a time from the beginning, on request with all terms of the policy.
+func (c *Comparison) Explain(
+	ctx context.Context, moment time.Duration, terms bool, out io.Writer,
+) error {
 	for _, s := range c.Scenarios {
 		err := CheckMoment(s.Scenario.Name, moment, s.Scenario.Horizon)
 		if err != nil {
@@ -27,7 +29,7 @@ func (c *Comparison) Explain(ctx context.Context, moment time.Duration, out io.W
 	one := *c
 	one.Candidates, one.Seeds = c.Candidates[:1], c.Seeds[:1]
 	if _, err := one.simulate(ctx, func(s *Scenario, _ Candidate, _ uint64) simulator.Outputs {
-		return simulator.Outputs{Explain: explanations[s.File], Moment: moment}
+		return simulator.Outputs{Explain: explanations[s.File], Moment: moment, Terms: terms}
 	}); err != nil {
 		return err
 	}

@@ -53,7 +53,8 @@ func (s *Study) Explain(ctx context.Context, moment time.Duration, out io.Writer
 	failures, err := s.each(ctx, func(ctx context.Context, i int, pool random.Pool) error {
 		setup := pool.Setup()
 		setup.Policy = s.Candidate.Policy
-		setup.Outputs = simulator.Outputs{Explain: &texts[i], Moment: moment}
+		setup.Outputs = simulator.Outputs{Explain: &texts[i], Moment: moment,
+			Terms: true}
 		fmt.Fprintf(&texts[i], "%s: %s\n", pool.Scenario.Name, pool.Scenario.About)
 		_, err := simulator.RunBatch(setup, until(ctx))
 		return err
