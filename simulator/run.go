@@ -166,7 +166,8 @@ func (e *UnfitError) Error() string {
 		"%s: without batch work %.2f%% of %d %s attain the SLO, and %.2f%% must (%d missed ttft, "+
 			"%d tpot, %d are too long); "+
 			"raise pool.replicas (now %d), bring less traffic (interactive.rate, or another "+
-			"trace), or loosen interactive.slo",
+			"trace), loosen interactive.slo, or accept less than its attainment by "+
+			"interactive.slo.attainment",
 		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, of, 100*e.Wanted, e.Got.MissedTTFT,
 		e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
 }

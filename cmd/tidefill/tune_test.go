@@ -43,7 +43,9 @@ func TestTuneWithoutImprovement(t *testing.T) {
 	got := must(t, exitOK, "tune", smallScenario(t, "", backlog), "--set",
 		"flowcontrol.policy=fixed", "--param", "flowcontrol.aimd.start=1:20", "--seeds", "2",
 		"--budget", "8", "--out", out)
-	if !strings.Contains(got.out, "Keep the configuration as it is") || strings.Contains(got.out,
+	// It loses more than a point on a seed, so it is not to be kept.
+	if !strings.Contains(got.out, "flowcontrol.aimd.start makes no difference") ||
+		strings.Contains(got.out, "Keep the configuration") || strings.Contains(got.out,
 		"\nflowcontrol:") {
 		t.Errorf("a key without effect is tuned:\n%s", got.out)
 	}

@@ -22,6 +22,7 @@ type Tuned struct {
 	best                search.Result
 	after               map[runKey]simulator.Result
 	searched, confirmed change // of the objective, on the seeds of the search and on the others
+	policy              string // the flow-control policy
 }
 
 // change is a value with the unchanged configuration and with the best point.
@@ -56,7 +57,10 @@ func (t Tuned) Write(out io.Writer) error {
 
 func (t Tuned) evidence() (string, error) {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "objective before and after: %.4f and %.4f on seeds %s, which were "+
+	for _, sentence := range t.verdict() {
+		fmt.Fprintln(&text, sentence)
+	}
+	fmt.Fprintf(&text, "\nobjective before and after: %.4f and %.4f on seeds %s, which were "+
 		"searched; %.4f and %.4f on seeds %s, which were not\n",
 		t.searched.before, t.searched.after, seedList(t.tuning.SearchSeeds),
 		t.confirmed.before, t.confirmed.after, seedList(t.tuning.ConfirmSeeds))
@@ -82,11 +86,8 @@ func (t Tuned) evidence() (string, error) {
 	if err := w.Flush(); err != nil {
 		return "", err
 	}
-	if !t.Better() {
-		fmt.Fprintln(&text, "\nNo setting is better on the seeds held back too. "+
-			"Keep the configuration as it is.")
-	}
-	return text.String(), nil
+	err := t.tuning.writeTrials(&text)
+	return text.String(), err
 }
 
 // patch returns the parameters with their best values as a configuration file.

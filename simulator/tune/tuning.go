@@ -32,6 +32,7 @@ type Tuning struct {
 	progress *compare.Progress
 	quiet    map[runKey]simulator.NoBatch
 	before   map[runKey]simulator.Result // with the configuration unchanged
+	trials   []trial                     // the configuration's values first
 }
 
 // runKey identifies a run of one policy.
@@ -69,7 +70,7 @@ func (t *Tuning) Run(ctx context.Context) (Tuned, error) {
 		return Tuned{}, err
 	}
 	var space []search.Dimension
-	t.start = nil
+	t.start, t.trials = nil, nil
 	for _, p := range t.Parameters {
 		value, err := p.current(t.Configuration)
 		if err != nil {
@@ -186,6 +187,7 @@ func (t *Tuning) evaluate(
 	var objectives []float64
 	for k := range points {
 		objectives = append(objectives, t.objective(seeds, results[k]))
+		t.tried(points[k], objectives[k], results[k])
 	}
 	return objectives, nil
 }
@@ -210,7 +212,7 @@ func (t *Tuning) confirm(ctx context.Context, best search.Result) (Tuned, error)
 		return Tuned{}, err
 	}
 	return Tuned{
-		tuning: t, best: best, after: results[0],
+		tuning: t, best: best, after: results[0], policy: policy.Flow.Policy,
 		searched: change{t.objective(t.SearchSeeds, t.before),
 			t.objective(t.SearchSeeds, results[0])},
 		confirmed: change{t.objective(t.ConfirmSeeds, t.before),
