@@ -135,7 +135,10 @@ type Decision struct {
 	Jobs            int              `json:"jobs"`
 	Evicted         float64          `json:"evicted_total"`
 	Objective       *float64         `json:"objective_ms"`
+	Target          *float64         `json:"target_ms"`
 	Alone           *float64         `json:"alone_ms"`
+	WatchLeft       *float64         `json:"watch_left_s"`
+	WatchOf         *float64         `json:"watch_of_s"`
 	Slowdown        *float64         `json:"first_token_slowdown"`
 	SlowdownAllowed *float64         `json:"first_token_slowdown_allowed"`
 	FirstTokens     *FirstTokens     `json:"first_tokens"`

@@ -32,6 +32,11 @@ const (
 	TermAlone = "alone"
 	// TermTarget is the target of that time with batch work, in milliseconds. 0: unknown.
 	TermTarget = "target iteration"
+	// TermWatched is the time for which the pool has been watched before lines start, in seconds,
+	// and TermWatching the longest time for which it will be, as far as is known. 0: it is not
+	// watched.
+	TermWatched  = "watched"
+	TermWatching = "watched at most"
 	// TermRequests is the number of interactive requests that a gateway has shown, with weights
 	// that fade, and TermLate the share of them that was late.
 	TermRequests = "real requests"

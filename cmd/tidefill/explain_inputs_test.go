@@ -43,6 +43,45 @@ func TestExplainShowsWhatWasRead(t *testing.T) {
 	}
 }
 
+// The state of a pool that is watched has a countdown, the time of tokens its target, and runners
+// for which no line waits have no limit.
+func TestExplainSaysForHowLongAndWhatLimits(t *testing.T) {
+	text := func(decision string) string {
+		t.Helper()
+		p := client.Pool{Name: "m", Models: []string{"m"}}
+		if err := json.Unmarshal([]byte(decision), &p.Decision); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		explainPool(&out, &p, client.PoolList{Reasons: map[string]client.Explanation{
+			"watching":     {Meaning: "The policy watches the pool.", Remedy: "Wait."},
+			"runner_limit": {Meaning: "The configured limit is reached."}}})
+		return out.String()
+	}
+	watching := text(`{"reason":"watching","watch_left_s":18,"watch_of_s":60,"runners":[]}`)
+	if want := "limited by  watching, at most 18 s of 60 left: The policy watches the pool. " +
+		"Wait.\n"; !strings.Contains(watching, want) {
+		t.Errorf("it lacks %q:\n%s", want, watching)
+	}
+	if got := text(`{"reason":"watching","runners":[]}`); !strings.Contains(got,
+		"limited by  watching: The policy watches") {
+		t.Errorf("without a known time:\n%s", got)
+	}
+	const runner = `{"name":"a","allowance":4,"reason":"runner_limit","token_time_ms":42}`
+	busy := text(`{"reason":"at_limit","target_ms":50,"objective_ms":60,"runners":[` + runner +
+		`]}`)
+	for _, want := range []string{"42.0 ms per token, target 50.0 ms, objective 60.0 ms",
+		"  runner_limit\n", "The configured limit is reached."} {
+		if !strings.Contains(busy, want) {
+			t.Errorf("it lacks %q:\n%s", want, busy)
+		}
+	}
+	if idle := text(`{"reason":"nothing_ready","runners":[` + runner + `]}`); strings.Contains(idle,
+		"runner_limit") || strings.Contains(idle, "configured limit") {
+		t.Errorf("a runner without lines is limited:\n%s", idle)
+	}
+}
+
 // What nothing shows is not printed as zero.
 func TestExplainOmitsWhatIsUnknown(t *testing.T) {
 	text := explained(t, `{"first_tokens":null,"first_token_objective_ms":2000,"runners":[

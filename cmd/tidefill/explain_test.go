@@ -56,7 +56,7 @@ func TestExplain(t *testing.T) {
 	startExplained(t, model)
 	text := awaitExplained(t, nil, "meta/small 7B", "policy headroom, 1 runner",
 		"at most 1.15 times", "users feel", "metrics of 1 of 1 runner",
-		"watching: The policy watches", "INTERACTIVE")
+		"nothing_ready: No line waits.", "INTERACTIVE")
 	if strings.Contains(text, "\x1b") {
 		t.Errorf("a model's name controls the terminal: %q", text)
 	}

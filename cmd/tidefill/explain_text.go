@@ -86,7 +86,7 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 	if text := refusals(d); text != "" {
 		row("", "%s", text)
 	}
-	row("limited by", "%s", reasonText(d.Reason, list.Reasons))
+	row("limited by", "%s", limitedBy(d, list.Reasons))
 	if f := p.Fallback; f != nil {
 		row("fallback", "%s", fallbackText(f))
 	}
@@ -121,6 +121,9 @@ func usersFeel(d *client.Decision) string {
 		return "unknown: nothing shows how long tokens take"
 	}
 	text := fmt.Sprintf("%.1f ms per token", sum/float64(n))
+	if d.Target != nil {
+		text += fmt.Sprintf(", target %.1f ms", *d.Target)
+	}
 	if d.Objective != nil {
 		text += fmt.Sprintf(", objective %.1f ms", *d.Objective)
 	}
@@ -168,13 +171,30 @@ func runnerTable(w io.Writer, d *client.Decision) {
 		r := &d.Runners[i]
 		printf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.InFlight,
 			r.Allowance, orUnknown(r.TokenTime, "%.1f ms"), firstTokenTime(r.FirstTokens),
-			interactive(r), prompts(r), readingText(r), limit(r))
+			interactive(r), prompts(r), readingText(r), limit(d, r))
 	}
 	table.Flush()
 }
 
-func limit(r *client.RunnerDecision) string {
+// limitedBy says why no more lines start and, while the pool is watched, for how long.
+func limitedBy(d *client.Decision, reasons map[string]client.Explanation) string {
+	text := reasonText(d.Reason, reasons)
+	if d.Reason != "watching" || d.WatchLeft == nil || d.WatchOf == nil {
+		return text
+	}
+	return fmt.Sprintf("%s, at most %.0f s of %.0f left%s", d.Reason, *d.WatchLeft, *d.WatchOf,
+		strings.TrimPrefix(text, d.Reason))
+}
+
+// idle reports whether no line waits for a runner that works.
+func idle(d *client.Decision, r *client.RunnerDecision) bool {
+	return d.Reason == "nothing_ready" && !r.BreakerOpen && !r.Evicting
+}
+
+func limit(d *client.Decision, r *client.RunnerDecision) string {
 	switch {
+	case idle(d, r):
+		return "-"
 	case r.BreakerOpen && r.Reason != "failing":
 		return "unreachable"
 	case r.Evicting:
@@ -213,6 +233,9 @@ func explainRunnerReasons(
 ) {
 	var said []string
 	for i := range d.Runners {
+		if idle(d, &d.Runners[i]) {
+			continue
+		}
 		reason := d.Runners[i].Reason
 		if d.Runners[i].BreakerOpen && reason != "failing" {
 			reason = "unreachable"

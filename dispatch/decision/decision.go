@@ -20,9 +20,15 @@ type Decision struct {
 	// Evicted counts the lines evicted since the process started.
 	Evicted float64 `json:"evicted_total"`
 
-	// Objective is the limit of the time between tokens of interactive requests, and Alone that
-	// time without batch work, in milliseconds.
+	// WatchLeft is the longest time for which the policy will go on to watch the pool before lines
+	// start, of WatchOf in all, in seconds. Unknown: it does not, or does not know.
+	WatchLeft Number `json:"watch_left_s,omitzero"`
+	WatchOf   Number `json:"watch_of_s,omitzero"`
+
+	// Objective is the limit of the time between tokens of interactive requests, Target what the
+	// policy steers it to, and Alone that time without batch work, in milliseconds.
 	Objective Number `json:"objective_ms"`
+	Target    Number `json:"target_ms"`
 	Alone     Number `json:"alone_ms"`
 	// Slowdown is the time of first tokens as a multiple of that without batch work, by the
 	// policy's estimate. SlowdownAllowed is the largest multiple allowed.

@@ -127,7 +127,7 @@ func TestDecisionsShowWhatWasReadAndDecided(t *testing.T) {
 	}
 	want := `{"time":1800000000.000,"reason":"token_time","allowance_reason":"token_time",` +
 		`"in_flight":3,"allowance":4,"jobs":0,"evicted_total":1,"objective_ms":50,` +
-		`"alone_ms":null,"first_token_slowdown":null,"first_token_slowdown_allowed":null,` +
+		`"target_ms":null,"alone_ms":null,"first_token_slowdown":null,"first_token_slowdown_allowed":null,` +
 		`"first_tokens":null,"first_token_objective_ms":null,"first_token_alone_ms":null,` +
 		`"gateway":{"age_s":0,"first_tokens_total":110,"late_first_tokens_total":3,` +
 		`"answers_total":0,"late_answers_total":0},"runners":[` +
@@ -142,6 +142,16 @@ func TestDecisionsShowWhatWasReadAndDecided(t *testing.T) {
 		`"first_tokens":null}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("the decision is (-want +got)\n%s", diff)
+	}
+
+	fake.terms = append(fake.terms, flowcontrol.Term{Name: flowcontrol.TermWatched, Value: 42},
+		flowcontrol.Term{Name: flowcontrol.TermWatching, Value: 60},
+		flowcontrol.Term{Name: flowcontrol.TermTarget, Value: 45})
+	watched, seen := newRecorder(fake)
+	watched.Tick(start)
+	if d := decisionsOf(t, seen, Query{})[0]; d.WatchLeft != 18 || d.WatchOf != 60 ||
+		d.Target != 45 {
+		t.Errorf("watched for %v of %v s more, target %v", d.WatchLeft, d.WatchOf, d.Target)
 	}
 
 	with := decisionsOf(t, h, Query{Terms: true})[0]

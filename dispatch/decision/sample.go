@@ -138,10 +138,15 @@ func (s *sample) decision(with details) Decision {
 		InFlight: s.values[poolInFlight], Allowance: s.values[poolAllowance],
 		Jobs: s.values[poolJobs], Evicted: s.totals.evicted,
 		Objective:       positive(s.term("", flowcontrol.TermObjective)),
+		Target:          positive(s.term("", flowcontrol.TermTarget)),
 		Alone:           positive(s.term("", flowcontrol.TermAlone)),
 		Slowdown:        s.term("", flowcontrol.TermSlowdown),
 		SlowdownAllowed: s.term("", flowcontrol.TermSlowdownAllowed),
 		Runners:         make([]Runner, len(s.shape.runners)),
+	}
+	d.WatchLeft, d.WatchOf = Unknown, positive(s.term("", flowcontrol.TermWatching))
+	if d.WatchOf.Known() {
+		d.WatchLeft = d.WatchOf - s.term("", flowcontrol.TermWatched)
 	}
 	if age := s.values[poolGatewayAge]; age.Known() {
 		d.Gateway = &Gateway{Age: age, FirstTokens: s.totals.firsts,

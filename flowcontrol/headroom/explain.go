@@ -15,6 +15,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 	if c.mixture.mixed() {
 		mixed = 1
 	}
+	watched, watching := c.watchTimes(now)
 	terms := []flowcontrol.Term{
 		{Name: flowcontrol.TermTargetShare, Value: c.target.value()},
 		{Name: "target share of prefill", Value: c.target.prefill.value},
@@ -65,6 +66,8 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "fitted sequence", Value: c.fit.perSequence(), Unit: "ms"},
 		{Name: "fitted prompt token", Value: c.fit.perToken(), Unit: "ms"},
 		{Name: "wasted by evictions", Value: c.waste.share()},
+		{Name: flowcontrol.TermWatched, Value: watched.Seconds(), Unit: "s"},
+		{Name: flowcontrol.TermWatching, Value: watching.Seconds(), Unit: "s"},
 	}
 	for _, m := range c.roster.Members {
 		r := m.State

@@ -123,21 +123,27 @@ const (
 // without batch work. It ends when enough is known, while no gateway shows more, and at last after
 // quietStart.
 func (c *Controller) watching(now time.Time) bool {
+	watches, enough := c.watches(now)
+	c.watched = c.watched || enough
+	return watches
+}
+
+// watches reports whether no line may start yet, and whether the pool need not be watched again.
+func (c *Controller) watches(now time.Time) (watches, enough bool) {
 	if c.watched || !c.shared || c.target.fixed() || c.began.IsZero() {
-		return false
+		return false, false
 	}
 	if c.resume.pending != nil {
-		return true
+		return true, false
 	}
 	since := now.Sub(c.began)
 	if since <= quietRelative && c.lacksObjective() {
-		return true
+		return true, false
 	}
 	met := c.firstObjective() <= c.slo.WithUsual().TTFT // or prefix caches may have to fill first
 	if since > quietStart ||
 		met && c.quiet.first.share.all >= quietRequests && since >= minQuiet {
-		c.watched = true
-		return false
+		return false, true
 	}
 	silence := max(firstReading, 3*c.outcomes.every)
 	if c.outcomes.every == 0 { // the second reading is still to come
@@ -145,13 +151,31 @@ func (c *Controller) watching(now time.Time) bool {
 	}
 	switch {
 	case since < firstReading, now.Sub(c.outcomes.at) < silence && !c.mayCountLines():
-		return true
+		return true, false
 	case c.outcomes.at.IsZero() && c.carriedAt.Before(c.began) && // else they may be our lines
 		c.virtual.quiet.all < quietRequests && c.servesUsers():
-		return true
+		return true, false
 	}
-	c.watched = !c.outcomes.at.IsZero() // it has fallen silent
-	return false
+	return false, !c.outcomes.at.IsZero() // it has fallen silent
+}
+
+// watchTimes returns for how long the pool has been watched, and for how long at most it will be,
+// as far as is known. 0: it is not watched, or only until what was learned before is read.
+func (c *Controller) watchTimes(now time.Time) (since, longest time.Duration) {
+	watches, _ := c.watches(now)
+	if !watches || c.resume.pending != nil {
+		return 0, 0
+	}
+	since = now.Sub(c.began)
+	switch {
+	case c.lacksObjective():
+		longest = quietRelative
+	case c.outcomes.at.IsZero() && !c.servesUsers():
+		longest = firstReading
+	default:
+		longest = quietStart
+	}
+	return min(since, longest), longest
 }
 
 // mayCountLines reports whether the requests that engines count may be batch lines: behind a

@@ -179,6 +179,42 @@ func TestWatching(t *testing.T) {
 	}
 }
 
+// The time that a pool is watched counts up to the longest that it may take, and is 0 after it.
+// Asking for it ends nothing.
+func TestTheWatchIsCountedDown(t *testing.T) {
+	watched := func(c *Controller, now time.Time) [2]float64 {
+		var times [2]float64
+		for _, term := range c.Explain(now) {
+			switch term.Name {
+			case flowcontrol.TermWatched:
+				times[0] = term.Value
+			case flowcontrol.TermWatching:
+				times[1] = term.Value
+			}
+		}
+		return times
+	}
+	c, _ := newPool(t, nil, "r")
+	if got := watched(c, noon.Add(2*time.Second)); got != [2]float64{2, 5} {
+		t.Errorf("without users: %v, want 2 of 5 seconds", got)
+	}
+	if got := watched(c, noon.Add(firstReading)); got != [2]float64{} {
+		t.Errorf("after the watch: %v", got)
+	}
+	g := newGateway(t)
+	for range 6 {
+		g.report(1, 0)
+	}
+	if got, want := watched(g.Controller, g.now), g.now.Sub(noon).Seconds(); got !=
+		[2]float64{want, 60} {
+		t.Errorf("with a gateway: %v, want %v of 60 seconds", got, want)
+	}
+	silent := g.now.Add(firstReading)
+	if got := watched(g.Controller, silent); got != [2]float64{} || g.watched {
+		t.Errorf("a silent gateway: %v; ended by the question: %v", got, g.watched)
+	}
+}
+
 // While the quiet pool still shows what objective it can keep, requests count with each.
 func TestRequestsCountWhileTheObjectiveMoves(t *testing.T) {
 	g := newGateway(t)
