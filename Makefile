@@ -120,7 +120,7 @@ unit: bin/tally ## Run unit, property and conformance tests, those of packages w
 	@$(STAGE) unit $(GO) test $(SHORT) -vet=off -timeout 20m $(PURE)
 	@CGO_ENABLED=$(if $(RACE),1,0) $(STAGE) unit $(GO) test $(RACE) $(SHORT) -vet=off -timeout 20m -p 4 \
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
-	@$(STAGE) unit $(GO) test -C tools -vet=off ./style ./tally
+	@$(STAGE) unit $(GO) test -C tools -vet=off ./style ./tally ./release
 	@$(STAGE) lab $(GO) test -C simulator/lab $(SHORT) -vet=off -timeout 20m ./...
 
 .PHONY: e2e
@@ -129,7 +129,7 @@ e2e: bin/tally ## Run the real binary with the official SDKs, with kill -9 and f
 
 .PHONY: deploy
 deploy: bin/tally ## Test the chart, the manifests, the image and the systemd unit.
-	@$(STAGE) deploy $(GO) test -C test/deploy $(SHORT) -vet=off -timeout 10m ./...
+	@$(STAGE) deploy $(GO) test -C test/deploy $(SHORT) -vet=off -timeout 20m ./...
 
 .PHONY: keda
 keda: bin/tally test/keda/scalers ## Run KEDA's own clients against the scaler.
@@ -203,6 +203,16 @@ manifests: ## Generate the chart's schema and deploy/kubernetes again.
 	$(GO) test -C test/deploy -vet=off -count=1 -run 'Schema|Alerts' . -args -update
 	$(GO) test -C test/deploy -vet=off -count=1 -run Manifests . -args -update
 
+VERSION ?= $(shell git describe --tags --always --dirty=+changes)
+
+.PHONY: release
+release: ## Build archives, Debian packages, the bill of materials and checksums into dist/.
+## VERSION=v0.1.0; without it, that of git describe
+	$(GO) build -C tools -o ../bin/release ./release
+	$(GO) build -C tools/sbom -o ../../bin/cyclonedx-gomod github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+	rm -rf dist
+	./bin/release -version $(VERSION) -out dist
+
 .PHONY: clean
 clean: ## Remove what was built.
-	rm -rf bin
+	rm -rf bin dist

@@ -65,8 +65,14 @@ func clientVersion() string {
 		runtime.GOARCH)
 }
 
-// version is the module's version or, for a build from a checkout, the commit.
+// release is the version of a release, which the linker sets. Empty: the program is none.
+var release string
+
+// version is that of the release, the module's version or, for a build from a checkout, the commit.
 func version() string {
+	if release != "" {
+		return release
+	}
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -19,7 +19,7 @@ func TestInstallationBySystemd(t *testing.T) {
 		switch {
 		case b.Language == "yaml" && file == "":
 			file = b.Text
-		case b.Language == "sh" && strings.Contains(b.Text, "systemctl enable"):
+		case b.Language == "sh" && commands == "" && strings.Contains(b.Text, "systemctl enable"):
 			commands = b.Text
 		}
 	}
