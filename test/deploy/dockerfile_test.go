@@ -27,10 +27,10 @@ import (
 
 var emptyIndex = empty.Index
 
-// buildImage builds the image of a Dockerfile without a daemon. It knows the instructions that this
-// Dockerfile has. The stage that builds is this machine: its commands run in the repository, and
-// what they write below /out goes to a directory of the test.
-func buildImage(t *testing.T, dockerfile, repository string) v1.Image {
+// buildImage builds the image of a Dockerfile without a daemon. It knows the instructions that
+// those of this project have. The first stage is this machine: its commands run in the directory of
+// the context, and what they write below /out goes to a directory of the test.
+func buildImage(t *testing.T, dockerfile, context string, arguments ...string) v1.Image {
 	t.Helper()
 	parsed, err := parser.Parse(strings.NewReader(read(t, dockerfile)))
 	if err != nil {
@@ -48,7 +48,7 @@ func buildImage(t *testing.T, dockerfile, repository string) v1.Image {
 	for _, c := range stages[0].Commands {
 		switch c := c.(type) {
 		case *instructions.RunCommand:
-			runBuild(t, strings.Join(c.CmdLine, " "), repository, out)
+			runBuild(t, strings.Join(c.CmdLine, " "), context, out, arguments)
 		case *instructions.CopyCommand, *instructions.ArgCommand,
 			*instructions.WorkdirCommand: // of the machine
 		default:
@@ -96,11 +96,12 @@ func buildImage(t *testing.T, dockerfile, repository string) v1.Image {
 }
 
 // runBuild runs a command of the stage that builds.
-func runBuild(t *testing.T, command, repository, out string) {
+func runBuild(t *testing.T, command, context, out string, arguments []string) {
 	t.Helper()
 	c := exec.Command("sh", "-c", strings.ReplaceAll(command, "/out/", out+"/"))
-	c.Dir = repository
-	c.Env = append(os.Environ(), "TARGETOS="+runtime.GOOS, "TARGETARCH="+runtime.GOARCH)
+	c.Dir = context
+	c.Env = append(append(os.Environ(), "TARGETOS="+runtime.GOOS, "TARGETARCH="+runtime.GOARCH),
+		arguments...)
 	if output, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("RUN %s: %v\n%s", command, err, output)
 	}

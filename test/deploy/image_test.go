@@ -27,10 +27,28 @@ import (
 
 const user = 65532
 
-// The image has the program, authorities and a data volume, and nothing else. The program is static
-// and stripped, and runs as the image's user where it can write its data directory alone.
+// The program runs as the image's user where it can write its data directory alone.
 func TestImage(t *testing.T) {
-	image := buildImage(t, "../../deploy/image/Dockerfile", "../..")
+	root := unpackedImage(t, buildImage(t, "../../deploy/image/Dockerfile", "../.."))
+	if os.Getuid() != 0 {
+		t.Skip("running it in a chroot needs root")
+	}
+	t.Run("commands", func(t *testing.T) {
+		for _, args := range [][]string{{"version"}, {"serve", "--help"}} {
+			output, err := contained(t.Context(), root, args...).CombinedOutput()
+			if err != nil || !strings.Contains(string(output), "tidefill") {
+				t.Errorf("tidefill %s: %v\n%s", strings.Join(args, " "), err, output)
+			}
+		}
+	})
+	t.Run("chart", func(t *testing.T) { servesAsInstalled(t, root) })
+	t.Run("replicas", func(t *testing.T) { servesAsReplicas(t, root) })
+}
+
+// unpackedImage checks an image and returns a directory with its files. It has the program,
+// authorities and a data volume, and nothing else. The program is static and stripped.
+func unpackedImage(t *testing.T, image v1.Image) (root string) {
+	t.Helper()
 	dir := t.TempDir()
 	index, err := layout.Write(dir, emptyIndex)
 	if err != nil {
@@ -56,7 +74,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 
-	root := filepath.Join(t.TempDir(), "root")
+	root = filepath.Join(t.TempDir(), "root")
 	got := unpack(t, image, root)
 	wantFiles := []string{
 		"etc 0:0 755", "etc/ssl 0:0 755", "etc/ssl/certs 0:0 755",
@@ -67,19 +85,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	checkStatic(t, filepath.Join(root, "tidefill"))
-	if os.Getuid() != 0 {
-		t.Skip("running it in a chroot needs root")
-	}
-	t.Run("commands", func(t *testing.T) {
-		for _, args := range [][]string{{"version"}, {"serve", "--help"}} {
-			output, err := contained(t.Context(), root, args...).CombinedOutput()
-			if err != nil || !strings.Contains(string(output), "tidefill") {
-				t.Errorf("tidefill %s: %v\n%s", strings.Join(args, " "), err, output)
-			}
-		}
-	})
-	t.Run("chart", func(t *testing.T) { servesAsInstalled(t, root) })
-	t.Run("replicas", func(t *testing.T) { servesAsReplicas(t, root) })
+	return root
 }
 
 // contained returns a command that runs the program in the image's files as its user.

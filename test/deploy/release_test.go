@@ -15,8 +15,8 @@ import (
 // committed.
 const released = "v0.1.0-test+changes"
 
-// A release has the same bytes whenever it is built, and its parts work: the archive, the package,
-// the checksums and the bill of materials.
+// A release has the same bytes whenever it is built, and its parts work: the archive, the image
+// of it, the package, the checksums and the bill of materials.
 func TestRelease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test-all: it compiles the lister of components and links twice")
@@ -38,6 +38,10 @@ func TestRelease(t *testing.T) {
 	t.Run("archive", func(t *testing.T) { checkArchive(t, root) })
 	t.Run("components", func(t *testing.T) {
 		checkComponents(t, filepath.Join(dir, "tidefill_"+released+".cdx.json"), program)
+	})
+	t.Run("image", func(t *testing.T) {
+		unpackedImage(t, buildImage(t, "../../deploy/image/release.Dockerfile", dir,
+			"VERSION="+released))
 	})
 	t.Run("package", func(t *testing.T) {
 		if _, err := exec.LookPath("dpkg-deb"); err != nil {
