@@ -16,9 +16,11 @@ import (
 
 // nodeModules installs the pinned packages if one is not installed yet.
 var nodeModules = sync.OnceValue(func() error {
-	_, missing := os.Stat("node/node_modules/openai/package.json")
-	if missing == nil {
-		_, missing = os.Stat("node/node_modules/" + axeScript)
+	missing := error(nil)
+	for _, file := range []string{"openai/package.json", "ai/package.json", axeScript} {
+		if _, err := os.Stat("node/node_modules/" + file); err != nil {
+			missing = err
+		}
 	}
 	if missing == nil {
 		return nil
