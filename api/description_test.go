@@ -148,9 +148,9 @@ var encoded = map[string]any{
 	"ErrorResponse": envelope{}, "Error": envelopeError{},
 }
 
-// otherTagged lists the types with JSON tags without schemas: one is stored, and one is a part of
-// resolvedObject.
-var otherTagged = []string{"shownTemplate", "resolvedForAdmins"}
+// otherTagged lists the types with JSON tags without schemas: one is stored, one is a part of
+// resolvedObject, and two are for the console.
+var otherTagged = []string{"shownTemplate", "resolvedForAdmins", "FaultCount", "EndedLine"}
 
 func TestTheDescriptionHasAllObjects(t *testing.T) {
 	document := describedBy(t, newService(t))
