@@ -1,0 +1,41 @@
+package answercheck
+
+import "errors"
+
+// budget counts the cost of checking an answer. A schema may apply to a value in exponentially many
+// ways.
+type budget struct{ instructions, steps, comparisons int }
+
+const (
+	// maxSteps limits the schemas that are applied to values, and instructionsPerStep of patterns
+	// that are applied to bytes. It is about a second.
+	maxSteps            = 1 << 18
+	instructionsPerStep = 256
+	// maxComparisons limits the comparisons of values with those of an enumeration.
+	maxComparisons = 10_000_000
+)
+
+// errTooCostly reports that a check has spent its budget. The library for schemas can't be ended in
+// another way than by a panic with it.
+var errTooCostly = errors.New("it takes too many steps to check this; make the rule simpler")
+
+// within calls check until it spends its budget.
+func within(check func() error) (err error) {
+	defer func() {
+		switch r := recover(); r {
+		case nil:
+		case errTooCostly:
+			err = errTooCostly
+		default:
+			panic(r)
+		}
+	}()
+	return check()
+}
+
+// spend adds steps. It panics with errTooCostly.
+func (b *budget) spend(steps int) {
+	if b.steps += steps; b.steps > maxSteps {
+		panic(errTooCostly)
+	}
+}

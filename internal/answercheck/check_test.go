@@ -1,0 +1,221 @@
+package answercheck_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidefill/tidefill/internal/answercheck"
+)
+
+const chat = "/v1/chat/completions"
+
+// saying is a chat completion of one choice.
+func saying(text, reason string) string {
+	literal, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`{"choices":[{"message":{"content":%s},"finish_reason":%q}]}`, literal,
+		reason)
+}
+
+const person = `{"type":"object","required":["name"],"additionalProperties":false,
+	"properties":{"name":{"type":"string","pattern":"^[A-Z]"},"age":{"type":"integer","minimum":0}}}`
+
+func TestAnswers(t *testing.T) {
+	stop := answercheck.Rules{FinishReason: []string{"stop", "tool_calls"}}
+	yes := answercheck.Rules{Pattern: `^(yes|no)\.?$`}
+	schema := answercheck.Rules{Schema: json.RawMessage(person)}
+	all := answercheck.Rules{FinishReason: []string{"stop"}, Pattern: "Ann",
+		Schema: json.RawMessage(person)}
+	for _, test := range []struct {
+		name      string
+		rules     answercheck.Rules
+		url, body string
+		want      string // empty: it passes
+	}{
+		{"reason", stop, chat, saying("x", "stop"), ""},
+		{"other reason", stop, chat, saying("x", "length"),
+			"finish_reason: got length, want stop or tool_calls"},
+		{"no reason", stop, chat, `{"choices":[{"message":{}}]}`,
+			"finish_reason: got null, want stop or tool_calls"},
+		{"every choice counts", stop, chat,
+			`{"choices":[{"finish_reason":"stop"},{"finish_reason":"length"}]}`,
+			"finish_reason: got length, want stop or tool_calls"},
+		{"no choice", stop, chat, `{"choices":[]}`, "the answer has no choice to check"},
+		{"another form", stop, chat, `{"choices":7}`, "the answer has no choice to check"},
+
+		{"pattern", yes, chat, saying("no.", "stop"), ""},
+		{"no match", yes, chat, saying("well", "stop"),
+			`pattern: the text does not match ^(yes|no)\.?$`},
+		{"no text", yes, chat, `{"choices":[{"message":{"content":null}}]}`,
+			`pattern: the text does not match ^(yes|no)\.?$`},
+		{"parts", yes, chat, `{"choices":[{"message":{"content":[{"type":"text","text":"y"},` +
+			`{"type":"text","text":"es"}]}}]}`, ""},
+		{"completion", yes, "/v1/completions", `{"choices":[{"text":"yes"}]}`, ""},
+		{"wrong completion", yes, "/v1/completions", `{"choices":[{"text":" yes"}]}`,
+			`pattern: the text does not match ^(yes|no)\.?$`},
+		{"response", answercheck.Rules{Pattern: "^yes$", FinishReason: []string{"stop"}},
+			"/v1/responses", `{"status":"completed","output":[{"type":"reasoning","content":` +
+				`[{"type":"reasoning_text","text":"no"}]},{"type":"message","content":[{"type":` +
+				`"output_text","text":"y"},{"type":"output_text","text":"es"}]}]}`, ""},
+		{"cut response", stop, "/v1/responses",
+			`{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}`,
+			"finish_reason: got length, want stop or tool_calls"},
+
+		{"conforms", schema, chat, saying(` {"name":"Ann","age":3} `, "stop"), ""},
+		{"a fence is no JSON", schema, chat, saying("```json\n{\"name\":\"Ann\"}\n```", "stop"),
+			"json_schema: the text is not JSON; the fault is at byte 1"},
+		{"more follows", schema, chat, saying(`{"name":"Ann"} ok`, "stop"),
+			"json_schema: the text is not JSON; more follows the value"},
+		{"empty", schema, chat, saying(" ", "length"),
+			"json_schema: the text is not JSON; it is empty"},
+		{"cut", schema, chat, saying(`{"name":"An`, "length"),
+			"json_schema: the text is not JSON; it ends too early"},
+		{"wrong type", schema, chat, saying(`{"name":"Ann","age":"3"}`, "stop"),
+			"json_schema: at /age: got string, want integer"},
+		{"several faults", schema, chat, saying(`{"age":-1,"x":1}`, "stop"),
+			"json_schema: at /age: minimum: got -1, want 0; at the text: additional properties " +
+				"'x' not allowed; at the text: missing property 'name'"},
+		{"pattern of a schema", schema, chat, saying(`{"name":"ann"}`, "stop"),
+			"json_schema: at /name: it does not match the pattern ^[A-Z]"},
+		{"endless number", schema, chat, saying(`{"name":"Ann","age":1e999999999}`, "stop"),
+			"json_schema: the number 1e999999999 is out of range"},
+
+		{"all rules", all, chat, saying(`{"name":"Ann"}`, "stop"), ""},
+		{"the first rule that fails", all, chat, saying(`{"name":"Bob"}`, "stop"),
+			"pattern: the text does not match Ann"},
+		{"too large", stop, chat, saying(strings.Repeat("x", answercheck.MaxBody), "stop"),
+			"an answer of 1048639 bytes is too large to be checked; the limit is 1048576"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := answercheck.Compile(test.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if fault := c.Answer(test.url, []byte(test.body)); fault != nil {
+				got = fault.String()
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRulesThatCannotBeCompiled(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules      answercheck.Rules
+		rule, want string
+	}{
+		"pattern": {answercheck.Rules{Pattern: "("}, "pattern", "missing closing )"},
+		"long pattern": {answercheck.Rules{Pattern: strings.Repeat("x", 1025)}, "pattern",
+			"1025"},
+		"costly pattern": {answercheck.Rules{Pattern: "((x{100}){100}){100}"}, "pattern", "repeat"},
+		"no schema":      {schemaRules(`7`), "json_schema", "want"},
+		"wrong keyword":  {schemaRules(`{"type":"strin"}`), "json_schema", "at /type: "},
+		"wrapped": {schemaRules(`{"name":"n","schema":{"type":"object"}}`), "json_schema",
+			`member "schema"`},
+		"reference to a server": {schemaRules(`{"$ref":"http://127.0.0.1:1/x"}`), "json_schema",
+			"nothing is loaded"},
+		"reference to a file": {schemaRules(`{"$ref":"file:///etc/passwd"}`), "json_schema",
+			"nothing is loaded"},
+		"reference to nothing": {schemaRules(`{"$ref":"#/$defs/x"}`), "json_schema", "$defs/x"},
+		"metaschema of a server": {schemaRules(`{"$schema":"http://127.0.0.1:1/x"}`),
+			"json_schema", "nothing is loaded"},
+		"pattern of a schema": {schemaRules(`{"pattern":"("}`), "json_schema", "("},
+		"costly patterns": {schemaRules(`{"allOf":[` + strings.Repeat(`{"pattern":"x{999}"},`, 50) +
+			`{}]}`), "json_schema", "repeat"},
+		"deep":           {schemaRules(strings.Repeat(`{"not":`, 300)), "json_schema", "deep"},
+		"large":          {schemaRules(`"` + strings.Repeat("x", 64<<10) + `"`), "json_schema", "65538"},
+		"endless number": {schemaRules(`{"minimum":1e99999999}`), "json_schema", "out of range"},
+	} {
+		_, err := answercheck.Compile(test.rules)
+		at, is := errors.AsType[*answercheck.RuleError](err)
+		if !is || at.Rule != test.rule || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want an error of %s with %q", name, err, test.rule, test.want)
+		}
+	}
+}
+
+func schemaRules(text string) answercheck.Rules {
+	return answercheck.Rules{Schema: json.RawMessage(text)}
+}
+
+// A schema that applies to a value in 2^40 ways, and others that are slow, end soon.
+func TestCostIsBounded(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40)
+	values := make([]string, 20_000)
+	for i := range values {
+		values[i] = fmt.Sprint(i)
+	}
+	list := strings.Join(values[:10_000], ",")
+	ways := `{"$defs":{`
+	for i := range 40 {
+		ways += fmt.Sprintf(`"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i,
+			i+1, i+1)
+	}
+	ways += `"d40":{"type":"null"}},"$ref":"#/$defs/d0"}`
+	for name, test := range map[string]struct {
+		rules answercheck.Rules
+		text  string
+	}{
+		"two ways into each member": {schemaRules(`{"allOf":[{"properties":{"a":{"$ref":"#"}}},` +
+			`{"properties":{"a":{"$ref":"#"}}}]}`), deep},
+		"two ways at each reference": {schemaRules(ways), "1"},
+		"enumeration": {schemaRules(`{"items":{"enum":[` + list + `]}}`),
+			"[" + strings.Repeat("-1,", 100_000) + "1]"},
+		"pattern": {answercheck.Rules{Pattern: "(x?){900}(x?){900}y"},
+			strings.Repeat("x", 800_000)},
+		"patterns of a schema": {schemaRules(`{"items":{"pattern":"(x?){400}(x?){400}y"}}`),
+			`["` + strings.Repeat("x", 800_000) + `"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := answercheck.Compile(test.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			fault := c.Answer(chat, []byte(saying(test.text, "stop")))
+			if fault == nil || !strings.Contains(fault.Text, "too many steps") {
+				t.Errorf("got %v, want a fault for the steps", fault)
+			}
+			if took := time.Since(begun); took > 20*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if fault := c.Answer(chat, []byte(saying("", "stop"))); fault == nil ||
+				strings.Contains(fault.Text, "steps") {
+				t.Errorf("the next answer got %v", fault)
+			}
+		})
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add(person, `^\{`, saying(`{"name":"Ann"}`, "stop"), uint8(0))
+	f.Add(`{"$ref":"#"}`, `(a|b)*c`, `{"choices":[{"text":"ab","finish_reason":null}]}`, uint8(1))
+	f.Add(`{"anyOf":[{"$dynamicRef":"#x"},{"unevaluatedItems":false}],"$dynamicAnchor":"x"}`, ``,
+		`{"status":"completed","output":[{"type":"message","content":[]}]}`, uint8(2))
+	f.Add(`{"$schema":"http://json-schema.org/draft-07/schema#","format":"regex"}`, `\pL{2,}`,
+		saying(`"(("`, "length"), uint8(0))
+	urls := []string{chat, "/v1/completions", "/v1/responses", "/v1/embeddings"}
+	f.Fuzz(func(t *testing.T, schema, pattern, body string, url uint8) {
+		rules := answercheck.Rules{Pattern: pattern, FinishReason: []string{"stop"}}
+		if schema != "" {
+			rules.Schema = json.RawMessage(schema)
+		}
+		c, err := answercheck.Compile(rules)
+		if err != nil {
+			return
+		}
+		fault := c.Answer(urls[int(url)%len(urls)], []byte(body))
+		if fault != nil && (fault.Text == "" || len(fault.Message()) > 1000) {
+			t.Errorf("got a fault of %d bytes: %s", len(fault.Message()), fault)
+		}
+	})
+}
