@@ -83,7 +83,7 @@ func (rf *runnerFailures) count(now time.Time, f *work.Flight) {
 	if m.minute != minute {
 		*m = minuteFailures{minute: minute}
 	}
-	if f.Outcome == plan.Succeeded {
+	if f.Outcome == plan.Succeeded || f.Outcome == plan.CheckFailed {
 		m.answered++
 		return
 	}

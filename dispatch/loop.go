@@ -245,7 +245,7 @@ func (l *loop) finished(f *work.Flight) {
 	verdict := l.step(&f.Finished)
 	// A refusal is an answer too, and paid for, even if its batch has been stopped.
 	if f.Outcome != plan.Succeeded && (verdict == plan.Record || verdict == plan.Return &&
-		f.Outcome == plan.Refused) {
+		(f.Outcome == plan.Refused || f.Outcome == plan.CheckFailed)) {
 		if f.Outcome == plan.Shed || f.Outcome == plan.Unreachable {
 			f.Failure = f.Failure.ShedTooOften()
 		}

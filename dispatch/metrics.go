@@ -51,7 +51,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			"ended: succeeded; refused (4xx); shed (429 or 503); failed (5xx); denied (401, 403, "+
 			"a redirection); garbled (a body that is no answer of the endpoint); too_long; "+
 			"timed_out; unreachable; died (the connection broke); evicted "+
-			"(cancelled for interactive requests, or with the batch).", "runner", "outcome"),
+			"(cancelled for interactive requests, or with the batch); "+
+			"check_failed (the answer fails the check of its batch).", "runner", "outcome"),
 		duration: seconds("tidefill_request_duration_seconds",
 			"Time from sending a line to the last byte of its answer.", 600),
 		first: seconds("tidefill_first_token_seconds",

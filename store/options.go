@@ -16,7 +16,10 @@ type Options struct {
 	MaxTotalTokens int64 // stop the batch when the usage of its answers exceeds this; 0: no limit
 	RetryAttempts  int   // attempts per line, the first included; 0: the daemon's default
 	RetryOn        []int // HTTP statuses that are retried; nil: the daemon's default
-	Canary         int   // lines that decide whether the others run; 0: none
+	// CheckAttempts limits the answers to a line that are asked for until one passes the check of
+	// the batch, the first included; 0: answers are not checked.
+	CheckAttempts int `json:",omitempty"`
+	Canary        int // lines that decide whether the others run; 0: none
 	// CanaryMaxFailedRatio is the share of the canary lines that may fail without stopping the
 	// batch; 0: none may.
 	CanaryMaxFailedRatio float64
@@ -94,6 +97,7 @@ type Parameters struct {
 	OptionsJSON json.RawMessage // the complete `tidefill` object
 	Defaults    []ParameterRule
 	Overrides   []ParameterRule
+	Check       *AnswerRules `json:",omitempty"` // nil: answers are not checked
 	// Template is the specification of the deployment template with its overrides; nil: there is
 	// none.
 	Template json.RawMessage `json:",omitempty"`
@@ -103,4 +107,11 @@ type Parameters struct {
 type ParameterRule struct {
 	URL, Model string // empty: any
 	Parameters map[string]json.RawMessage
+}
+
+// AnswerRules are what a batch asks of the answers to its lines.
+type AnswerRules struct {
+	FinishReason []string        `json:",omitempty"` // permitted values; nil: any
+	Pattern      string          `json:",omitempty"` // of RE2; empty: none
+	Schema       json.RawMessage `json:",omitempty"` // JSON schema; nil: none
 }

@@ -46,17 +46,14 @@ func NewRecorder(s *work.Session, finisher *Finisher, metrics Metrics) *Recorder
 func (rec *Recorder) RecordAnswer(
 	w *work.ResultBuffer, f *work.Flight, line *work.Line, id string, got openai.Answer,
 ) {
-	usage := got.Usage
-	f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens), int(usage.OutputTokens),
-		int(usage.CachedTokens)
 	customID, ok := rec.CustomID(f, line)
 	if !ok {
 		return
 	}
 	w.Head = batchfile.AppendResultHead(w.Head[:0], batchfile.Result{ID: id, CustomID: customID,
 		Status: got.Status, RequestID: got.RequestID})
-	record := store.Record{Line: line.Number(), Attempts: line.Requests(), Usage: usage,
-		Result: w.Head}
+	record := store.Record{Line: line.Number(), Attempts: line.Requests(),
+		Usage: line.WithRejected(got.Usage), Result: w.Head}
 	var err error
 	if got.Large != nil {
 		err = rec.appendLarge(f.Chunk, record, got.Large)
@@ -158,6 +155,7 @@ func (rec *Recorder) RecordFailure(f *work.Flight) {
 	line := f.Line()
 	a := &f.Failure
 	record := store.Record{Line: line.Number(), Failed: true, Attempts: line.Requests(),
+		Usage: line.WithRejected(batchfile.Usage{}),
 		Result: batchfile.AppendResult(nil, batchfile.Result{
 			ID: work.ResultID(f.Chunk.Batch, line.Number()), CustomID: a.CustomID,
 			Status: a.Status, RequestID: a.RequestID, Body: a.Body, ErrorCode: a.Code,

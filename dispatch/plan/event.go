@@ -129,6 +129,9 @@ type Finished struct {
 	// CachedTokens is the number of the InputTokens that were found in the runner's prefix cache.
 	// 0: none, or unknown.
 	CachedTokens int
+	// PromptGrowth is the number of tokens by which the prompt of the next attempt is longer than
+	// that of this one, since it repeats the answer. For CheckFailed.
+	PromptGrowth int
 }
 
 // FirstToken reports the first token of a Start with Stream.

@@ -15,7 +15,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	r.inFlight--
 	r.unload(float64(l.work))
 	r.countServed(f)
-	if f.Outcome == Succeeded {
+	if f.Outcome.good() {
 		p.harvest(f)
 		r.lines.succeeded(now, s.number)
 		if s.life == r.life {
@@ -44,7 +44,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 	}
 	var sheds shedRecord
 	switch f.Outcome {
-	case Succeeded, Refused, Failed, Garbled, TooLong:
+	case Succeeded, Refused, Failed, Garbled, TooLong, CheckFailed:
 		if !f.Unsent {
 			s.tally.answered++
 		}
@@ -61,6 +61,10 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 		p.complete(now, j, l, f)
 		p.offer(now, j)
 		return Record
+	}
+	if f.Outcome == CheckFailed {
+		l.checks++
+		l.prompt += int32(f.PromptGrowth)
 	}
 	switch {
 	case d.chargedTry:
@@ -164,7 +168,7 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner, cause fault) {
 		o = &seen.shed
 		r.hold(now, f.RetryAfter)
 		p.pauseGateway(now, r)
-	case Succeeded:
+	case Succeeded, CheckFailed:
 		r.breaker.succeed(trial)
 	default:
 		if cause != doubtful && cause != ofRunner {
@@ -192,7 +196,7 @@ func (p *Planner) complete(now time.Time, j *job, l line, f *Finished) {
 	if l.trouble != nil {
 		j.troubled--
 	}
-	if f.Outcome == Succeeded && f.OutputTokens > 0 {
+	if f.Outcome.good() && f.OutputTokens > 0 {
 		j.output.add(f.OutputTokens)
 		j.lengths.add(f.OutputTokens)
 		j.longest = max(j.longest, f.OutputTokens)

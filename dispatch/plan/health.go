@@ -179,7 +179,7 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 		works = few
 	}
 	switch f.Outcome {
-	case Succeeded:
+	case Succeeded, CheckFailed:
 		j.wells++
 		j.wellOn = r
 		a.well = max(a.well, s.number)

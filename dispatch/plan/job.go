@@ -36,6 +36,9 @@ type Batch struct {
 	MaxConcurrency             int   // limit of lines in flight; 0: none
 	RetryAttempts              int   // 0: the configured number
 	RetryOn                    []int // nil: the configured statuses
+	// CheckAttempts limits the answers to a line that are asked for until one passes the check of
+	// the batch, the first included, and within RetryAttempts.
+	CheckAttempts int
 	// Backoff holds the pauses before the second attempt, the third, and so on; the last one is
 	// repeated. Nil: the configured ones.
 	Backoff []time.Duration
@@ -84,6 +87,7 @@ type line struct {
 	tries       uint16  // charged attempts
 	deaths      uint16  // of runners while it was in flight
 	waits       uint16  // pauses after which no attempt was charged
+	checks      uint16  // answers that have failed the check of the batch
 	trouble     *trouble
 }
 

@@ -31,15 +31,20 @@ const (
 	Denied
 	// TooLong: a 2xx answer that is longer than permitted.
 	TooLong
+	// CheckFailed: a 2xx answer that fails the check of its batch. The runner has answered well.
+	CheckFailed
 )
 
 var outcomeNames = [...]string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out",
-	"unreachable", "died", "evicted", "denied", "too_long"}
+	"unreachable", "died", "evicted", "denied", "too_long", "check_failed"}
 
 // Outcomes is the number of outcomes.
 const Outcomes = len(outcomeNames)
 
 func (o Outcome) String() string { return outcomeNames[o] }
+
+// good reports whether the runner has answered well.
+func (o Outcome) good() bool { return o == Succeeded || o == CheckFailed }
 
 // retryDecision says whether a line is tried again, what is charged for it, and the pause before.
 type retryDecision struct {
@@ -64,6 +69,8 @@ func decideRetry(
 	switch outcome {
 	case Succeeded:
 		return retryDecision{}
+	case CheckFailed: // no pause: nothing is overloaded, and the prompt is still cached
+		return retryDecision{again: tryAgain && int(l.checks)+1 < b.CheckAttempts, chargedTry: true}
 	case Shed:
 		// Retry-After is about the runner, to which flow control sends nothing for that time. The
 		// line may go to another runner before, and waits no longer than that.

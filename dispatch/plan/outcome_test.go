@@ -79,6 +79,14 @@ func TestJudge(t *testing.T) {
 		{name: "a time-out counts", line: line{tries: 2}, outcome: TimedOut,
 			want: retryDecision{chargedTry: true, pause: 2 * s}},
 
+		{name: "an answer that fails its check is asked for again at once",
+			batch: Batch{CheckAttempts: 2}, outcome: CheckFailed, status: 200, want: try(0)},
+		{name: "as often as the batch says", batch: Batch{CheckAttempts: 2}, line: line{checks: 1},
+			outcome: CheckFailed, status: 200, want: retryDecision{chargedTry: true}},
+		{name: "within the attempts of the line", batch: Batch{CheckAttempts: 9},
+			line: line{tries: 2}, outcome: CheckFailed, status: 200,
+			want: retryDecision{chargedTry: true}},
+
 		{name: "a batch may have one attempt", batch: Batch{RetryAttempts: 1}, outcome: Failed,
 			status: 500, want: retryDecision{chargedTry: true, pause: 500 * ms}},
 		{name: "a batch may have more", batch: Batch{RetryAttempts: 9}, line: line{tries: 7},
@@ -102,7 +110,7 @@ func TestJudge(t *testing.T) {
 
 func TestEveryOutcomeHasAName(t *testing.T) {
 	seen := map[string]bool{}
-	for o := Succeeded; o <= Evicted; o++ {
+	for o := range Outcome(Outcomes) {
 		if o.String() == "" || seen[o.String()] {
 			t.Errorf("outcome %d is called %q", o, o.String())
 		}

@@ -141,7 +141,7 @@ func (r *runner) countServed(f *Finished) {
 	if i, found := r.lines.find(f.Start.number); found {
 		s = r.lines.computedFor(&r.lines.lines[i])
 	}
-	if f.Outcome == Succeeded {
+	if f.Outcome.good() {
 		s.Requests = 1
 		if f.InputTokens > 0 {
 			s.PromptTokens = float64(max(0, f.InputTokens-f.CachedTokens))

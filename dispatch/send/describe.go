@@ -17,8 +17,11 @@ const shortError = 1 << 10
 // describe returns the failure of a request that ended with this answer or error. It copies the
 // body, since the sender reuses its buffer.
 func describe(answers *work.Share, outcome plan.Outcome, a openai.Answer, err error) work.Failure {
-	if err == nil && outcome != plan.Garbled {
+	if err == nil && outcome != plan.Garbled || outcome == plan.CheckFailed {
 		f := work.Failure{Status: a.Status, RequestID: a.RequestID}
+		if err != nil {
+			f.Code, f.Message = work.FailureCodes[outcome], err.Error()
+		}
 		switch {
 		case len(a.Body) <= shortError:
 			f.Body = bytes.Clone(a.Body)

@@ -37,8 +37,8 @@ const (
 
 // New returns a pool without senders.
 func New(s *work.Session, parts Parts) *Senders {
-	return &Senders{transport: &transport{s, parts}, queue: make(chan *work.Flight, 1024),
-		ending: make(chan struct{})}
+	return &Senders{transport: &transport{s, parts, newChecking()},
+		queue: make(chan *work.Flight, 1024), ending: make(chan struct{})}
 }
 
 // Submit gives a line to a sender. Only the loop calls it.

@@ -20,6 +20,7 @@ import (
 type transport struct {
 	*work.Session
 	Parts
+	checking chan struct{} // places of answers that are checked
 }
 
 // Parts are what senders need of the other parts of a session.
@@ -57,6 +58,9 @@ func (t *transport) send(w *sender, f *work.Flight) {
 	u, limit := t.Runner(f.Start.Runner)
 	limit = cmp.Or(f.Chunk.Run.RequestTimeout, limit)
 	got, err := t.request(w, f, u, line, id, limit)
+	if f.Outcome == plan.Refused && !f.Foreign && line.AskPlainly(&t.Memory.Inputs) {
+		got, err = t.request(w, f, u, line, id, limit) // it may be too long with the last answer
+	}
 	f.Latency = time.Since(begun)
 	f.Status, f.RetryAfter = got.Status, got.RetryAfter
 	if got.Large != nil {
@@ -64,6 +68,12 @@ func (t *transport) send(w *sender, f *work.Flight) {
 		t.Rooms.kept(f.Start.Key, got.Large.Size)
 	} else if full, is := errors.AsType[*openai.NotKept](err); is {
 		t.Rooms.notKept(f.Start.Key, full)
+	}
+	if f.Outcome == plan.Succeeded {
+		usage := got.Usage
+		f.InputTokens, f.OutputTokens, f.CachedTokens = int(usage.InputTokens),
+			int(usage.OutputTokens), int(usage.CachedTokens)
+		err = t.check(f, line, &got)
 	}
 	if f.Outcome == plan.Succeeded {
 		t.Recorder.RecordAnswer(&w.result, f, line, id, got)

@@ -20,7 +20,7 @@ type Failure struct {
 	RequestID string
 	Body      []byte
 	Taken     int64  // bytes of the memory for answers that body takes
-	Code      string // of an error without an answer
+	Code      string // of an error without an answer, or of an answer that does not count
 	Message   string
 }
 
@@ -29,6 +29,7 @@ var FailureCodes = map[plan.Outcome]string{
 	plan.Garbled: "invalid_upstream_answer", plan.TooLong: "invalid_upstream_answer",
 	plan.TimedOut: "upstream_timeout",
 	plan.Died:     "upstream_connection_lost", plan.Unreachable: "upstream_unreachable",
+	plan.CheckFailed: "check_failed",
 }
 
 // ShedTooOften is the failure of a line that the planner gave up because its runners shed it again
@@ -72,13 +73,16 @@ func CauseOf(row []byte) store.Failure {
 	}
 	a := Failure{}
 	switch {
+	case r.Error != nil:
+		a.Code, a.Message = r.Error.Code, r.Error.Message
+		if r.Response != nil { // it does not count
+			a.Status = r.Response.Status
+		}
 	case r.Response != nil:
 		a.Status, a.Body = r.Response.Status, r.Response.Body
 		if text := ""; json.Unmarshal(a.Body, &text) == nil {
 			a.Body = []byte(text)
 		}
-	case r.Error != nil:
-		a.Code, a.Message = r.Error.Code, r.Error.Message
 	}
 	return a.Cause("")
 }

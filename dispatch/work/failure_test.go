@@ -28,6 +28,8 @@ func TestCausesOfFailures(t *testing.T) {
 			store.Failure{Status: 422, Sample: `{"detail":[{"msg":"x"}]}`}},
 		{Failure{Code: "upstream_timeout", Message: "no answer"},
 			store.Failure{Code: "upstream_timeout", Sample: "no answer"}},
+		{Failure{Status: 200, Body: []byte("{}"), Code: "check_failed", Message: "pattern: why"},
+			store.Failure{Status: 200, Code: "check_failed", Sample: "pattern: why"}},
 		{Failure{Status: 500, Body: []byte("a\x1b[31m\u202eb")},
 			store.Failure{Status: 500, Sample: "a\uFFFD[31m\uFFFDb"}},
 	} {

@@ -18,6 +18,8 @@ type Line struct {
 	object []byte // its JSON, while it is in memory; nil: it is read from the blob
 	damage error  // found by fetch: the file does not contain what was uploaded
 
+	rejected *rejected // nil: no answer has failed the check of the batch
+
 	requests uint16 // that were sent for it and that a runner may have received
 	earlier  bool   // its result was in the journal when that was opened
 	recorded bool   // its result is in the journal since
@@ -62,6 +64,7 @@ func (l *Line) FileID() string { return l.input.FileID }
 func (l *Line) release(inputs *Share) {
 	inputs.Give(int64(len(l.object)))
 	l.object = nil
+	l.AskPlainly(inputs)
 }
 
 // setDamage notes that the line is damaged, if err says so, and returns any other error.
@@ -107,11 +110,11 @@ func (l *Line) Body(e Edits) (Body, error) {
 		pieces, err := batchfile.EditPieces(l.inBlob(), e.defaults, e.overrides, nil)
 		return Body{Size: batchfile.Size(pieces), InFile: true, Open: l.joining(pieces)}, err
 	case e.none():
-		return inMemory(l.index.Body(l.object)), nil
+		return inMemory(l.asked(l.index.Body(l.object))), nil
 	}
 	edited, err := batchfile.EditBody(make([]byte, 0, int(l.index.BodyLength)+256),
 		l.index.Body(l.object), e.defaults, e.overrides)
-	return inMemory(edited), err
+	return inMemory(l.asked(edited)), err
 }
 
 func inMemory(body []byte) Body {

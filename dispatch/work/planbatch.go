@@ -28,6 +28,7 @@ func PlanBatch(b *store.Batch, pools *registry.Snapshot) plan.Batch {
 		Created: b.CreatedAt, StartBy: startBy, Deadline: b.Deadline, Paused: b.Paused,
 		MaxConcurrency: b.Options.MaxConcurrency, RetryAttempts: b.Options.RetryAttempts,
 		RetryOn: b.Options.RetryOn, Backoff: b.Options.Backoff, Preemptible: b.Options.Preemptible,
+		CheckAttempts: b.Options.CheckAttempts,
 	}
 	place(&put, b, pools)
 	return put

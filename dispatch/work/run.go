@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/answercheck"
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store"
 )
@@ -35,7 +36,9 @@ type Run struct {
 	wantsStart bool         // the batch has a StartBy, for which its first line matters
 	started    atomic.Int64 // when that was sent, in Unix nanoseconds; 0: not in this session
 
-	edits    map[editsKey]Edits // by url and model; written when the source is opened
+	// edits, by url and model, and check are written when the source is opened.
+	edits    map[editsKey]Edits
+	check    *answercheck.Check // nil: answers are not checked
 	attempts atomic.Int64       // requests sent in this session
 	// of them, those of lines that were put back without a result, which no record counts
 	unrecorded atomic.Int64
@@ -213,7 +216,12 @@ func (r *Run) Open(src *Source, p store.Parameters) (*Source, error) {
 		src.Close()
 		return nil, fmt.Errorf("batch %s: %w", r.ID, ErrStopped)
 	}
-	r.source, r.edits = src, allEdits(p, src.inputs)
+	check, err := compileCheck(p.Check)
+	if err != nil {
+		src.Close()
+		return nil, fmt.Errorf("check of batch %s: %w", r.ID, err)
+	}
+	r.source, r.edits, r.check = src, allEdits(p, src.inputs), check
 	r.blocked = plan.Flowing
 	r.canary = newCanaryGate(&r.batch)
 	return src, nil
@@ -226,6 +234,9 @@ func (r *Run) EditsOf(line *Line) Edits {
 	}
 	return r.edits[editsKey{line.URL(), line.Model()}]
 }
+
+// Check returns the check of answers; nil: there is none.
+func (r *Run) Check() *answercheck.Check { return r.check }
 
 // Canaries returns the gate that holds back all lines but the canaries, and the batch.
 func (r *Run) Canaries() (CanaryGate, store.Batch) {

@@ -13,12 +13,13 @@ type Result struct {
 	// them.
 	CustomID []byte
 
-	// Status, RequestID and Body are the answer of the engine. Status 0: there was none, and the
-	// error below is written instead.
+	// Status, RequestID and Body are the answer of the engine. Status 0: there was none.
 	Status    int // of HTTP
 	RequestID string
 	Body      []byte // as received
 
+	// ErrorCode and ErrorMessage say why there is no answer, or why it does not count. An empty
+	// code: it does.
 	ErrorCode    string
 	ErrorMessage string
 }
@@ -32,15 +33,19 @@ type Result struct {
 func AppendResult(dst []byte, r Result) []byte {
 	dst = appendIDs(dst, r)
 	if r.Status == 0 {
-		dst = append(dst, `,"response":null,"error":{"code":`...)
-		dst = appendQuoted(dst, r.ErrorCode)
-		dst = append(dst, `,"message":`...)
-		dst = appendQuoted(dst, r.ErrorMessage)
-		return append(dst, "}}\n"...)
+		dst = append(dst, `,"response":null`...)
+	} else {
+		dst = appendAnswer(appendStatus(dst, r), r.Body)
+		if r.ErrorCode == "" {
+			return append(dst, ResultTail...)
+		}
+		dst = append(dst, '}')
 	}
-	dst = appendStatus(dst, r)
-	dst = appendAnswer(dst, r.Body)
-	return append(dst, ResultTail...)
+	dst = append(dst, `,"error":{"code":`...)
+	dst = appendQuoted(dst, r.ErrorCode)
+	dst = append(dst, `,"message":`...)
+	dst = appendQuoted(dst, r.ErrorMessage)
+	return append(dst, "}}\n"...)
 }
 
 // AppendResultHead appends the part of AppendResult before the body of an answer. A body converted

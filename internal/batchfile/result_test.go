@@ -42,6 +42,11 @@ func TestAppendResult(t *testing.T) {
 				ErrorMessage: "too \"late\"\x01"},
 			`{"id":"i","custom_id":"a","response":null,"error":{"code":"batch_expired","message":"too \"late\"\u0001"}}`,
 		},
+		"answer that does not count": {
+			Result{ID: "i", CustomID: []byte(`"a"`), Status: 200, Body: []byte("{\n}"),
+				ErrorCode: "check_failed", ErrorMessage: "why"},
+			`{"id":"i","custom_id":"a","response":{"status_code":200,"request_id":"","body":{ }},"error":{"code":"check_failed","message":"why"}}`,
+		},
 	} {
 		if got := string(AppendResult([]byte("+"), tt.r)); got != "+"+tt.want+"\n" {
 			t.Errorf("%s:\ngot  %swant %s", name, got, tt.want)

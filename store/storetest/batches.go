@@ -29,7 +29,9 @@ func batchesAreStored(t *testing.T, m Store, c *clock) {
 	parameters := store.Parameters{OptionsJSON: json.RawMessage(
 		`{"priority":-3,"note":"a<b","overrides":{"temperature":0.50}}`),
 		Overrides: []store.ParameterRule{{Model: "m", Parameters: map[string]json.RawMessage{
-			"temperature": json.RawMessage("0.50")}}}}
+			"temperature": json.RawMessage("0.50")}}},
+		Check: &store.AnswerRules{FinishReason: []string{"stop"}, Pattern: "<a&b>",
+			Schema: json.RawMessage(`{"maximum":0.50}`)}}
 	f := newFile("f", "t1")
 	f.IndexKey = "files/f.index"
 	must(t, m.CreateFile(ctx, f))
