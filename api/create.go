@@ -43,6 +43,7 @@ func readCreation(o *jsonObject, now time.Time) draft {
 	d.Metadata = readMetadata(o, "metadata")
 	d.Options.OutputLife = readExpiry(o, "output_expires_after")
 	d.readReferences(o)
+	d.checkEndpoint(o)
 	return d
 }
 

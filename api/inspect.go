@@ -63,7 +63,7 @@ type EndedLine struct {
 	Line     int    `json:"line"`      // number in the batch, from 1
 	Failed   bool   `json:"failed"`
 	Status   int    `json:"status"` // of the answer; 0: there was none
-	Code     string `json:"code"`   // of the error, without an answer
+	Code     string `json:"code"`   // of the error, without an answer that counts
 	Attempts int    `json:"attempts"`
 	Tokens   int64  `json:"output_tokens"`
 }
@@ -128,6 +128,9 @@ func endedLine(r store.Record) EndedLine {
 	line := EndedLine{Line: int(r.Line) + 1, Failed: r.Failed, Attempts: int(r.Attempts),
 		Tokens: r.Usage.OutputTokens}
 	line.CustomID, line.Status, line.Code = resultHead(r.Result)
+	if r.Failed && line.Status/100 == 2 { // no other failed line has a good answer
+		line.Code = "check_failed"
+	}
 	return line
 }
 

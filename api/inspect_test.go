@@ -120,3 +120,14 @@ func TestEndedLines(t *testing.T) {
 		t.Errorf("a position of nothing: %v", err)
 	}
 }
+
+func TestEndedLineWhoseAnswerFailsTheCheck(t *testing.T) {
+	row := batchfile.AppendResult(nil, batchfile.Result{ID: "r", CustomID: []byte(`"a"`),
+		Status: 200, Body: []byte("{}"), ErrorCode: "check_failed", ErrorMessage: "why"})
+	got := endedLine(store.Record{Failed: true, Attempts: 2, Result: row})
+	want := EndedLine{CustomID: "a", Line: 1, Failed: true, Status: 200, Code: "check_failed",
+		Attempts: 2}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

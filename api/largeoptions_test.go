@@ -39,10 +39,10 @@ func TestListingsLeaveOutParameters(t *testing.T) {
 	s := newService(t, diskJournals(t))
 	file := s.upload(line("a"))
 	made := s.createWith(
-		file, `{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1}}`)
+		file, `{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1},"check":{"json_schema":true}}`)
 	id := made.ok()["id"].(string)
 	plain := s.createWith(file, `{"priority":8}`).ok()["id"].(string)
-	complete := `"options":{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1}},"options_omitted":null`
+	complete := `"options":{"priority":7,"overrides":{"seed":12345678901234567890},"defaults":{"n":1},"check":{"json_schema":true}},"options_omitted":null`
 	for what, got := range map[string]answer{
 		"create": made,
 		"get":    s.get("/v1/batches/" + id),
@@ -55,7 +55,7 @@ func TestListingsLeaveOutParameters(t *testing.T) {
 	list := s.get("/v1/batches")
 	list.ok()
 	for _, want := range []string{
-		`"options":{"priority":7},"options_omitted":["defaults","overrides"]`,
+		`"options":{"priority":7},"options_omitted":["check","defaults","overrides"]`,
 		`"options":{"priority":8},"options_omitted":null`} {
 		if !strings.Contains(list.body, want) {
 			t.Errorf("got the list %s, want %s in it", list.body, want)
@@ -69,8 +69,8 @@ func TestListingsLeaveOutParameters(t *testing.T) {
 	s.end(id, []string{`"a"`})
 	retried := s.retry(id, "").ok()
 	options := retried["tidefill"].(map[string]any)["options"].(map[string]any)
-	if got := options["overrides"]; got == nil {
-		t.Errorf("the retry lost the overrides: %v", retried)
+	if options["overrides"] == nil || options["check"] == nil {
+		t.Errorf("the retry lost the overrides or the check: %v", retried)
 	}
 }
 

@@ -80,6 +80,7 @@ func readMembers(o *jsonObject, now time.Time) extensions {
 	}
 	x.Parameters = store.Parameters{Defaults: readRules(o, "defaults"),
 		Overrides: readRules(o, "overrides")}
+	x.Parameters.Check, x.Options.CheckAttempts = readCheck(o)
 	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
 	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
 	return x
@@ -89,13 +90,13 @@ func readMembers(o *jsonObject, now time.Time) extensions {
 const maxShownOptions = 4 << 10
 
 // shownOptions returns the part of a `tidefill` object that listings show, and the names of the
-// members that they do not: parameters, and all members if the rest is still too long.
+// members that they do not: parameters, the check, and all members if the rest is still too long.
 func shownOptions(
 	given json.RawMessage, members map[string]json.RawMessage,
 ) (shown json.RawMessage, omitted []string) {
 	rest := make(map[string]json.RawMessage, len(members))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if name == "defaults" || name == "overrides" {
+		if name == "defaults" || name == "overrides" || name == checkKey {
 			omitted = append(omitted, name)
 		} else {
 			rest[name] = members[name]

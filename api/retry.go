@@ -119,6 +119,7 @@ func readRetryDraft(
 	// the retry has results for each input too.
 	d.Options.OutputPerInput = b.Options.OutputPerInput
 	d.Options.RetryOf = b.ID
+	d.checkEndpoint(o)
 	return d, o.finish()
 }
 

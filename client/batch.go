@@ -74,6 +74,10 @@ type Extensions struct {
 		Lines int    `json:"lines"`
 	} `json:"models"`
 	Outputs []ResultFiles `json:"outputs"`
+	// Options are those of the request that are shown.
+	Options struct {
+		Check *RequestCheck `json:"check"` // nil: none, or of a listed batch
+	} `json:"options"`
 }
 
 // Failure is a cause for which lines have failed.

@@ -1,6 +1,10 @@
 package client
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
 
 // FileExpiry sets when result files expire.
 type FileExpiry struct {
@@ -33,6 +37,7 @@ type RequestExtensions struct {
 	// Outputs is joined or per_input.
 	Outputs string         `json:"outputs,omitempty"`
 	Canary  *RequestCanary `json:"canary,omitempty"`
+	Check   *RequestCheck  `json:"check,omitempty"`
 	// GroupBy is prefix, model or none.
 	GroupBy string `json:"group_by,omitempty"`
 	// MaxConcurrency limits the lines in flight.
@@ -83,4 +88,34 @@ type RequestCanary struct {
 	Lines int `json:"lines"`
 	// MaxFailedRatio is the share of them that may fail. Nil: the default.
 	MaxFailedRatio *float64 `json:"max_failed_ratio,omitempty"`
+}
+
+// RequestCheck sets what the answers to lines must be. An answer that fails is asked for again.
+type RequestCheck struct {
+	// FinishReason lists the values that every choice may have.
+	FinishReason []string `json:"finish_reason,omitempty"`
+	// Pattern is a regular expression (RE2) that the text of every choice matches.
+	Pattern string `json:"pattern,omitempty"`
+	// JSONSchema is a schema to which the text of every choice conforms.
+	JSONSchema json.RawMessage `json:"json_schema,omitempty"`
+	// Attempts limits the answers to a line, the first included; 0: the default.
+	Attempts int `json:"attempts,omitempty"`
+}
+
+// String names the rules in a few words.
+func (c RequestCheck) String() string {
+	var rules []string
+	if len(c.FinishReason) > 0 {
+		rules = append(rules, "finish_reason "+strings.Join(c.FinishReason, " or "))
+	}
+	if c.Pattern != "" {
+		rules = append(rules, "pattern "+c.Pattern)
+	}
+	if len(c.JSONSchema) > 0 {
+		rules = append(rules, "json_schema")
+	}
+	if c.Attempts > 0 {
+		rules = append(rules, fmt.Sprintf("attempts %d", c.Attempts))
+	}
+	return strings.Join(rules, ", ")
 }

@@ -93,6 +93,9 @@ func describe(w io.Writer, on screen, b client.Batch, now time.Time, files ...st
 		row("model", "%s, %s", m.Model, humanize.Count(m.Lines, "line"))
 	}
 	describeResolved(row, b.Resolved)
+	if check := x.Options.Check; check != nil {
+		row("check", "%s", humanize.Printable(check.String()))
+	}
 	if x.RetryOf != "" {
 		row("retry of", "%s", x.RetryOf)
 	}

@@ -24,6 +24,8 @@ type submitOptions struct {
 	retry          client.RequestRetry
 	canary         client.RequestCanary
 	canaryRatio    float64
+	check          client.RequestCheck
+	checkSchema    string
 	defaults       string
 	overrides      string
 	outputLife     time.Duration
@@ -43,6 +45,7 @@ var submitGroups = []flagGroup{
 		"group-by"}},
 	{"Failures and limits", []string{"retry-attempts", "retry-on", "max-failed-lines",
 		"max-failed-ratio", "max-total-tokens", "canary", "canary-max-failed-ratio"}},
+	{"Answers", []string{"check-schema", "check-pattern", "check-finish", "check-attempts"}},
 	{"Parameters of the lines", []string{"defaults", "overrides"}},
 	{"Results", []string{"outputs", "output-expires-after"}},
 }
@@ -76,6 +79,14 @@ func (o *submitOptions) register(cmd *cobra.Command) {
 		"send `n` lines first; the others run unless too many of them fail")
 	flags.Float64Var(&o.canaryRatio, "canary-max-failed-ratio", 0,
 		"the `share` of the canary lines that may fail (default 0.5)")
+	flags.StringVar(&o.checkSchema, "check-schema", "",
+		"`JSON`, or @FILE, of a schema to which answers conform; others are asked for again")
+	flags.StringVar(&o.check.Pattern, "check-pattern", "",
+		"a regular `expression` (RE2) that answers match")
+	flags.StringSliceVar(&o.check.FinishReason, "check-finish", nil,
+		"the finish `reasons` that answers may have, such as stop")
+	flags.IntVar(&o.check.Attempts, "check-attempts", 0,
+		"ask for at most `n` answers until one passes, the first included (default 2)")
 	flags.StringVar(&o.defaults, "defaults", "",
 		"`JSON`, or @FILE, of parameters for lines that don't have them")
 	flags.StringVar(&o.overrides, "overrides", "",
@@ -139,7 +150,7 @@ func (o *submitOptions) read() (x client.RequestExtensions, err error) {
 	x = o.extensions
 	for flag, zero := range map[string]bool{"max-concurrency": x.MaxConcurrency == 0,
 		"max-failed-ratio": x.MaxFailedRatio == 0, "max-total-tokens": x.MaxTotalTokens == 0,
-		"retry-attempts": o.retry.Attempts == 0} {
+		"retry-attempts": o.retry.Attempts == 0, "check-attempts": o.check.Attempts == 0} {
 		if zero && o.changed(flag) {
 			return x, usageErrorf("--%s must be above 0; leave it out for the default", flag)
 		}
@@ -159,6 +170,9 @@ func (o *submitOptions) read() (x client.RequestExtensions, err error) {
 			x.Canary.MaxFailedRatio = &o.canaryRatio
 		}
 	}
+	if x.Check, err = o.readCheck(); err != nil {
+		return x, err
+	}
 	if x.Registry, err = o.reference(); err != nil {
 		return x, err
 	}
@@ -167,6 +181,21 @@ func (o *submitOptions) read() (x client.RequestExtensions, err error) {
 	}
 	x.Overrides, err = readParameters("--overrides", o.overrides)
 	return x, err
+}
+
+// readCheck returns the rules for answers; nil: there are none.
+func (o *submitOptions) readCheck() (c *client.RequestCheck, err error) {
+	if o.check.JSONSchema, err = readParameters("--check-schema", o.checkSchema); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.checkSchema != "" || o.changed("check-pattern") || o.changed("check-finish"):
+		return &o.check, nil
+	case o.changed("check-attempts"):
+		return nil, usageErrorf("--check-attempts needs --check-schema, --check-pattern or " +
+			"--check-finish")
+	}
+	return nil, nil
 }
 
 // reference returns the names of a template and a profile; nil: there are none.

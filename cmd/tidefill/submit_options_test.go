@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ func allOptions(t *testing.T) []string {
 		"--max-concurrency", "7", "--group-by", "none", "--retry-attempts", "4",
 		"--retry-on", "500,503", "--max-failed-lines", "0", "--max-failed-ratio", "0.25",
 		"--max-total-tokens", "100000", "--canary", "1", "--canary-max-failed-ratio", "0",
+		"--check-pattern", "x|^", "--check-finish", "stop,length", "--check-attempts", "3",
 		"--defaults", `{"temperature": 0}`,
 		"--overrides", "@" + writeFile(t, "o.json", `{"all": {"top_k": 4}}`),
 		"--outputs", "per_input", "--admission", "strict", "--template", "t@v1",
@@ -99,6 +101,7 @@ func TestSubmitReachesEveryExtension(t *testing.T) {
 		"max_failed_ratio": "0.25", "max_total_tokens": "100000", "outputs": `"per_input"`,
 		"canary": `{"lines":1,"max_failed_ratio":0}`, "defaults": `{"temperature":0}`,
 		"overrides": `{"all":{"top_k":4}}`,
+		"check":     `{"finish_reason":["stop","length"],"pattern":"x|^","attempts":3}`,
 		"registry": `{"model_template":{"name":"t","version":"v1",` +
 			`"overrides":{"engine_args":{"max_num_seqs":8}}},` +
 			`"profile":{"name":"p","overrides":{"scheduling":{"max_concurrency":9}}}}`,
@@ -114,7 +117,7 @@ func TestSubmitHelpGroupsAllFlags(t *testing.T) {
 	other := strings.Index(got.out, "\nOther flags:")
 	for _, key := range api.ExtensionKeys() {
 		flag := "--" + strings.ReplaceAll(key, "_", "-")
-		if key == "input_file_ids" || key == "retry" || key == "registry" {
+		if slices.Contains([]string{"input_file_ids", "retry", "registry", "check"}, key) {
 			continue // arguments; several flags
 		}
 		if at := strings.Index(got.out, flag+" "); at < 0 || at > other {
@@ -142,6 +145,8 @@ func TestSubmitRefusesBeforeItUploads(t *testing.T) {
 		"is a directory; name its files":    {t.TempDir()},
 		"no such file":                      {input, "/nowhere.jsonl"},
 		"--canary-max-failed-ratio needs":   {input, "--canary-max-failed-ratio", "0.1"},
+		"--check-attempts needs":            {input, "--check-attempts", "3"},
+		"--check-schema: write a JSON":      {input, "--check-schema", "type"},
 		"--max-concurrency must be above 0": {input, "--max-concurrency", "0"},
 		"--defaults: write a JSON object":   {input, "--defaults", "temperature=0"},
 		"--overrides: write a JSON object":  {input, "--overrides", "null"},
@@ -151,6 +156,27 @@ func TestSubmitRefusesBeforeItUploads(t *testing.T) {
 		if got.status == exitOK || !strings.Contains(got.errors, want) ||
 			strings.Contains(got.errors, "daemon running") {
 			t.Errorf("%v: status %d, %s; want %q", args, got.status, got.errors, want)
+		}
+	}
+}
+
+// The emulated runner answers words, which are no JSON.
+func TestSubmitWithACheckOfAnswers(t *testing.T) {
+	startDaemonWith(t, apptest.Config(t.TempDir(), apptest.StartRunner(t, nil)), app.Options{})
+	input := writeFile(t, "in.jsonl", apptest.BatchFile(3))
+	schema := writeFile(t, "schema.json", `{"type": "object"}`)
+	submit := []string{"batch", "submit", input, "--check-schema", "@" + schema}
+	for _, dry := range [][]string{nil, {"--dry-run"}} {
+		got := command(t, append(append(submit, "--check-pattern", "("), dry...)...)
+		if got.status == exitOK || !strings.Contains(got.errors, "tidefill.check.pattern") {
+			t.Errorf("%v: status %d, %s", dry, got.status, got.errors)
+		}
+	}
+	got := command(t, append(submit, "--wait")...)
+	for _, want := range []string{"0 completed, 3 failed", "requests   6 sent",
+		"check      json_schema\n", `3 × 200 check_failed "json_schema: the text is not JSON`} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("got status %d, %s%s, want %q in it", got.status, got.out, got.errors, want)
 		}
 	}
 }
