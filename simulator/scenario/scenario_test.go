@@ -238,7 +238,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			[]string{"faults[0].for is 0", "faults[1].every is 1m0s, want 0 or 1s or more, and " +
 				"more than for, 1m0s", "faults[2].every is 500ms"}},
 		{"infinite", least + "jobs:\n- {name: a, kind: bal, lines: .inf}\n",
-			[]string{"x.yaml:5: jobs[0].lines is \".inf\", not an integer"}},
+			[]string{"x.yaml:5: jobs[0].lines is \".inf\"; give an integer"}},
 		{
 			"not a number", "name: x\npool: {profile: p, replicas: 1, noise: .nan}\ninteractive: " +
 				"{generator: conversation, rate: .nan}\n", []string{
