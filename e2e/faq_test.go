@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,59 +95,33 @@ func TestFrequentQuestions(t *testing.T) {
 		upstreams = append(upstreams, startRunner(t, freeAddress(t), "--profile",
 			"llama-8b-a100", "--model", "m", "--interactive-rps", "1", "--seed", fmt.Sprint(i)))
 	}
-	dir := t.TempDir()
-	write := func(name, content string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	data := filepath.Join(dir, "data")
-	config := write("tidefill.yaml", "data: "+data+"\nauth: {keys_file: "+write("keys.yaml",
-		`keys:
-  - {hash: "sha256:`+Digest([]byte("operator"))+`", tenant: default, role: admin}
-`)+"}\n")
-	write("requests.jsonl", short(400))
-	write("failing.jsonl", short(38)+strings.ReplaceAll(short(2), `"content":`,
+	u := newReader(t)
+	data := filepath.Join(u.dir, "data")
+	keys := u.write("keys.yaml", "keys:\n  - {hash: \"sha256:"+Digest([]byte("operator"))+
+		"\", tenant: default, role: admin}\n")
+	config := u.write("tidefill.yaml", "data: "+data+"\nauth: {keys_file: "+keys+"}\n")
+	u.write("requests.jsonl", short(400))
+	u.write("failing.jsonl", short(38)+strings.ReplaceAll(short(2), `"content":`,
 		`"content":7,"name":`))
-	write("nightly.jsonl", short(20000))
-	repository, err := filepath.Abs("..")
-	if err == nil {
-		err = os.Symlink(filepath.Join(repository, "simulator"), filepath.Join(dir, "simulator"))
-	}
-	if err == nil {
-		err = os.Symlink(Binary(t), filepath.Join(dir, "tidefill"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := NewDaemon(t, Options{Admin: freeAddress(t), Data: data, Upstreams: upstreams,
+	u.write("nightly.jsonl", short(20000))
+	u.daemon = NewDaemon(t, Options{Admin: freeAddress(t), Data: data, Upstreams: upstreams,
 		Set:  []string{"flowcontrol.policy=fixed", "flowcontrol.fixed.per_runner=8"},
 		Args: []string{"--config", config}})
-	run := func(line string) (string, error) {
-		command := exec.Command("bash", "-c", strings.ReplaceAll(line, "127.0.0.1:8081", d.Admin))
-		command.Dir = dir
-		command.Env = append(os.Environ(), "TIDEFILL_SERVER="+d.URL,
-			"TIDEFILL_ADMIN=http://"+d.Admin, "TIDEFILL_API_KEY=operator",
-			"PATH="+dir+":"+os.Getenv("PATH"))
-		output, err := command.CombinedOutput()
-		return string(output), err
-	}
+	u.environment = []string{"TIDEFILL_API_KEY=operator"}
 	await(t, time.Minute, "both servers are read", func() bool {
-		output, err := run("tidefill explain")
+		output, err := u.run("tidefill explain")
 		return err == nil && strings.Contains(output, "of 2 of 2 runners")
 	})
 	for _, line := range []string{
 		"tidefill batch submit failing.jsonl --wait || [ $? = 4 ]",
 		"tidefill batch submit nightly.jsonl --meta project=nightly",
 	} {
-		if output, err := run(line); err != nil {
+		if output, err := u.run(line); err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, output)
 		}
 	}
 	for _, q := range questions(t) {
-		output, err := run(q.command)
+		output, err := u.run(q.command)
 		if err == nil {
 			err = checkPrinted(output, q.output)
 		}
@@ -153,6 +129,106 @@ func TestFrequentQuestions(t *testing.T) {
 			t.Errorf("%s\n$ %s\n%s%v", q.title, q.command, output, err)
 		}
 	}
+}
+
+// Every command of README.md runs: those of the shell in the order of the page, on a daemon that
+// was started as it says.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := newReader(t)
+	u.write("requests.jsonl", short(40))
+	upstream := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "m")
+	u.daemon = NewDaemon(t, Options{Admin: freeAddress(t), Upstreams: []string{upstream}})
+	// Blocks that other tests run, by their first words: the demo, the installation of a release,
+	// and the starts of a daemon.
+	others := []string{"go run ./cmd/tidefill demo", "make test", "sha256sum", "go build",
+		"tidefill serve", "TIDEFILL_API_KEYS="}
+	block := regexp.MustCompile("(?s)\n```sh\n(.*?)```" +
+		"(?:[^`]*?\n```\n(.*?)```)?") // with the output, if one follows
+	ran := 0
+	for rest := page; ; {
+		at := block.FindSubmatchIndex(rest)
+		if at == nil {
+			break
+		}
+		commands, output := string(rest[at[2]:at[3]]), ""
+		if at[4] >= 0 {
+			output = strings.TrimSpace(string(rest[at[4]:at[5]]))
+		}
+		rest = rest[at[3]:]
+		if slices.ContainsFunc(others, func(first string) bool {
+			return strings.HasPrefix(commands, first)
+		}) {
+			continue
+		}
+		ran++
+		got, err := u.run("set -e\n" + commands)
+		if err == nil && output != "" {
+			err = checkPrinted(got, output)
+		}
+		if err != nil {
+			t.Errorf("%s%s%v", commands, got, err)
+		}
+	}
+	if ran != 2 {
+		t.Errorf("%d blocks were run, want 2", ran)
+	}
+	for _, file := range []string{"report/report.html", "report/result.json"} {
+		if _, err := os.Stat(filepath.Join(u.dir, file)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// reader is somebody with a shell in a directory of their own, in which the program and the
+// scenarios of the simulator are.
+type reader struct {
+	t           *testing.T
+	dir         string
+	daemon      *Daemon
+	environment []string
+}
+
+func newReader(t *testing.T) *reader {
+	u := &reader{t: t, dir: t.TempDir()}
+	repository, err := filepath.Abs("..")
+	if err == nil {
+		err = os.Symlink(filepath.Join(repository, "simulator"), filepath.Join(u.dir, "simulator"))
+	}
+	if err == nil {
+		err = os.Symlink(Binary(t), filepath.Join(u.dir, "tidefill"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func (u *reader) write(name, content string) (path string) {
+	path = filepath.Join(u.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+	return path
+}
+
+// run has the shell run commands, of the daemon's addresses instead of the usual ones.
+func (u *reader) run(commands string) (output string, err error) {
+	ctx, cancel := context.WithTimeout(u.t.Context(), 2*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "bash", "-c", strings.ReplaceAll(commands,
+		"127.0.0.1:8081", u.daemon.Admin))
+	command.WaitDelay = time.Second
+	command.Dir = u.dir
+	command.Env = append(append(os.Environ(), "TIDEFILL_SERVER="+u.daemon.URL,
+		"TIDEFILL_ADMIN=http://"+u.daemon.Admin, "PATH="+u.dir+":"+os.Getenv("PATH")),
+		u.environment...)
+	printed, err := command.CombinedOutput()
+	return string(printed), err
 }
 
 // short returns lines of chat completions of a few tokens.
