@@ -415,7 +415,7 @@ func BenchmarkRecord(b *testing.B) {
 // Outcomes have the names of version 1 of the format.
 func TestOutcomesHaveTheNamesOfTheFormat(t *testing.T) {
 	want := []string{"succeeded", "refused", "shed", "failed", "garbled", "timed_out",
-		"unreachable", "died", "recalled", "denied", "too_long"}
+		"unreachable", "died", "recalled", "denied", "too_long", "check_failed"}
 	for o := range plan.Outcomes {
 		if got := endOf(plan.Outcome(o)); got != want[o] {
 			t.Errorf("outcome %d is recorded as %q, want %q", o, got, want[o])
