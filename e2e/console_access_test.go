@@ -58,10 +58,10 @@ func setTheme(t testing.TB, b *Browser, theme string) {
 	}
 }
 
-// Everybody can use each page of the console: axe-core finds nothing serious in either theme, on a
-// screen and on a phone. Headings, tables and controls have names, and the keyboard reaches them.
-func TestConsoleIsAccessible(t *testing.T) {
-	t.Parallel()
+// checkAccess runs axe-core in both themes, on a screen and on a phone, and goes to each control of
+// the page by the keyboard.
+func checkAccess(t testing.TB, b *Browser, page string) {
+	t.Helper()
 	if err := nodeModules(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +69,34 @@ func TestConsoleIsAccessible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.Evaluate(t, "(() => { "+string(script)+" })()")
+	for _, theme := range []string{"light", "dark"} {
+		setTheme(t, b, theme)
+		for _, width := range []int64{1440, 390} {
+			b.Resize(t, width, 900)
+			if found := axe(t, b); found != "" {
+				t.Errorf("%q, %s, %d pixels: %s", page, theme, width, found)
+			}
+			if got := b.Evaluate(t, "document.documentElement.scrollWidth"); got !=
+				fmt.Sprint(width) {
+				t.Errorf("%q at %d pixels is %s wide: %s", page, width, got, b.Evaluate(t,
+					"[...document.querySelectorAll('main *')].filter((e) => "+
+						"e.getBoundingClientRect().right > innerWidth).map((e) => "+
+						"e.tagName + ' ' + e.className + ' ' + e.innerText).join()"))
+			}
+		}
+	}
+	b.Resize(t, 1440, 900)
+	if missed := tabThrough(t, b); missed != "" {
+		t.Errorf("%q has controls that the keyboard does not reach, or without a name or a sign "+
+			"of focus: %s", page, missed)
+	}
+}
+
+// Everybody can use each page of the console: axe-core finds nothing serious in either theme, on a
+// screen and on a phone. Headings, tables and controls have names, and the keyboard reaches them.
+func TestConsoleIsAccessible(t *testing.T) {
+	t.Parallel()
 	gate, admin, dir := make(chan struct{}), freeAddress(t), newRegistryDir(t)
 	dir.write("templates.yaml", templateOf("small", "active", "shared", "{type: k8s}")+
 		"- name: refused\n")
@@ -92,24 +120,7 @@ func TestConsoleIsAccessible(t *testing.T) {
 		b.Open(t, "http://"+admin+"/console"+page.hash)
 		b.Await(t, time.Minute, page.shown)
 		b.Await(t, time.Minute, "#state", "live")
-		b.Evaluate(t, "(() => { "+string(script)+" })()")
-		for _, theme := range []string{"light", "dark"} {
-			setTheme(t, b, theme)
-			for _, width := range []int64{1440, 390} {
-				b.Resize(t, width, 900)
-				if found := axe(t, b); found != "" {
-					t.Errorf("%q, %s, %d pixels: %s", page.hash, theme, width, found)
-				}
-				if got := b.Evaluate(t, "document.documentElement.scrollWidth"); got !=
-					fmt.Sprint(width) {
-					t.Errorf("%q at %d pixels is %s wide: %s", page.hash, width, got, b.Evaluate(t,
-						"[...document.querySelectorAll('main *')].filter((e) => "+
-							"e.getBoundingClientRect().right > innerWidth).map((e) => "+
-							"e.tagName + ' ' + e.className + ' ' + e.innerText).join()"))
-				}
-			}
-		}
-		b.Resize(t, 1440, 900)
+		checkAccess(t, b, page.hash)
 		if got := b.Evaluate(t, visible("h1, h2, h3")); got != page.headings {
 			t.Errorf("%q has the headings %s", page.hash, got)
 		}
@@ -120,10 +131,6 @@ func TestConsoleIsAccessible(t *testing.T) {
 			if got := b.Evaluate(t, visible(selector)); got != "" {
 				t.Errorf("%q has %s: %s", page.hash, what, got)
 			}
-		}
-		if missed := tabThrough(t, b); missed != "" {
-			t.Errorf("%q has controls that the keyboard does not reach, or without a name or a "+
-				"sign of focus: %s", page.hash, missed)
 		}
 	}
 	enterKey(t, b, ownKey) // on the page of the batch

@@ -23,8 +23,8 @@ export class Row {
     this.tokens = h('span', { class: 'number' });
     this.note = h('span', { class: 'muted' });
     this.actions = h('div', { class: 'actions' });
-    const button = (text, label, does) => {
-      const b = h('button', { type: 'button', 'aria-label': `${label} ${batch.id}`, hidden: '' }, text);
+    const button = (text, does) => {
+      const b = h('button', { type: 'button', 'aria-label': `${text}: ${batch.id}`, hidden: '' }, text);
       b.addEventListener('click', async () => { b.disabled = true; await does(); b.disabled = false; });
       this.actions.append(b);
       return b;
@@ -33,13 +33,13 @@ export class Row {
     const download = (kind) => () => act('GET', `v1/files/${this.batch[kind + '_file_id']}/content`, `${batch.id}_${kind}.jsonl`);
     const sure = (question, does) => () => (window.confirm(question) ? does() : null);
     this.buttons = {
-      output: button('Results', 'Download the results of', download('output')),
-      error: button('Failed lines', 'Download the failed lines of', download('error')),
-      pause: button('Pause', 'Pause', () => act('POST', path + '/pause')),
-      resume: button('Resume', 'Resume', () => act('POST', path + '/resume')),
-      retry: button('Retry failed', 'Run the failed lines again of', () => act('POST', path + '/retry')),
-      cancel: button('Cancel', 'Cancel', sure('Cancel this batch? Finished lines keep their results.', () => act('POST', path + '/cancel'))),
-      remove: button('Delete', 'Delete', sure('Delete this batch with its results?', () => act('DELETE', path))),
+      output: button('Results', download('output')),
+      error: button('Failed lines', download('error')),
+      pause: button('Pause', () => act('POST', path + '/pause')),
+      resume: button('Resume', () => act('POST', path + '/resume')),
+      retry: button('Retry failed', () => act('POST', path + '/retry')),
+      cancel: button('Cancel', sure('Cancel this batch? Finished lines keep their results.', () => act('POST', path + '/cancel'))),
+      remove: button('Delete', sure('Delete this batch with its results?', () => act('DELETE', path))),
     };
     this.element = h('tr', {},
       h('th', { scope: 'row' }, h('code', {}, batch.id), this.note),
