@@ -13,7 +13,8 @@ import (
 
 func (s *Server) batchRoutes() {
 	s.route("/v1/batches", methods{"POST": s.createBatch, "GET": s.listBatches})
-	s.route("/v1/batches/{id}", methods{"GET": s.getBatch, "DELETE": s.deleteBatch})
+	s.route("/v1/batches/{id}", methods{"GET": s.getBatch, "POST": s.modifyBatch,
+		"DELETE": s.deleteBatch})
 	s.route("/v1/batches/{id}/cancel", methods{"POST": s.cancelBatch})
 	s.route("/v1/batches/{id}/pause", methods{"POST": s.pauseBatch})
 	s.route("/v1/batches/{id}/resume", methods{"POST": s.resumeBatch})
@@ -154,6 +155,54 @@ func wrongStatus(action string, b *store.Batch) *httpError {
 		NoRetry: true,
 	}
 }
+
+// modifyBatch answers POST /v1/batches/{id}, which changes what may change after the creation: the
+// priority.
+func (s *Server) modifyBatch(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	priority, err := readModification(body)
+	if err != nil {
+		return err
+	}
+	return s.changeBatch(w, r, fmt.Sprintf("given the priority %d", priority),
+		func(b *store.Batch) error {
+			switch {
+			case b.State.Terminal():
+				return wrongStatus("change the priority of", b)
+			case b.Options.Priority == priority:
+				return errUnchanged
+			}
+			b.Options.Priority = priority
+			return nil
+		})
+}
+
+func readModification(body []byte) (priority int, err error) {
+	request, err := readObject(body)
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range request.keys() {
+		if key != extensionsKey {
+			request.fail(key, "unknown_parameter",
+				"'%s' can't be changed; only '%s.priority' can.", key, extensionsKey)
+		}
+	}
+	if o, ok := request.object(extensionsKey); !ok {
+		request.missing(extensionsKey)
+	} else if !o.has("priority") {
+		o.missing("priority")
+	} else {
+		priority = readPriority(o)
+		_ = o.finish() // request has its fault
+	}
+	return priority, request.finish()
+}
+
+func readPriority(o *jsonObject) int { return int(o.integer("priority", -100, 100, 0)) }
 
 func (s *Server) pauseBatch(w http.ResponseWriter, r *http.Request) error {
 	return s.changeBatch(w, r, "paused", func(b *store.Batch) error {

@@ -108,6 +108,34 @@ func TestBatchActions(t *testing.T) {
 		"No such Batch object: batch_x")
 }
 
+func TestPriorityChanges(t *testing.T) {
+	s := newService(t)
+	id := s.in(store.InProgress)
+	path := "/v1/batches/" + id
+	changed := s.post(path, `{"tidefill":{"priority":7}}`).ok()
+	if got := changed["tidefill"].(map[string]any)["priority"]; got != 7.0 {
+		t.Errorf("the priority is %v, want 7", got)
+	}
+	b, err := s.meta.Batch(t.Context(), "", id)
+	if err != nil || b.Options.Priority != 7 || len(b.Changes) != 1 ||
+		b.Changes[0].What != "given the priority 7" {
+		t.Errorf("stored are the priority %d, changes %v, %v", b.Options.Priority, b.Changes, err)
+	}
+	for _, wrong := range []struct{ body, param, code string }{
+		{`{}`, "tidefill", "missing_required_parameter"},
+		{`{"tidefill":{}}`, "tidefill.priority", "missing_required_parameter"},
+		{`{"tidefill":{"priority":101}}`, "tidefill.priority", "invalid_value"},
+		{`{"tidefill":{"priority":"high"}}`, "tidefill.priority", "invalid_type"},
+		{`{"tidefill":{"priority":1,"deadline":"1h"}}`, "tidefill.deadline", "unknown_parameter"},
+		{`{"tidefill":{"priority":1},"metadata":{}}`, "metadata", "unknown_parameter"},
+	} {
+		s.post(path, wrong.body).refused(http.StatusBadRequest, wrong.param, wrong.code)
+	}
+	s.change(id, func(b *store.Batch) { b.State, b.CompletedAt = store.Completed, time.Now() })
+	s.post(path, `{"tidefill":{"priority":8}}`).refused(http.StatusConflict, "",
+		"invalid_batch_status", "priority")
+}
+
 func TestCancelEndsPause(t *testing.T) {
 	s := newService(t)
 	id := s.in(store.InProgress)

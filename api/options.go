@@ -67,7 +67,7 @@ func readMembers(o *jsonObject, now time.Time) extensions {
 	x.InputFileIDs = readFileIDs(o, "input_file_ids")
 	x.Reference, x.HasPriority = readReference(o, registryKey), o.has("priority")
 	x.Options = store.Options{
-		Priority: int(o.integer("priority", -100, 100, 0)),
+		Priority: readPriority(o),
 		// one more than the number that may fail
 		StopAtFailed:   int(o.integer("max_failed_lines", 0, maxInt32, -1)) + 1,
 		MaxFailedRatio: o.ratio("max_failed_ratio", true, 0),

@@ -252,6 +252,21 @@ func (c *Client) CancelGently(ctx context.Context, id string) (Batch, error) {
 	return b, nil
 }
 
+// SetPriority changes the priority of a batch that has not ended.
+func (c *Client) SetPriority(ctx context.Context, id string, priority int) (Batch, error) {
+	var body struct {
+		Tidefill struct {
+			Priority int `json:"priority"`
+		} `json:"tidefill"`
+	}
+	body.Tidefill.Priority = priority
+	var b Batch
+	if err := c.post(ctx, batchPath(id), body, &b); err != nil {
+		return Batch{}, fmt.Errorf("change batch %s: %w", id, err)
+	}
+	return b, nil
+}
+
 // Pause starts no more lines of a batch until Resume.
 func (c *Client) Pause(ctx context.Context, id string) (Batch, error) {
 	return c.act(ctx, id, "pause")

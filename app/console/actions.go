@@ -9,7 +9,8 @@ import (
 
 // apiRoutes are the routes of the API that the page uses.
 var apiRoutes = []string{
-	"GET /v1/batches/{id}", "POST /v1/batches/{id}/pause", "POST /v1/batches/{id}/resume",
+	"GET /v1/batches/{id}", "POST /v1/batches/{id}",
+	"POST /v1/batches/{id}/pause", "POST /v1/batches/{id}/resume",
 	"POST /v1/batches/{id}/cancel", "POST /v1/batches/{id}/retry", "GET /v1/files/{id}/content",
 }
 

@@ -44,6 +44,7 @@ func batchCommands() []*cobra.Command {
 		actionCommand("resume", "Continue paused batches", "Continue paused batches.",
 			func(b client.Batch) bool { return b.Tidefill.Paused && !b.Ended() },
 			(*client.Client).Resume),
+		setCommand(),
 		retryCommand(),
 		deleteCommand(),
 	}

@@ -81,8 +81,10 @@ func batchAction(
 ) *cobra.Command {
 	r, choice := new(remote), &batchChoice{may: may}
 	cmd.Use += " BATCH..."
-	cmd.Example = fmt.Sprintf("  tidefill batch %[1]s batch_Fps2iyiA batch_Hj7Qx0aa\n"+
-		"  tidefill batch %[1]s --model m --meta project=nightly", cmd.Name())
+	if cmd.Example == "" {
+		cmd.Example = fmt.Sprintf("  tidefill batch %[1]s batch_Fps2iyiA batch_Hj7Qx0aa\n"+
+			"  tidefill batch %[1]s --model m --meta project=nightly", cmd.Name())
+	}
 	choice.registerMany(cmd, r)
 	return r.command(cmd, tableFormats, func(ctx context.Context, c *client.Client, r *remote,
 		args []string, out io.Writer) error {
@@ -160,6 +162,27 @@ func cancelCommand() *cobra.Command {
 			return (*client.Client).CancelGently
 		}
 		return (*client.Client).Cancel
+	})
+}
+
+func setCommand() *cobra.Command {
+	var priority int
+	cmd := &cobra.Command{
+		Use:   "set",
+		Short: "Change the priority of batches",
+		Long:  "Change the priority of batches that have not ended. Their other options stay.",
+		Example: "  tidefill batch set batch_Fps2iyiA --priority 50\n" +
+			"  tidefill batch set --meta project=nightly --priority -10",
+	}
+	cmd.Flags().Var(&integer{&priority, -100, 100}, "priority",
+		"`rank` among your batches, from -100 to 100, higher first")
+	if err := cmd.MarkFlagRequired("priority"); err != nil {
+		panic(err) // it is defined above
+	}
+	return batchAction(cmd, running, func() action {
+		return func(c *client.Client, ctx context.Context, id string) (client.Batch, error) {
+			return c.SetPriority(ctx, id, priority)
+		}
 	})
 }
 

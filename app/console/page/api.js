@@ -12,10 +12,11 @@ export async function get(path) {
 export const key = { value: '' };
 
 // ask sends a request to the API for a tenant, and returns its answer. The API decides by the key.
-export async function ask(method, path, tenant) {
+export async function ask(method, path, tenant, body) {
   const headers = { 'Tidefill-Tenant': tenant };
   if (key.value) headers.Authorization = 'Bearer ' + key.value;
-  const answer = await fetch('console/api/v1/' + path, { method, headers, cache: 'no-store' });
+  if (body) headers['Content-Type'] = 'application/json';
+  const answer = await fetch('console/api/v1/' + path, { method, headers, body: body && JSON.stringify(body), cache: 'no-store' });
   if (!answer.ok) throw await refusal(answer, path);
   return answer;
 }

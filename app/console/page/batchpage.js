@@ -78,6 +78,7 @@ export class BatchPage {
       this.act(this.verb);
     });
     this.buildKey();
+    this.buildPriority();
     this.downloads = h('span', { class: 'actions' });
     this.figures = h('dl', { class: 'figures' });
     this.values = new Map();
@@ -88,7 +89,7 @@ export class BatchPage {
     this.ended = new Rows('Last lines that ended', 'custom_id', 'Line', 'Result', 'Requests', 'Output tokens');
     element.replaceChildren(h('p', {}, h('a', { href: '#' }, 'All pools and batches')),
       h('div', { class: 'head' }, this.title, h('span', { class: 'spacer' }), this.status), this.owner, this.waiting,
-      h('div', { class: 'actions' }, ...this.buttons, this.downloads), this.keyForm, this.message, this.dialog, this.figures,
+      h('div', { class: 'actions' }, ...this.buttons.slice(0, actions.length), this.downloads), this.keyForm, this.priorityForm, this.message, this.dialog, this.figures,
       ...[this.states, this.causes, this.faults, this.history, this.ended].map((rows) => rows.element));
     for (const rows of [this.states, this.causes, this.faults, this.history, this.ended]) rows.show([]);
   }
@@ -105,6 +106,17 @@ export class BatchPage {
     });
   }
 
+  buildPriority() {
+    this.priority = h('input', { type: 'number', min: '-100', max: '100', step: '1', id: 'priority', required: '' });
+    const set = h('button', { type: 'submit' }, 'Set');
+    this.priorityForm = h('form', { class: 'actions', hidden: '' }, h('label', { for: 'priority' }, 'Priority'), this.priority, set);
+    this.priorityForm.addEventListener('submit', (e) => {
+      e.preventDefault();
+      this.act('', { tidefill: { priority: this.priority.valueAsNumber } });
+    });
+    this.buttons.push(set);
+  }
+
   confirm(verb, label, warning) {
     if (!warning) return this.act(verb);
     this.verb = verb;
@@ -113,10 +125,11 @@ export class BatchPage {
     this.dialog.showModal();
   }
 
-  async act(verb) {
+  // act has the API do something to the batch, or change it if there is no verb.
+  async act(verb, body) {
     for (const button of this.buttons) button.disabled = true;
     try {
-      const answer = await (await ask('POST', `batches/${encodeURIComponent(this.id)}/${verb}`, this.batch.tenant)).json();
+      const answer = await (await ask('POST', `batches/${encodeURIComponent(this.id)}${verb && '/' + verb}`, this.batch.tenant, body)).json();
       if (verb === 'retry') setParts(this.message, 'The new batch is ', h('a', { href: '#batch/' + answer.id }, h('code', {}, answer.id)), '.');
       else setText(this.message, '');
       await this.refresh();
@@ -175,6 +188,8 @@ export class BatchPage {
     showStatus(this.status, b);
     setText(this.waiting, b.reason ?? (b.waiting && b.ended_at === null ? waitingOf(b.waiting) : ''));
     actions.forEach(([, , applies], i) => { this.buttons[i].hidden = b.refused !== null || !this.object || !applies(b); });
+    this.priorityForm.hidden = b.refused !== null || !this.object || b.ended_at !== null;
+    if (!this.priority.value) this.priority.value = b.priority;
     this.keyForm.hidden = b.refused !== null || !b.needs_key || this.object !== null;
     this.showFigures(b, now);
     const rest = Math.max(0, c.total - c.completed - c.failed);
