@@ -103,6 +103,7 @@ func TestAdminActsForAnyTenant(t *testing.T) {
 		{"POST", "/v1/uploads/{id}/complete", upload, 400},
 		{"POST", "/v1/uploads/{id}/cancel", upload, 0},
 		{"GET", "/v1/batches/{id}", running, 0}, {"POST", "/v1/batches/{id}/pause", running, 0},
+		{"POST", "/v1/batches/{id}", running, 400}, // without a priority
 		{"POST", "/v1/batches/{id}/resume", running, 0},
 		{"POST", "/v1/batches/{id}/cancel", running, 0},
 		{"GET", "/v1/batches/{id}/events", ended, 0},

@@ -159,6 +159,9 @@ func wrongStatus(action string, b *store.Batch) *httpError {
 // modifyBatch answers POST /v1/batches/{id}, which changes what may change after the creation: the
 // priority.
 func (s *Server) modifyBatch(w http.ResponseWriter, r *http.Request) error {
+	if _, err := s.batch(r); err != nil {
+		return err
+	}
 	body, err := readBody(w, r)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ function line(series, x, y, stepped) {
       return;
     }
     const at = `${x(time).toFixed(1)},${y(value).toFixed(1)}`;
-    if (last === null || gapBefore(series, i)) path += 'M' + at;
+    if (last === null || gapBefore(series, i)) path += 'M' + at + 'h0'; // a point alone is a dot
     else if (stepped) path += `L${x(time).toFixed(1)},${y(last).toFixed(1)}L${at}`;
     else path += 'L' + at;
     last = value;
