@@ -33,8 +33,7 @@ const (
 var trials Trials
 
 func TestMain(m *testing.M) {
-	os.Getenv("TIDEFILL_SOURCES") // go test reuses a result only if it is the same
-	log.SetOutput(io.Discard)     // net/http logs errors of hostile scenarios
+	log.SetOutput(io.Discard) // net/http logs errors of hostile scenarios
 	status := Main(m)
 	if *chaos {
 		fmt.Println()
