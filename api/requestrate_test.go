@@ -38,14 +38,14 @@ func TestRequestsPerMinuteHoldOverReplicas(t *testing.T) {
 		answer.Body.Close()
 		return answer
 	}
-	// told checks what the headers say about the limit.
-	told := func(answer *http.Response, left int, least, most time.Duration) {
+	// told fails the test unless the headers have the requests left and a reset within bounds.
+	told := func(answer *http.Response, left int, from, to time.Duration) {
 		t.Helper()
 		h := answer.Header
 		reset, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-Requests"))
 		if h.Get("X-Ratelimit-Limit-Requests") != "4" || h.Get("X-Ratelimit-Remaining-Requests") !=
-			strconv.Itoa(left) || err != nil || reset < least || reset > most {
-			t.Errorf("got %v, want %d left and %v to %v", h, left, least, most)
+			strconv.Itoa(left) || err != nil || reset < from || reset > to {
+			t.Errorf("got %v, want %d left and %v to %v", h, left, from, to)
 		}
 	}
 	for i := range 4 {

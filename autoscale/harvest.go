@@ -12,13 +12,14 @@ type harvest struct {
 	last      time.Time // of observe
 	harvested float64   // Pool.Harvested at last
 	waiting   float64   // work left at last; without a cost model that of lines not in flight
-	// Decaying sums over the memory.
-	achieved, predicted float64
-	share               float64
-	misses              misses // of the share, without a cost model
-	// Sums over the configured memory, without a cost model.
-	longAchieved, longPredicted float64
+	sums                // over the memory
+	hour      sums      // over the configured memory, without a cost model
+	share     float64
+	misses    misses // of the share, without a cost model
 }
+
+// sums are those of the work done and of the work predicted, which fade over a memory.
+type sums struct{ achieved, predicted float64 }
 
 // The measurement without a cost model. The present rate is all that is known, so it is followed
 // sooner, and from the first answers on.
@@ -82,10 +83,10 @@ func (h *harvest) observe(now time.Time, r replica, requests float64, left backl
 }
 
 // add adds a time to the sums.
-func (h *harvest) add(memory, length time.Duration, harvested, rate float64) {
+func (s *sums) add(memory, length time.Duration, harvested, rate float64) {
 	fade := memory.Seconds() / (memory.Seconds() + length.Seconds())
-	h.achieved = h.achieved*fade + harvested
-	h.predicted = h.predicted*fade + rate*length.Seconds()
+	s.achieved = s.achieved*fade + harvested
+	s.predicted = s.predicted*fade + rate*length.Seconds()
 }
 
 // measure is observe without a cost model. What is assumed at first is forgotten.
@@ -97,9 +98,7 @@ func (h *harvest) measure(length time.Duration, harvested, rate float64) {
 	}
 	h.add(measuredMemory, length, harvested, rate)
 	h.share = min(max(h.achieved/h.predicted, minMeasured), maxMeasured)
-	fade := h.cfg.Memory.Seconds() / (h.cfg.Memory.Seconds() + length.Seconds())
-	h.longAchieved = h.longAchieved*fade + harvested
-	h.longPredicted = h.longPredicted*fade + rate*length.Seconds()
+	h.hour.add(h.cfg.Memory, length, harvested, rate)
 }
 
 // hopeful returns the factor by which a pool without a cost model may do more work within a time
@@ -107,8 +106,8 @@ func (h *harvest) measure(length time.Duration, harvested, rate float64) {
 // hour.
 func (h *harvest) hopeful(seconds float64) float64 {
 	factor, _ := h.misses.spread(seconds, 1)
-	if h.longPredicted > 0 {
-		factor = max(factor, h.longAchieved/h.longPredicted/h.share)
+	if h.hour.predicted > 0 {
+		factor = max(factor, h.hour.achieved/h.hour.predicted/h.share)
 	}
 	return factor
 }

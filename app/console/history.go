@@ -160,8 +160,8 @@ func showHistory(h *store.PoolHour) historyRow {
 	return row
 }
 
-// mostEstimated is the part of requests that an estimate must be of to stand for all.
-const mostEstimated = 0.99
+// minEstimated is the share of estimated requests, 0 to 1, from which on they stand for all.
+const minEstimated = 0.99
 
 // showLateness returns the shares, and the number of requests that batch work made late; NaN:
 // unknown.
@@ -171,7 +171,7 @@ func showLateness(l store.Lateness) (shares lateShares, added float64) {
 		return shares, 0
 	}
 	shares.Late = rounded(l.Late / l.Requests)
-	if l.Estimated < mostEstimated*l.Requests {
+	if l.Estimated < minEstimated*l.Requests {
 		return shares, math.NaN()
 	}
 	added = min(l.Added, l.Late)

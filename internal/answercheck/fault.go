@@ -35,7 +35,7 @@ func (f *Fault) String() string {
 	return f.Rule + ": " + f.Text
 }
 
-// Message returns what the model is told of its answer.
+// Message returns the text that has the model answer again.
 func (f *Fault) Message() string {
 	return "Your answer was not accepted. " + f.String() +
 		"\nAnswer the original request again, so that this is right. Reply with the answer only."
