@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // newTenants serves tenants a and b, and an administrator of the tenant ops.
@@ -174,4 +176,31 @@ func TestWithoutKeysNobodyActsForOthers(t *testing.T) {
 	s.get("/v1/files", TenantHeader, DefaultTenant).ok()
 	s.get("/v1/files", TenantHeader, "a").refused(403, "", "insufficient_permissions",
 		"Only a key with the role admin")
+}
+
+func TestTenantsAreListedForAdmins(t *testing.T) {
+	keys := tenantKeys(t)
+	s := newService(t, func(c *Config, d *Deps) {
+		d.Keys = keys
+		c.TenantQuotas = map[string]int64{"b": 1 << 20}
+	})
+	owner := as("a-user", "")
+	s.batchAs(s.uploadAs(line("1"), owner), owner)
+	s.batchAs(s.uploadAs("no JSON\n", owner), owner)
+	s.uploadAs(line("1"), as("b-user", ""))
+	size := float64(len(line("1")))
+	want := []any{
+		map[string]any{"id": "a", "object": "tenant", "batches": 2.0, "active_batches": 1.0,
+			"files": 2.0, "bytes": size + float64(len("no JSON\n")), "quota_bytes": nil},
+		map[string]any{"id": "b", "object": "tenant", "batches": 0.0, "active_batches": 0.0,
+			"files": 1.0, "bytes": size, "quota_bytes": float64(1 << 20)},
+	}
+	admin := as("ops-admin", "")
+	if diff := cmp.Diff(want, s.get("/v1/tenants", admin...).ok()["data"]); diff != "" {
+		t.Errorf("tenants (-want +got):\n%s", diff)
+	}
+	for _, key := range []string{"a-user", "a-viewer"} {
+		s.get("/v1/tenants", as(key, "")...).refused(403, "", "insufficient_permissions",
+			"Only a key with the role admin")
+	}
 }

@@ -74,6 +74,7 @@ type batchUsage struct {
 
 // batchDetails is the `tidefill` object of a batch, for what OpenAI's format has no field.
 type batchDetails struct {
+	Tenant   string  `json:"tenant"`
 	Paused   bool    `json:"paused"`
 	Progress float64 `json:"progress"` // share of the lines that have ended, 0 to 1
 	Rate     float64 `json:"rate"`     // lines per second at present
@@ -210,6 +211,7 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 
 func showDetails(b store.Batch) batchDetails {
 	d := batchDetails{
+		Tenant:        b.Tenant,
 		Paused:        b.Paused,
 		Deadline:      orNullTime(b.Deadline),
 		StartBy:       orNullTime(b.StartBy),

@@ -145,7 +145,7 @@ var encoded = map[string]any{
 	"DryRunAffected": dryRunAffected{}, "DryRunOther": dryRunOther{},
 	"ProgressEvent": progressEvent{}, "ReasonEvent": reasonObject{}, "Model": modelObject{},
 	"Registry": registryObject{}, "Template": listedTemplate{}, "Profile": listedProfile{},
-	"ErrorResponse": envelope{}, "Error": envelopeError{},
+	"Tenant": tenantObject{}, "ErrorResponse": envelope{}, "Error": envelopeError{},
 }
 
 // otherTagged lists the types with JSON tags without schemas: one is stored, one is a part of

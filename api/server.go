@@ -149,6 +149,7 @@ func (s *Server) routes() {
 	s.route("/version", methods{"GET": s.version})
 	s.route(descriptionURL, methods{"GET": s.describe})
 	s.route("/v1/registry", methods{"GET": s.listRegistry})
+	s.route("/v1/tenants", methods{"GET": s.listTenants})
 	s.inlineRoutes()
 	s.fileRoutes()
 	s.uploadRoutes()

@@ -34,6 +34,7 @@ type Metadata interface {
 	Claims
 	Tallies
 	Keys
+	Tenants
 }
 
 // Files holds the metadata of files.

@@ -53,6 +53,7 @@ type Resolved struct {
 
 // Extensions holds the fields of a batch that OpenAI's API does not have.
 type Extensions struct {
+	Tenant string  `json:"tenant"`
 	Paused bool    `json:"paused"`
 	Rate   float64 `json:"rate"` // lines per second, now
 	ETA    int64   `json:"eta"`  // Unix seconds; 0: unknown

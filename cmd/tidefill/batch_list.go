@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +30,8 @@ func listCommand() *cobra.Command {
 all commands take in place of ids; -o wide, -q and -o json have complete ones.`,
 		Example: `  tidefill batch list --status in_progress,validating
   tidefill batch list --meta project=nightly --sort deadline --ascending
-  tidefill batch list --limit 0 --json | jq -r .id`,
+  tidefill batch list --limit 0 --json | jq -r .id
+  tidefill batch list --all-tenants --status in_progress`,
 		Args: cobra.NoArgs,
 	}
 	l.filter.register(cmd)
@@ -35,12 +39,17 @@ all commands take in place of ids; -o wide, -q and -o json have complete ones.`,
 	flags.IntVarP(&l.limit, "limit", "n", 20, "the `number` of batches to show; 0: all")
 	flags.StringVar(&l.sort, "sort", "", "order by this `field`: created_at or deadline")
 	flags.BoolVar(&l.ascending, "ascending", false, "earliest first")
+	flags.BoolVarP(&l.all, "all-tenants", "A", false,
+		"list the batches of all tenants, with a key of the role admin")
 	flags.BoolVarP(&l.watch, "watch", "w", false, "list again every 2 s, until Ctrl-C")
 	completeFlags(cmd, map[string][]string{"sort": {"created_at", "deadline"}})
 	l.remote.command(cmd, tableFormats, func(ctx context.Context, c *client.Client, _ *remote,
 		_ []string, out io.Writer) error {
 		if l.limit < 0 {
 			return usageErrorf("--limit is %d; give 0 for all", l.limit)
+		}
+		if l.all && l.flags.Changed("tenant") {
+			return usageErrorf("--all-tenants and --tenant exclude each other")
 		}
 		return watching(ctx, l.watch, out, cmd.ErrOrStderr(), func(w io.Writer) error {
 			return l.list(ctx, c, w, cmd.ErrOrStderr(), screenOf(out))
@@ -118,6 +127,7 @@ type batchLister struct {
 	limit     int // 0: none
 	sort      string
 	ascending bool
+	all       bool // of all tenants
 	watch     bool
 }
 
@@ -138,9 +148,16 @@ func (l *batchLister) list(
 	if limit > 0 && !l.data() && l.format != formatName {
 		limit += maxCounted
 	}
-	rows := batchRows(&l.output, on, time.Now())
+	rows, found := batchRows(&l.output, on, time.Now()), c.AllBatches(ctx, q, limit)
+	if l.all {
+		tenant := column[client.Batch]{title: "TENANT", cell: func(b client.Batch) string {
+			return b.Tidefill.Tenant
+		}}
+		rows.columns = append([]column[client.Batch]{tenant}, rows.columns...)
+		found = l.ofAllTenants(ctx, c, q, limit)
+	}
 	n := 0
-	for b, err := range c.AllBatches(ctx, q, limit) {
+	for b, err := range found {
 		if err != nil {
 			return err
 		}
@@ -152,6 +169,79 @@ func (l *batchLister) list(
 		}
 	}
 	return errors.Join(rows.end(), l.note(errs, "batches", n, l.limit, l.filter.given()))
+}
+
+// ofAllTenants returns the batches of all tenants in the order of the list, at most limit of each.
+func (l *batchLister) ofAllTenants(
+	ctx context.Context, c *client.Client, q url.Values, limit int,
+) iter.Seq2[client.Batch, error] {
+	tenants, err := c.Tenants(ctx)
+	if err != nil {
+		return func(yield func(client.Batch, error) bool) { yield(client.Batch{}, err) }
+	}
+	var lists []iter.Seq2[client.Batch, error]
+	for _, t := range tenants {
+		if t.Batches > 0 {
+			lists = append(lists, c.For(t.ID).AllBatches(ctx, q, limit))
+		}
+	}
+	return merged(lists, l.compare)
+}
+
+// compare compares batches by their places in a list.
+func (l *batchLister) compare(a, b client.Batch) int {
+	x, y := a.CreatedAt, b.CreatedAt
+	if l.sort == "deadline" {
+		x, y = a.ExpiresAt, b.ExpiresAt
+		if x == 0 || y == 0 { // without a deadline they are last in either direction
+			return cmp.Compare(y, x)
+		}
+	}
+	if l.ascending {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(y, x)
+}
+
+// merged joins sequences that are in order into one. It ends after an error.
+func merged[T any](
+	of []iter.Seq2[T, error], compare func(a, b T) int,
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var firsts []T
+		var nexts []func() (T, error, bool)
+		for _, s := range of {
+			next, stop := iter.Pull2(s)
+			defer stop()
+			first, err, ok := next()
+			if err != nil {
+				yield(first, err)
+				return
+			}
+			if ok {
+				firsts, nexts = append(firsts, first), append(nexts, next)
+			}
+		}
+		for len(firsts) > 0 {
+			i := 0
+			for j := range firsts {
+				if compare(firsts[j], firsts[i]) < 0 {
+					i = j
+				}
+			}
+			if !yield(firsts[i], nil) {
+				return
+			}
+			next, err, ok := nexts[i]()
+			if err != nil {
+				yield(next, err)
+				return
+			}
+			if firsts[i] = next; !ok {
+				firsts, nexts = slices.Delete(firsts, i, i+1), slices.Delete(nexts, i, i+1)
+			}
+		}
+	}
 }
 
 // batchRows returns the table of batches. Without -o wide, it has at most 80 columns.

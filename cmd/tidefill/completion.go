@@ -100,6 +100,14 @@ func batchIDs(c *client.Client, ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
+func tenantIDs(c *client.Client, ctx context.Context) (ids []string, err error) {
+	tenants, err := c.Tenants(ctx)
+	for _, t := range tenants {
+		ids = append(ids, t.ID+"\t"+batchCount(t.Batches))
+	}
+	return ids, err
+}
+
 func fileIDs(c *client.Client, ctx context.Context) (ids []string, err error) {
 	for f, err := range c.AllFiles(ctx, nil, completedItems) {
 		if err != nil {

@@ -15,11 +15,54 @@ import (
 func tenantCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tenant",
-		Short: "Delete what tenants have stored",
+		Short: "List tenants, and delete what they have stored",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(tenantPurgeCommand())
+	cmd.AddCommand(tenantListCommand(), tenantPurgeCommand())
 	return cmd
+}
+
+func tenantListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List tenants with what they have stored",
+		Long:    `List the tenants that have stored anything. Where keys are configured, this needs one of the role admin.`,
+		Args:    cobra.NoArgs,
+	}
+	return new(remote).command(cmd, tableFormats, func(ctx context.Context, c *client.Client,
+		r *remote, _ []string, out io.Writer) error {
+		tenants, err := c.Tenants(ctx)
+		if err != nil {
+			return err
+		}
+		rows := tenantRows(&r.output)
+		for _, t := range tenants {
+			if err := rows.add(out, t); err != nil {
+				return err
+			}
+		}
+		return errors.Join(rows.end(), r.note(cmd.ErrOrStderr(), "tenants", len(tenants), 0, false))
+	})
+}
+
+// tenantRows returns the table of tenants.
+func tenantRows(o *output) *listing[client.Tenant] {
+	type tenant = client.Tenant
+	number := func(n int) string { return humanize.Thousands(int64(n)) }
+	return &listing[tenant]{output: o, columns: []column[tenant]{
+		{title: "TENANT", cell: func(t tenant) string { return t.ID }},
+		{title: "ACTIVE", cell: func(t tenant) string { return number(t.ActiveBatches) }},
+		{title: "BATCHES", cell: func(t tenant) string { return number(t.Batches) }},
+		{title: "FILES", cell: func(t tenant) string { return number(t.Files) }},
+		{title: "SIZE", cell: func(t tenant) string { return humanize.Bytes(t.Bytes) }},
+		{title: "QUOTA", cell: func(t tenant) string {
+			if t.QuotaBytes == 0 {
+				return ""
+			}
+			return humanize.Bytes(t.QuotaBytes)
+		}},
+	}, name: func(t tenant) string { return t.ID }, raw: func(t tenant) any { return t.Raw }}
 }
 
 func tenantPurgeCommand() *cobra.Command {
@@ -33,16 +76,13 @@ needs a key of the role admin, or the tenant's own. Revoke its keys before, or i
 not complete expire after an hour.`,
 		Example: `  tidefill tenant purge research --yes`,
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: completeArguments(r, false, tenantIDs),
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "don't ask")
-	return r.command(cmd, objectFormats, func(ctx context.Context, _ *client.Client, r *remote,
+	return r.command(cmd, objectFormats, func(ctx context.Context, c *client.Client, r *remote,
 		args []string, out io.Writer) error {
-		r.options.Tenant = args[0]
-		c, err := client.New(r.server, r.options)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
+		c = c.For(args[0])
 		p, err := findPurge(ctx, c)
 		if err != nil {
 			return err

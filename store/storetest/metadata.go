@@ -171,11 +171,13 @@ func TestKeys(t *testing.T, open Open) {
 	})
 }
 
-// TestStatus runs the suite for Status. It uses Status, Files, Batches and Owners.
+// TestStatus runs the suite for Status. It uses Status, Files, Uploads, UploadParts, Batches and
+// Owners.
 func TestStatus(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"a store answers", storeAnswers},
 		{"the newest stored time is returned", newestTimeIsReturned},
+		{"tenants are listed with what they have stored", tenantsAreListed},
 	})
 }
 
