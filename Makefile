@@ -36,7 +36,7 @@ STAGE = ./bin/tally stage
 
 .PHONY: help
 help: ## List the targets and their variables.
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 } \
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 } \
 	  /^## / { printf "             %s\n", substr($$0, 4) }' $(MAKEFILE_LIST)
 
 .PHONY: demo
@@ -123,6 +123,10 @@ unit: bin/tally ## Run unit, property and conformance tests, those of packages w
 	  $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
 	@$(STAGE) unit $(GO) test -C tools -vet=off ./style ./tally ./release
 	@$(STAGE) lab $(GO) test -C simulator/lab $(SHORT) -vet=off -timeout 20m ./...
+
+.PHONY: first-hour
+first-hour: bin/tally ## Play the first hour of a newcomer, users, an operator and a tuner in a fresh clone of the last commit.
+	@$(STAGE) first-hour ./tools/first-hour
 
 .PHONY: e2e
 e2e: bin/tally ## Run the real binary with the official SDKs, with kill -9 and faults.
