@@ -1,8 +1,19 @@
-// The search for batches: what is asked for, and the pages that were left.
+// The search for batches: what is asked for, which the URL has too, and the pages that were left.
 
 const form = document.getElementById('find');
 const left = []; // the positions of the pages before this one
 let after = '';
+
+for (const [name, value] of new URLSearchParams(location.search)) {
+  const field = form.elements.namedItem(name);
+  if (field) field.value = value;
+}
+
+// remember writes what is asked for into the URL, which finds the same when it is opened again.
+function remember() {
+  const asked = new URLSearchParams([...new FormData(form)].filter(([, value]) => value.trim()));
+  history.replaceState(null, '', (asked.size ? `?${asked}` : location.pathname) + location.hash);
+}
 
 // query returns the parameters of GET /admin/batches.
 export function query() {
@@ -25,6 +36,7 @@ export function follow(changed) {
   };
   form.addEventListener('input', () => {
     left.length = 0;
+    remember();
     go('');
   });
   form.addEventListener('submit', (e) => e.preventDefault());
