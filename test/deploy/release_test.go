@@ -106,6 +106,13 @@ func checkArchive(t *testing.T, root string) {
 			t.Errorf("%s is not that of the repository", name)
 		}
 	}
+	licenses := read(t, filepath.Join(root, "THIRD_PARTY_LICENSES"))
+	for module := range strings.Lines(command(t, root, "go", "version", "-m", "tidefill")) {
+		if row := strings.Fields(module); row[0] == "dep" && !strings.Contains(licenses,
+			"\n"+row[1]+" "+row[2]+"\n") {
+			t.Errorf("THIRD_PARTY_LICENSES lacks %s", row[1])
+		}
+	}
 	command(t, root, "bash", "-n", "completions/tidefill.bash")
 	for name, begin := range map[string]string{"_tidefill": "#compdef tidefill",
 		"tidefill.fish": "# fish completion for tidefill"} {

@@ -75,6 +75,11 @@ func (r *release) installed(p program, docs documents) ([]file, error) {
 		{"usr/share/zsh/vendor-completions/_tidefill", 0o644, docs.completions["zsh"]},
 		{"usr/share/fish/vendor_completions.d/tidefill.fish", 0o644, docs.completions["fish"]},
 	}
+	licenses, err := compressed(docs.licenses)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, file{"usr/share/doc/tidefill/" + licensesFile + ".gz", 0o644, licenses})
 	for page, content := range docs.manual {
 		packed, err := compressed(content)
 		if err != nil {

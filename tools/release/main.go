@@ -87,7 +87,7 @@ func (r *release) build(platforms []string) error {
 		return fmt.Errorf("the platforms lack %s/%s, whose program describes itself: add it",
 			runtime.GOOS, runtime.GOARCH)
 	}
-	docs, err := r.documents(programs[own].path)
+	docs, err := r.documents(programs[own].path, platforms)
 	if err != nil {
 		return err
 	}
@@ -153,13 +153,17 @@ func (r *release) compile(dir, goos, goarch string) (p program, err error) {
 	return p, err
 }
 
-// documents are what the program says of itself.
+// documents are what the program says of itself, and the licenses of what it contains.
 type documents struct {
 	completions map[string][]byte // by shell
 	manual      map[string][]byte // by file name
+	licenses    []byte
 }
 
-func (r *release) documents(path string) (d documents, err error) {
+func (r *release) documents(path string, platforms []string) (d documents, err error) {
+	if d.licenses, err = licenses(platforms); err != nil {
+		return d, err
+	}
 	d.completions = map[string][]byte{}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script, err := output(path, "completion", shell)
@@ -177,6 +181,7 @@ func (r *release) archive(p program, docs documents) error {
 	name := fmt.Sprintf("tidefill_%s_%s_%s", r.version, p.goos, p.goarch)
 	files := []file{
 		{"tidefill", 0o755, p.content},
+		{licensesFile, 0o644, docs.licenses},
 		{"completions/tidefill.bash", 0o644, docs.completions["bash"]},
 		{"completions/_tidefill", 0o644, docs.completions["zsh"]},
 		{"completions/tidefill.fish", 0o644, docs.completions["fish"]},

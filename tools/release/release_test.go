@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -105,5 +107,33 @@ https://github.com/tidefill/tidefill
 	}
 	if got := escaped(`.a\b`, false); got != `\&.a\eb` || strings.HasPrefix(got, ".") {
 		t.Errorf("a row that begins with a dot is %q", got)
+	}
+}
+
+func TestLicensesAreJoined(t *testing.T) {
+	write := func(files map[string]string) (dir string) {
+		dir = t.TempDir()
+		for name, content := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	got, err := joinLicenses(map[string]string{
+		"b v1": write(map[string]string{"LICENSE": "\nfree\r\nof charge\n\n"}),
+		"a v2": write(map[string]string{"LICENSE.md": "free\nof charge"}),
+		"c v1": write(map[string]string{"COPYING": "share", "NOTICE.txt": "by C",
+			"licenses.go": "x"}),
+	})
+	rule := "\n" + strings.Repeat("=", 80) + "\n\n"
+	want := "Tidefill contains these modules, each under the license below its name.\n" + rule +
+		"a v2\nb v1\n\nfree\nof charge\n" + rule + "c v1\n\nshare\n\nby C\n"
+	if err != nil || string(got) != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
+	}
+	_, err = joinLicenses(map[string]string{"d v1": write(map[string]string{"README": "free"})})
+	if err == nil || !strings.Contains(err.Error(), "d v1: ") {
+		t.Errorf("without a license: %v", err)
 	}
 }
