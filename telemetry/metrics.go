@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -100,24 +101,25 @@ func (m *metrics) logChange(ctx context.Context, found usedMetrics) {
 	if found.engine == "" {
 		return
 	}
-	attributes := []any{"runner", m.runner.Name, "engine", found.engine}
+	about := []any{"runner", m.runner.Name, "engine", found.engine}
+	names := slices.Clone(about)
 	var missing []string
-	for _, s := range signals {
-		if name := found.names[s.name]; name != "" {
-			attributes = append(attributes, s.name, name)
+	add := func(signal string) {
+		if name := found.names[signal]; name != "" {
+			names = append(names, signal, name)
 		} else {
-			missing = append(missing, s.name)
+			missing = append(missing, signal)
 		}
+	}
+	for _, s := range signals {
+		add(s.name)
 	}
 	for _, h := range histograms {
-		if name := found.names[h.name]; name != "" {
-			attributes = append(attributes, h.name, name)
-		} else {
-			missing = append(missing, h.name)
-		}
+		add(h.name)
 	}
 	if len(missing) > 0 {
-		attributes = append(attributes, "missing", missing)
+		about = append(about, "missing", missing)
 	}
-	m.log.InfoContext(ctx, "reading a runner's metrics", attributes...)
+	m.log.InfoContext(ctx, "reading a runner's metrics", about...)
+	m.log.DebugContext(ctx, "names of a runner's metrics", names...)
 }

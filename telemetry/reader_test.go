@@ -423,9 +423,11 @@ func TestReaderFollowsARunnerThatChanges(t *testing.T) {
 	}, Runner{Name: "r", Base: server.URL, Metrics: server.URL + "/metrics", Header: http.Header{
 		"Authorization": {"Bearer k"}}})
 	for _, line := range []string{
-		"engine=vllm running=vllm:num_requests_running missing=\"[waiting kv_used",
-		"engine=vllm running=vllm:num_requests_running waiting=vllm:num_requests_waiting " +
-			"missing=\"[kv_used",
+		`level=INFO msg="reading a runner's metrics" component=telemetry runner=r engine=vllm ` +
+			`missing="[waiting kv_used`,
+		`level=INFO msg="reading a runner's metrics" component=telemetry runner=r engine=vllm ` +
+			`missing="[kv_used`,
+		"engine=vllm running=vllm:num_requests_running waiting=vllm:num_requests_waiting\n",
 		"telemetry source recovered",
 		`engine=sglang running="sglang:num_running_reqs{priority=\"\"}"`,
 	} {
