@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"scheduler":             {"scheduler", "costmodel"},
 	"flowcontrol":           {"flowcontrol", "costmodel", "internal/portable"},
 	"telemetry":             {"flowcontrol", "runner"},
+	"tracing":               {"store"},
 	"internal/strictyaml":   {},
 	"registry":              {"flowcontrol", "internal/strictyaml"},
 	"registry/file":         {"registry", "internal/strictyaml", "internal/filewatch"},
@@ -66,13 +67,13 @@ var mayImport = map[string][]string{
 	"dispatch/plan":         {"scheduler", "flowcontrol", "costmodel"},
 	"dispatch/plan/routing": {},
 	"dispatch/work": {"dispatch/plan", "registry", "store", "internal/batchfile",
-		"internal/answercheck"},
+		"internal/answercheck", "tracing"},
 	"dispatch/lead": {"dispatch/work", "dispatch/upstream", "dispatch/plan", "flowcontrol",
 		"store"},
 	"dispatch/claim": {"dispatch/work", "dispatch/plan", "internal/batchfile", "scheduler",
 		"store"},
 	"dispatch/send": {"dispatch/work", "dispatch/upstream", "dispatch/openai", "dispatch/plan",
-		"internal/batchfile", "internal/answercheck", "store"},
+		"internal/batchfile", "internal/answercheck", "store", "tracing"},
 	"dispatch/finish": {"dispatch/work", "dispatch/openai", "dispatch/plan",
 		"internal/batchfile", "store"},
 	"dispatch/upstream": {"dispatch/openai", "dispatch/plan", "flowcontrol", "store",
@@ -81,11 +82,11 @@ var mayImport = map[string][]string{
 	"dispatch/openai":   {"dispatch/plan", "internal/batchfile"},
 	"dispatch/decision": {"dispatch/plan", "flowcontrol"},
 	"dispatch": {"registry", "dispatch", "store", "internal/batchfile", "scheduler",
-		"flowcontrol", "runner"},
+		"flowcontrol", "runner", "tracing"},
 	"app/console": {"api", "store", "dispatch", "dispatch/decision", "dispatch/plan", "flowcontrol",
 		"telemetry", "autoscale", "registry", "internal/strictyaml"},
 	"api": {"api", "store", "internal/answercheck", "internal/batchfile", "scheduler",
-		"registry"},
+		"registry", "tracing"},
 	"inline": {"dispatch/plan", "registry", "scheduler/flows", "internal/batchfile",
 		"internal/httpserver"},
 	"client":           {"internal/batchfile"},
@@ -109,7 +110,7 @@ var mayImport = map[string][]string{
 	"config": {"registry", "config", "api", "autoscale", "autoscale/keda", "autoscale/kube",
 		"dispatch",
 		"flowcontrol", "inline", "internal/httpserver", "internal/wallclock", "scheduler",
-		"store", "telemetry"},
+		"store", "telemetry", "tracing"},
 }
 
 // anywhere lists the packages of ours that any other may import. They know nothing of Tidefill.
@@ -205,6 +206,19 @@ func TestOnlyOnePackageIsAClientOfKubernetes(t *testing.T) {
 	}
 	if clients == 0 {
 		t.Errorf("found no client of Kubernetes in %s", owner)
+	}
+}
+
+// One package uses OpenTelemetry, so that the others know nothing of its types.
+func TestOnlyOnePackageUsesOpenTelemetry(t *testing.T) {
+	const owner = "tracing"
+	for path, file := range sources(t, ".") {
+		for _, spec := range file.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			if strings.HasPrefix(imported, "go.opentelemetry.io/") && filepath.Dir(path) != owner {
+				t.Errorf("%s imports %s; only %s may", path, imported, owner)
+			}
+		}
 	}
 }
 

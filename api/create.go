@@ -159,6 +159,7 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 		}
 		return s.dryRun(w, r, d, now)
 	}
+	d.Options.Traceparent = s.deps.Tracer.Traceparent(r.Header)
 	tenant, id := tenantOf(r.Context()), newID(batchPrefix)
 	b, _, err := createOnce(r.Context(), s, creation[store.Batch]{
 		Key:         key,
@@ -216,6 +217,7 @@ func (s *Server) submit(
 	s.audit(ctx, "batch created", b.LogArgs()...)
 	if b.State.Terminal() {
 		s.log.InfoContext(ctx, "batch ended", b.EndLogArgs()...)
+		s.deps.Tracer.BatchEnded(&b)
 	}
 	s.nudge(b.ID)
 	return b, nil

@@ -52,6 +52,7 @@ func (s *Server) retryBatch(w http.ResponseWriter, r *http.Request) error {
 	if err := enterGate(w, r, &s.gates.copies); err != nil {
 		return err
 	}
+	d.Options.Traceparent = s.deps.Tracer.Traceparent(r.Header)
 	id := newID(batchPrefix)
 	retried, _, err := createOnce(r.Context(), s, creation[store.Batch]{
 		Key:         key,

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/store/live"
+	"github.com/tidefill/tidefill/tracing"
 )
 
 // Deps holds the dependencies of a Server. Store is required.
@@ -52,6 +53,8 @@ type Deps struct {
 	Older func(ctx context.Context) error
 	// Inline serves interactive requests. Nil: their URLs are unknown.
 	Inline Inline
+	// Tracer exports the spans of batches that end when they are created. Nil: traces are off.
+	Tracer *tracing.Tracer
 	// Keys are the API keys until SetKeys. Nil or empty: requests need no key and belong to
 	// DefaultTenant.
 	Keys *Keyring

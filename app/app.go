@@ -24,6 +24,7 @@ import (
 	"github.com/tidefill/tidefill/store/live"
 	"github.com/tidefill/tidefill/store/places"
 	"github.com/tidefill/tidefill/telemetry"
+	"github.com/tidefill/tidefill/tracing"
 )
 
 // App is one daemon. New opens it; call Run once, or Close if it is not run.
@@ -51,7 +52,8 @@ type App struct {
 	inline     *inline.Proxy // nil: no interactive requests pass through
 	leaders    leaders
 	webhooks   *webhook.Notifier
-	keyless    bool // the API requires no key
+	tracer     *tracing.Tracer // nil: traces are off
+	keyless    bool            // the API requires no key
 	keysFile   *filewatch.Files
 	// signalsFile is that of telemetry.signals. Only reload uses it.
 	signalsFile *filewatch.Files
@@ -102,6 +104,10 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 	if a.cfg.Node, err = cfg.NodeName(); err != nil {
 		return nil, err
 	}
+	if a.tracer, err = tracing.New(cfg.Tracing, options.Version, a.log); err != nil {
+		return nil, err
+	}
+	a.onClose("traces", a.tracer.Close)
 	if err := a.awaitStore(); err != nil {
 		return nil, err
 	}
@@ -165,6 +171,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Scheduler: a.cfg.Scheduler, Registry: settings.Registry,
 		Misplaced: a.store.Misplaced,
 		Logger:    a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
+		Tracer:  a.tracer,
 		Away:    a.partAway,
 		Watcher: a.recording.watcher(), OnPools: a.recording.onPools(),
 		OnChanged:  func(batch string) { a.progressed(batch) },
@@ -201,6 +208,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Older:  a.store.Older,
 		Silent: a.silent, NotLed: a.notLed,
 		Logger: a.log, Expiry: a.clock.Expiry, Registerer: a.options.Registry,
+		Tracer: a.tracer,
 	})
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@
 //	}
 //	return daemon.Run(ctx)
 //
-// The package handles no signals and reads no environment variables. Options.Reload and
-// Options.Keys take what a program derives from them.
+// The package handles no signals and reads no environment variables, except that traces follow
+// those of OpenTelemetry. Options.Reload and Options.Keys take what a program derives from them.
 package app
 
 //go:generate go run ../internal/metriclist/generate ../docs/metrics.md

@@ -287,6 +287,7 @@ func TestLateBatchesFallBack(t *testing.T) {
 	local.hold = make(chan struct{})
 	cfg := withFallback(t, t.TempDir(), local, elsewhere, 1e9)
 	cfg.Autoscale.Step = 200 * time.Millisecond
+	cfg.Tracing.Endpoint = startCollector(t).URL
 	a, _ := apptest.Start(t, cfg, app.Options{})
 	c, err := client.New(a.URL(), client.Options{})
 	if err != nil {
@@ -341,5 +342,12 @@ func TestLateBatchesFallBack(t *testing.T) {
 			!strings.Contains(body, `"content":"late `) {
 			t.Fatalf("the server elsewhere got %.200s", body)
 		}
+	}
+	for server, traced := range map[*modelServer]bool{local: true, elsewhere: false} {
+		server.mu.Lock()
+		if got := server.last.Get("Traceparent"); (got != "") != traced {
+			t.Errorf("a server got the traceparent %q, want one: %v", got, traced)
+		}
+		server.mu.Unlock()
 	}
 }

@@ -187,7 +187,7 @@ var restartKeys = []string{
 	"dispatch.tuning.cost", "dispatch.tuning.chunk_lines",
 	"dispatch.tuning.lease_ttl", "dispatch.tuning.poll_every", "dispatch.tuning.learned_every",
 	"dispatch.tuning.progress_every",
-	"scaler", "kubernetes", "webhooks", "registry",
+	"scaler", "kubernetes", "webhooks", "registry", "tracing",
 }
 
 // atRunTime reports whether a running daemon applies a change of the key. mixed reports that it is

@@ -27,6 +27,7 @@ import (
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store/redis"
 	"github.com/tidefill/tidefill/telemetry"
+	"github.com/tidefill/tidefill/tracing"
 )
 
 // Config is the configuration of the daemon.
@@ -98,6 +99,9 @@ type Config struct {
 	Webhooks []webhook.Endpoint `yaml:"webhooks"`
 	// Registry sets where the templates and profiles are that batches name, and the use cases.
 	Registry RegistryConfig `yaml:"registry"`
+	// Tracing exports what happens to batches as OpenTelemetry traces. The standard variables of
+	// OpenTelemetry count too; those that may hold secrets are set there alone.
+	Tracing  tracing.Config `yaml:"tracing"`
 	Shutdown Shutdown       `yaml:"shutdown"`
 }
 
@@ -167,6 +171,7 @@ func Default() Config {
 		Scaler:      keda.DefaultConfig(),
 		Kubernetes:  kube.DefaultConfig(),
 		Registry:    RegistryConfig{Kubernetes: registrykube.DefaultConfig()},
+		Tracing:     tracing.DefaultConfig(),
 		Shutdown:    Shutdown{Drain: 30 * time.Second},
 	}
 }
@@ -225,6 +230,7 @@ func (c Config) Validate() error {
 		section("scaler", c.Scaler.Validate()),
 		section("kubernetes", c.Kubernetes.Validate()),
 		section("registry.kubernetes", c.Registry.Kubernetes.Validate()),
+		section("tracing", c.Tracing.Validate()),
 		c.validateUpstreams(),
 		c.validatePools(),
 		c.validateWebhooks(),

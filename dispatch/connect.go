@@ -33,7 +33,8 @@ func (d *Dispatcher) newSession(
 	}
 	with := &work.Session{Owner: registered.Owner, Log: d.log.With("node", registered.Owner.Node),
 		Inbox: work.NewInbox(), Tasks: work.NewTasks(ctx, openai.ErrEvicted),
-		Memory: work.NewMemory(cfg.Memory), Batches: work.NewQueue[string](), Lose: lose}
+		Memory: work.NewMemory(cfg.Memory), Batches: work.NewQueue[string](), Lose: lose,
+		Tracer: d.deps.Tracer}
 	stopper := &stopper{Session: with, metadata: metadata}
 	with.Runs = work.NewRuns(with.Tasks, with.Inbox, stopper,
 		func() *registry.Snapshot { return d.settings.Load().Registry })

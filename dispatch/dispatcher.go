@@ -17,6 +17,7 @@ import (
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/tracing"
 )
 
 // Deps holds what a dispatcher works with.
@@ -42,6 +43,8 @@ type Deps struct {
 	// Away says in a sentence, for users, which part of the store is away; empty: none, as far as
 	// is known. Nil: nothing is known.
 	Away func() string
+	// Tracer exports what happens to batches, chunks and lines. Nil: traces are off.
+	Tracer *tracing.Tracer
 	// Watcher receives the planner's events and actions; nil: nobody does.
 	Watcher Watcher
 	// OnPools receives the state of the pools each time it is published. The loop calls it, so it

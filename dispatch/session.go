@@ -179,6 +179,7 @@ func (s *session) settle() {
 	s.Runs.Each(func(r *work.Run) {
 		for _, c := range r.HeldChunks() {
 			c.Journal.Close(context.WithoutCancel(s.Tasks.Context))
+			c.Span.GivenBack()
 		}
 		r.Close()
 	})

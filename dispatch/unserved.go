@@ -80,7 +80,7 @@ func (rc *reconciler) failUnserved(ctx context.Context, b *store.Batch) (failed 
 		return true
 	})
 	if is {
-		rc.Log.InfoContext(ctx, "batch ended", ended.EndLogArgs()...)
+		rc.Ended(ctx, &ended)
 	}
 	return err == nil, err
 }

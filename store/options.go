@@ -49,6 +49,9 @@ type Options struct {
 	// MaxLines and MaxInputBytes limit the input; 0: the daemon's limits alone.
 	MaxLines      int   `json:",omitempty"`
 	MaxInputBytes int64 `json:",omitempty"`
+	// Traceparent names the span of the create request, as in W3C Trace Context. Empty: there was
+	// none, or traces were off.
+	Traceparent string `json:",omitempty"`
 }
 
 // Storage is a place for files beside that of the backend. Credentials are read at use.

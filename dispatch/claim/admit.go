@@ -74,7 +74,7 @@ func (a *Admitter) failInput(
 	if is {
 		a.Log.WarnContext(ctx, "could not read the input of a batch", "batch_id", b.ID,
 			"error", cause)
-		a.Log.InfoContext(ctx, "batch ended", failed.EndLogArgs()...)
+		a.Ended(ctx, &failed)
 	}
 	return err
 }

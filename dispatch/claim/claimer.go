@@ -234,6 +234,8 @@ func (cl *Claimer) take(
 		return nil, nil, err
 	}
 	c := work.NewChunk(r, claimed, lines)
+	b := r.Batch()
+	c.Span = cl.Tracer.Chunk(&b, claimed)
 	err = c.Open(ctx, cl.Journals, func(commit store.Commit) { cl.Recorder.Committed(c, commit) })
 	if err != nil {
 		return nil, nil, err

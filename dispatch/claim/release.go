@@ -39,6 +39,7 @@ func (cl *Claimer) release(ctx context.Context, c *work.Chunk) {
 	}
 	if !complete || err != nil { // whoever claims a complete one next finds it so
 		cl.putBack(ctx, c.Chunk)
+		c.Span.GivenBack()
 	}
 	cl.Recorder.Unblock(c)
 	r.GiveBack(c)

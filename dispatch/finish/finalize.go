@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/work"
@@ -180,11 +179,7 @@ func (e *ending) conclude(ctx context.Context) (ended bool, err error) {
 		_, err = e.fz.Metadata.FinishBatch(ctx, e.fz.Owner, e.lock, e.epoch, b, e.files)
 		if err == nil {
 			e.fz.Metrics.Ended(b.State)
-			level := slog.LevelInfo
-			if b.Counts.Failed > 0 && len(b.Failures) > 0 {
-				level = slog.LevelWarn
-			}
-			e.fz.Log.Log(ctx, level, "batch ended", b.EndLogArgs()...)
+			e.fz.Ended(ctx, &b)
 			e.fz.Batches.AddAfter(b.ID, 0)
 			return true, nil
 		}

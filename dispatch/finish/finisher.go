@@ -144,6 +144,7 @@ func (f *Finisher) Finish(
 		return chunks, markErr
 	}
 	for _, c := range closed {
+		c.Span.Done()
 		f.Inbox.Put(work.ChunkFinished{Chunk: c})
 	}
 	for _, r := range work.RunsOf(closed) {

@@ -112,6 +112,8 @@ type Request struct {
 	Tenant string
 	// CacheTag is sent as X-Cache-Tag; empty: none is.
 	CacheTag string
+	// Traceparent is sent as traceparent; empty: none is.
+	Traceparent string
 	// Deadline orders the requests of a Carrier; zero: it has none.
 	Deadline time.Time
 	// Watch receives the tokens of an answer that the body asks to be streamed; nil: it does not
@@ -123,13 +125,16 @@ type Request struct {
 // errUnreachable reports that no connection took a byte of the request, so the server never saw it.
 var errUnreachable = errors.New("unreachable")
 
-// cacheTagHeader is the header of Request.CacheTag.
-const cacheTagHeader = "X-Cache-Tag"
+// Headers of Request.CacheTag and Request.Traceparent.
+const (
+	cacheTagHeader    = "X-Cache-Tag"
+	traceparentHeader = "Traceparent"
+)
 
 // headerFor returns the client's header with what differs from request to request.
 func (s *Scratch) headerFor(c *Client, r Request) http.Header {
 	if s.of != c {
-		s.of, s.header = c, make(http.Header, len(c.header)+3)
+		s.of, s.header, s.traced = c, make(http.Header, len(c.header)+4), false
 		for key, values := range c.header {
 			s.header[key] = values
 		}
@@ -142,6 +147,12 @@ func (s *Scratch) headerFor(c *Client, r Request) http.Header {
 		s.header[cacheTagHeader] = []string{r.CacheTag}
 	} else {
 		delete(s.header, cacheTagHeader)
+	}
+	if r.Traceparent != "" {
+		s.header[traceparentHeader], s.traced = []string{r.Traceparent}, true
+	} else if s.traced {
+		delete(s.header, traceparentHeader)
+		s.traced = false
 	}
 	return s.header
 }

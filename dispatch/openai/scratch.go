@@ -28,6 +28,7 @@ type Scratch struct {
 	taken  int64  // from Memory
 	header http.Header
 	of     *Client // whose header it is
+	traced bool    // header has a traceparent
 
 	passage passage // of the request in flight
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/openai"
 	"github.com/tidefill/tidefill/dispatch/work"
+	"github.com/tidefill/tidefill/tracing"
 )
 
 // Senders is a pool of goroutines that send lines. It holds as many as lines were ever in flight at
@@ -26,6 +27,7 @@ type sender struct {
 	scratch openai.Scratch
 	result  work.ResultBuffer
 	request requestContext
+	span    tracing.Line // of the attempt
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/openai"
@@ -13,6 +14,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/tracing"
 )
 
 // transport sends lines to runners and reports to the loop how each ended. It gives good answers
@@ -57,6 +59,7 @@ func (t *transport) send(w *sender, f *work.Flight) {
 	id := work.ResultID(f.Chunk.Batch, line.Number())
 	u, limit := t.Runner(f.Start.Runner)
 	limit = cmp.Or(f.Chunk.Run.RequestTimeout, limit)
+	w.span = f.Chunk.Span.Line(line.Number(), begun)
 	got, err := t.request(w, f, u, line, id, limit)
 	if f.Outcome == plan.Refused && !f.Foreign && line.AskPlainly(&t.Memory.Inputs) {
 		got, err = t.request(w, f, u, line, id, limit) // it may be too long with the last answer
@@ -81,10 +84,26 @@ func (t *transport) send(w *sender, f *work.Flight) {
 		f.Failure = describe(&t.Memory.Answers, f.Outcome, got, err)
 		f.Failure.CustomID, _ = t.Recorder.CustomID(f, line)
 	}
+	endSpan(&w.span, f, u)
 	if u != nil && !f.Unsent {
 		t.Metrics.Finished(u.Name, f.Outcome, f.Latency)
 	}
 	t.Inbox.Put(f)
+}
+
+// endSpan ends the span of a line's attempt.
+func endSpan(span *tracing.Line, f *work.Flight, u *upstream.Runner) {
+	if !span.Sampled() {
+		return
+	}
+	var server *url.URL
+	if u != nil {
+		server, _ = u.Server()
+	}
+	span.End(tracing.Attempt{Line: f.Line().Number(), Attempt: f.Start.Attempt,
+		Outcome: f.Outcome.String(), Status: f.Status, InputTokens: f.InputTokens,
+		Failed:       f.Outcome != plan.Succeeded && f.Outcome != plan.Evicted,
+		OutputTokens: f.OutputTokens}, server)
 }
 
 // request sends a line in the first of its variants that the runner does not refuse. Nil: there is
@@ -128,6 +147,9 @@ func (t *transport) sendAs(
 	request, err := lineRequest(u, line, change, id, f.Chunk.Run.Tenant)
 	if u.Queued {
 		request.Deadline = f.Chunk.Run.Batch().Deadline
+	}
+	if !u.Reserved { // servers elsewhere don't get it
+		request.Traceparent = w.span.Traceparent
 	}
 	if err != nil {
 		return a, refused, t.unreadable(f, line, err)

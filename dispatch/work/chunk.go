@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/tracing"
 )
 
 // Chunk is a claimed group of lines of one model, with its open journal.
@@ -14,6 +15,7 @@ type Chunk struct {
 	store.Chunk
 	Run     *Run
 	Journal store.Journal
+	Span    *tracing.Chunk // nil: traces are off
 	// by slot; those whose result was in the journal when it was opened are never started
 	lines []Line
 
