@@ -3,6 +3,7 @@ package app_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,7 +14,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +30,7 @@ import (
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
 	"github.com/tidefill/tidefill/internal/apptest"
+	"github.com/tidefill/tidefill/internal/testservers"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
@@ -122,9 +123,11 @@ type tracedEngine struct {
 
 	mu    sync.Mutex
 	got   []string
-	fail  int           // requests to answer with status 500
+	fail  int           // requests to answer with failStatus
 	hold  chan struct{} // nil: it answers at once
 	holds int           // the first requests that it answers in spite of hold
+	// failStatus is the status of answers that fail. Default: 500.
+	failStatus int
 }
 
 func startTracedEngine(t *testing.T) *tracedEngine {
@@ -135,7 +138,7 @@ func startTracedEngine(t *testing.T) *tracedEngine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, emulated := &tracedEngine{}, r.Handler()
+	e, emulated := &tracedEngine{failStatus: http.StatusInternalServerError}, r.Handler()
 	server := httptest.NewServer(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost && e.intercepts(w, r) {
@@ -162,8 +165,7 @@ func (e *tracedEngine) intercepts(w http.ResponseWriter, r *http.Request) bool {
 	}
 	e.mu.Unlock()
 	if fails {
-		http.Error(w, `{"error":{"message":"broken ANSWER","type":"server_error"}}`,
-			http.StatusInternalServerError)
+		http.Error(w, `{"error":{"message":"broken ANSWER","type":"server_error"}}`, e.failStatus)
 		return true
 	}
 	if hold != nil {
@@ -198,9 +200,16 @@ func createTraced(t *testing.T, url, lines, traceparent string) client.Batch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/batches",
-		strings.NewReader(fmt.Sprintf(`{"input_file_id":%q,"endpoint":"/v1/chat/completions",`+
-			`"completion_window":"24h","metadata":{"secret":"SECRETMETA"}}`, file.ID)))
+	return postBatch(t, url+"/v1/batches", fmt.Sprintf(`{"input_file_id":%q,`+
+		`"endpoint":"/v1/chat/completions","completion_window":"24h",`+
+		`"metadata":{"secret":"SECRETMETA"}}`, file.ID), traceparent)
+}
+
+// postBatch sends a request that creates a batch.
+func postBatch(t *testing.T, url, body, traceparent string) (b client.Batch) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +222,6 @@ func createTraced(t *testing.T, url, lines, traceparent string) client.Batch {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	var b client.Batch
 	if err := json.NewDecoder(answer.Body).Decode(&b); err != nil || b.ID == "" {
 		t.Fatalf("create a batch: %s, %v", answer.Status, err)
 	}
@@ -363,30 +371,75 @@ func TestLinesThatAreNotSampled(t *testing.T) {
 	}
 }
 
-// Batches that end without running have their spans, too.
-func TestBatchesThatDoNotRunAreTraced(t *testing.T) {
+// Batches that fail or are cancelled have spans, too, and so have chunks that are given back: with
+// a cancelled batch, and when the daemon stops.
+func TestSpansOfWhatIsNotDone(t *testing.T) {
 	t.Parallel()
 	spans, engine := startCollector(t), startTracedEngine(t)
-	a, stop := apptest.Start(t, tracedConfig(t.TempDir(), engine.url, spans.URL, 1), app.Options{})
-	b := createTraced(t, a.URL(), `{"custom_id":"SECRETID"}`+"\n", "")
-	engine.mu.Lock()
 	engine.hold = make(chan struct{})
-	engine.mu.Unlock()
+	a, stop := apptest.Start(t, tracedConfig(t.TempDir(), engine.url, spans.URL, 1), app.Options{})
+	faulty := createTraced(t, a.URL(), `{"custom_id":"SECRETID"}`+"\n", "")
+	inFlight := func(n int) func() bool {
+		return func() bool { return len(engine.traceparents()) == n }
+	}
 	cancelled := createTraced(t, a.URL(), tracedLines(1), "")
+	eventually(t, "the line to be in flight", inFlight(1))
 	callJSON(t, http.MethodPost, a.URL()+"/v1/batches/"+cancelled.ID+"/cancel", "", nil, nil)
 	awaitEnd(t, a.URL(), cancelled.ID)
+	stopped := createTraced(t, a.URL(), tracedLines(1), "")
+	eventually(t, "the line to be in flight", inFlight(2))
 	stop()
-	got := map[string]*otlp.Span{}
-	for _, s := range spans.named("batch") {
-		got[attributes(s.Attributes)["tidefill.batch.id"]] = s
+
+	of := func(name, batch string) *otlp.Span {
+		for _, s := range spans.named(name) {
+			if attributes(s.Attributes)["tidefill.batch.id"] == batch {
+				return s
+			}
+		}
+		return nil
 	}
-	if s := got[b.ID]; b.Status != "failed" || s.GetStatus().GetCode() !=
-		otlp.Status_STATUS_CODE_ERROR {
-		t.Errorf("the batch is %s and has the span %v", b.Status, s)
+	failed := otlp.Status_STATUS_CODE_ERROR
+	if s := of("batch", faulty.ID); s.GetStatus().GetCode() != failed {
+		t.Errorf("the batch is %s and has the span %v", faulty.Status, s)
 	}
-	if s := got[cancelled.ID]; len(got) != 2 || s.GetStatus().GetCode() ==
-		otlp.Status_STATUS_CODE_ERROR {
+	if s := of("batch", cancelled.ID); s == nil || s.Status.GetCode() == failed {
 		t.Errorf("the cancelled batch has the span %v", s)
+	}
+	if s := of("batch", stopped.ID); s != nil {
+		t.Errorf("a batch that goes on has the span %v", s)
+	}
+	for _, batch := range []string{cancelled.ID, stopped.ID} {
+		if s := of("chunk", batch); attributes(s.GetAttributes())["tidefill.outcome"] !=
+			"given_back" {
+			t.Errorf("a chunk that was given back has the span %v", s)
+		}
+		if s := of("line", batch); attributes(s.GetAttributes())["tidefill.outcome"] !=
+			"evicted" || s.Status.GetCode() == failed {
+			t.Errorf("a line that was evicted has the span %v", s)
+		}
+	}
+}
+
+// A retry belongs to the trace of its own request.
+func TestARetryIsTraced(t *testing.T) {
+	t.Parallel()
+	spans, engine := startCollector(t), startTracedEngine(t)
+	engine.fail, engine.failStatus = 1, http.StatusBadRequest
+	a, stop := apptest.Start(t, tracedConfig(t.TempDir(), engine.url, spans.URL, 1), app.Options{})
+	b := awaitEnd(t, a.URL(), createTraced(t, a.URL(), tracedLines(1), "").ID)
+	if b.Counts.Failed != 1 {
+		t.Fatalf("the batch has %+v", b.Counts)
+	}
+	const traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	retry := postBatch(t, a.URL()+"/v1/batches/"+b.ID+"/retry", "{}",
+		"00-"+traceID+"-00f067aa0ba902b7-01")
+	awaitEnd(t, a.URL(), retry.ID)
+	stop()
+	for _, s := range spans.named("batch") {
+		if id := attributes(s.Attributes)["tidefill.batch.id"]; (id == retry.ID) !=
+			(hex.EncodeToString(s.TraceId) == traceID) {
+			t.Errorf("batch %s is of trace %x; the retry is %s", id, s.TraceId, retry.ID)
+		}
 	}
 }
 
@@ -398,7 +451,7 @@ const daemonVariable = "TIDEFILL_TEST_TRACED_DAEMON"
 func TestTracedDaemon(t *testing.T) {
 	parameters := strings.Fields(os.Getenv(daemonVariable))
 	if len(parameters) != 3 {
-		t.Skip("it is the process of another test")
+		return
 	}
 	a, _ := apptest.Start(t, tracedConfig(parameters[0], parameters[1], parameters[2], 1),
 		app.Options{})
@@ -418,20 +471,12 @@ func TestAKilledDaemonContinuesTheTrace(t *testing.T) {
 	spans, engine := startCollector(t), startTracedEngine(t)
 	engine.hold, engine.holds = make(chan struct{}), 2
 	data := t.TempDir()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestTracedDaemon$")
-	cmd.Env = append(os.Environ(), daemonVariable+"="+data+" "+engine.url+" "+spans.URL)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	kill := sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	t.Cleanup(kill)
 	var url []byte
-	eventually(t, "the daemon to start", func() bool {
-		url, _ = os.ReadFile(filepath.Join(data, "url"))
-		return len(url) > 0
+	daemon := testservers.Program{Path: os.Args[0], Args: []string{"-test.run=^TestTracedDaemon$"},
+		Env: []string{daemonVariable + "=" + data + " " + engine.url + " " + spans.URL},
+	}.Run(t, func(context.Context) (err error) {
+		url, err = os.ReadFile(filepath.Join(data, "url"))
+		return err
 	})
 	const traceID, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	b := createTraced(t, string(url), tracedLines(4),
@@ -440,7 +485,9 @@ func TestAKilledDaemonContinuesTheTrace(t *testing.T) {
 		callJSON(t, http.MethodGet, string(url)+"/v1/batches/"+b.ID, "", nil, &b)
 		return len(engine.traceparents()) >= 4 && b.Counts.Completed == 2
 	})
-	kill()
+	if err := daemon.Stop(); err != nil { // by SIGKILL
+		t.Fatal(err)
+	}
 	close(engine.hold)
 
 	a, stop := apptest.Start(t, tracedConfig(data, engine.url, spans.URL, 1), app.Options{})
@@ -547,6 +594,10 @@ func TestACollectorIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20") // several exports
+			for _, limit := range []string{"OTEL_BSP_EXPORT_TIMEOUT",
+				"OTEL_EXPORTER_OTLP_TIMEOUT"} {
+				t.Setenv(limit, "600000") // so that it does not end the shutdown
+			}
 			server := httptest.NewServer(serve)
 			t.Cleanup(server.Close)
 			if serve == nil {
@@ -563,7 +614,7 @@ func TestACollectorIsAway(t *testing.T) {
 			}
 			begun := time.Now()
 			stop()
-			if took := time.Since(begun); took > 20*time.Second {
+			if took := time.Since(begun); took > time.Minute {
 				t.Errorf("the shutdown took %v", took)
 			}
 			const warning = "level=WARN msg=\"could not export "
