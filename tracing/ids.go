@@ -13,8 +13,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// TraceparentHeader is the header of W3C Trace Context that names the parent of a request's span.
-const TraceparentHeader = "traceparent"
+// traceparentHeader is the header of W3C Trace Context that names the parent of a request's span.
+const traceparentHeader = "traceparent"
 
 // batchIDs are the ids of a batch's span.
 type batchIDs struct {
@@ -53,7 +53,7 @@ func parse(traceparent string) trace.SpanContext {
 		return trace.SpanContext{}
 	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(),
-		propagation.MapCarrier{TraceparentHeader: traceparent})
+		propagation.MapCarrier{traceparentHeader: traceparent})
 	return trace.SpanContextFromContext(ctx)
 }
 
@@ -68,7 +68,7 @@ func (t *Tracer) Traceparent(h http.Header) string {
 	if t == nil {
 		return ""
 	}
-	c := parse(h.Get(TraceparentHeader))
+	c := parse(h.Get(traceparentHeader))
 	if !c.IsValid() {
 		return ""
 	}

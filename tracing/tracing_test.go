@@ -139,7 +139,7 @@ func TestTraceparentOfRequests(t *testing.T) {
 		"":              "",
 	} {
 		header := http.Header{}
-		header.Set(TraceparentHeader, given)
+		header.Set(traceparentHeader, given)
 		if got := tracer.Traceparent(header); got != want {
 			t.Errorf("%q: stored is %q, want %q", given, got, want)
 		}
