@@ -81,6 +81,7 @@ func TestCreateAnswersWithEveryField(t *testing.T) {
 		"paused": false, "progress": 0.0, "rate": 0.0, "eta": nil, "deadline": created + 86_400,
 		"start_by": nil, "verdict": nil, "predicted_finish": nil, "predicted_band": nil,
 		"predicted_finish_with_one_more": nil,
+		"tenant":                         "default",
 		"start_by_missed":                false, "priority": 0.0, "rank_error": nil,
 		"attempts": 0.0, "in_flight": 0.0, "retrying": 0.0, "waiting": nil, "reason": nil,
 		"reported_at": nil,

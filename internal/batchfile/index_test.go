@@ -86,11 +86,15 @@ func TestMismatchedLines(t *testing.T) {
 	embed := `{"custom_id":"%s","method":"POST","url":"/v1/embeddings","body":{"model":"m","input":"x"}}` + "\n"
 	file := chat("a", "") + "\n\n" + fmt.Sprintf(embed, "b") + chat("c", "") + "\n" +
 		fmt.Sprintf(embed, "d")
-	index := indexOf(t, file)
-	x, err := OpenIndex(bytes.NewReader(index), int64(len(index)))
-	if err != nil {
-		t.Fatal(err)
+	open := func(file string) *Index {
+		index := indexOf(t, file)
+		x, err := OpenIndex(bytes.NewReader(index), int64(len(index)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
 	}
+	x, alike := open(file), open(chat("a", "")+"\n"+chat("b", "")+"\n")
 	for _, tt := range []struct {
 		endpoint string
 		most     int
@@ -116,6 +120,16 @@ func TestMismatchedLines(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s, at most %d (-want +got):\n%s", tt.endpoint, tt.most, diff)
 		}
+	}
+	faults, err := MismatchedLines(alike, "/v1/responses", 10)
+	const want = `All lines have the url "/v1/chat/completions", not the batch's endpoint ` +
+		`"/v1/responses"`
+	if err != nil || len(faults) != 1 || faults[0].Line != 0 ||
+		!strings.HasPrefix(faults[0].Message, want) {
+		t.Errorf("of lines that are alike: %+v, %v", faults, err)
+	}
+	if faults, err := MismatchedLines(alike, "/v1/chat/completions", 10); len(faults) > 0 {
+		t.Errorf("of lines with the endpoint: %+v, %v", faults, err)
 	}
 }
 
