@@ -4,15 +4,13 @@ import "errors"
 
 // budget counts the cost of checking an answer. A schema may apply to a value in exponentially many
 // ways.
-type budget struct{ instructions, steps, comparisons int }
+type budget struct{ instructions, steps int }
 
 const (
 	// maxSteps limits the schemas that are applied to values, and instructionsPerStep of patterns
 	// that are applied to bytes. It is about a second.
 	maxSteps            = 1 << 18
 	instructionsPerStep = 256
-	// maxComparisons limits the comparisons of values with those of an enumeration.
-	maxComparisons = 10_000_000
 )
 
 // errTooCostly reports that a check has spent its budget. The library for schemas can't be ended in

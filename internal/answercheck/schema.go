@@ -17,22 +17,21 @@ import (
 )
 
 // schema is a compiled JSON schema.
-type schema struct {
-	compiled *jsonschema.Schema
-	longest  int // list in it, such as an enumeration
-	budget   *budget
-}
+type schema struct{ compiled *jsonschema.Schema }
 
 const (
 	// maxDepth limits the levels of a schema and of a text.
 	maxDepth = 200
-	// maxExponent limits those of numbers: the validation computes with all of their digits.
+	// maxValues limits the values in a schema. The time to compile grows with their square.
+	maxValues = 12_000
+	// maxExponent and maxDigits limit numbers: the validation computes with all of their digits.
 	maxExponent = 400
+	maxDigits   = 1000
 )
 
 const (
 	schemaURL = "tidefill:///json_schema"
-	steps     = "tidefill:///steps" // vocabulary that counts
+	listing   = "tidefill:///listing" // vocabulary that lists the schemas that are compiled
 )
 
 var english = message.NewPrinter(language.English)
@@ -41,9 +40,12 @@ func compileSchema(text []byte, b *budget) (*schema, error) {
 	if len(text) > MaxSchema {
 		return nil, fmt.Errorf("the schema has %d bytes; the limit is %d", len(text), MaxSchema)
 	}
-	document, shape, err := decode(string(text))
+	document, err := decode(string(text))
 	if err != nil {
 		return nil, err
+	}
+	if weight(document) > maxValues {
+		return nil, fmt.Errorf("the schema has over %d values", maxValues)
 	}
 	if wrapped(document) {
 		return nil, errors.New(`it is the object of a response_format; ` +
@@ -55,20 +57,25 @@ func compileSchema(text []byte, b *budget) (*schema, error) {
 	c.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) {
 		return compilePattern(text, b)
 	})
-	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: steps, Compile: func(
-		*jsonschema.CompilerContext, map[string]any) (jsonschema.SchemaExt, error) {
-		return step{b}, nil
+	var objects []*jsonschema.Schema
+	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: listing, Compile: func(
+		in *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
+		objects = append(objects, in.Enqueue(nil))
+		return nil, nil
 	}})
 	c.AssertVocabs()
 	if err := c.AddResource(schemaURL, document); err != nil {
 		return nil, err
 	}
-	s := &schema{longest: shape.longest, budget: b}
-	err = within(func() (err error) {
-		s.compiled, err = c.Compile(schemaURL)
-		return err
-	})
-	return s, plain(err)
+	s := &schema{}
+	if s.compiled, err = c.Compile(schemaURL); err != nil {
+		return nil, plain(err)
+	}
+	guards := guards{b, map[*jsonschema.Schema]bool{}}
+	for _, of := range append(objects, s.compiled) {
+		guards.add(of)
+	}
+	return s, nil
 }
 
 // wrapped reports whether a document is the member json_schema of a response_format, which as a
@@ -81,22 +88,12 @@ func wrapped(document any) bool {
 
 // check returns why a text does not conform.
 func (s *schema) check(text string) error {
-	value, shape, err := decode(text)
+	value, err := decode(text)
 	if err != nil {
 		return err
 	}
-	s.budget.comparisons += shape.values * (1 + s.longest)
-	if s.budget.comparisons > maxComparisons {
-		return errTooCostly
-	}
 	return plain(within(func() error { return s.compiled.Validate(value) }))
 }
-
-// step counts the schemas that are applied.
-type step struct{ budget *budget }
-
-// Validate implements [jsonschema.SchemaExt].
-func (s step) Validate(*jsonschema.ValidatorContext, any) { s.budget.spend(1) }
 
 type noLoader struct{}
 
@@ -160,26 +157,20 @@ func describe(fault jsonschema.ErrorKind) string {
 	return fault.LocalizedString(english)
 }
 
-// shape says what a value costs.
-type shape struct {
-	values  int // in it, at any level
-	longest int // list
-}
-
 // decode decodes a text that is one JSON value. Its numbers are [json.Number].
-func decode(text string) (value any, of shape, err error) {
+func decode(text string) (value any, err error) {
 	if err := shallow(text); err != nil {
-		return nil, of, err
+		return nil, err
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&value); err != nil {
-		return nil, of, notJSON(err)
+		return nil, notJSON(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, of, errors.New("the text is not JSON; more follows the value")
+		return nil, errors.New("the text is not JSON; more follows the value")
 	}
-	return value, of, of.measure(value)
+	return value, checkNumbers(value)
 }
 
 func notJSON(err error) error {
@@ -213,28 +204,31 @@ func shallow(text string) error {
 	return nil
 }
 
-func (s *shape) measure(value any) error {
-	s.values++
+// checkNumbers returns an error for a number in a value that is beyond the limits.
+func checkNumbers(value any) error {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, member := range value {
-			if err := s.measure(member); err != nil {
+			if err := checkNumbers(member); err != nil {
 				return err
 			}
 		}
 	case []any:
-		s.longest = max(s.longest, len(value))
 		for _, element := range value {
-			if err := s.measure(element); err != nil {
+			if err := checkNumbers(element); err != nil {
 				return err
 			}
 		}
 	case json.Number:
-		_, exponent, _ := strings.Cut(strings.ToLower(value.String()), "e")
-		if n, err := strconv.Atoi(cmp.Or(exponent, "0")); err != nil || n > maxExponent ||
-			n < -maxExponent {
+		n, err := exponent(value)
+		if err != nil || n > maxExponent || n < -maxExponent || len(value) > maxDigits {
 			return fmt.Errorf("the number %s is out of range", cut(value.String(), 64))
 		}
 	}
 	return nil
+}
+
+func exponent(of json.Number) (int, error) {
+	_, text, _ := strings.Cut(strings.ToLower(of.String()), "e")
+	return strconv.Atoi(cmp.Or(text, "0"))
 }
