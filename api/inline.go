@@ -10,12 +10,13 @@ import (
 // Serve answers a POST to one of the inlineURLs; tenant is the sender's. The request has passed
 // the keys and the rate limit, but none of the gates: Serve limits what runs at once. Its context
 // ends when the sender's key is revoked. If the context ends before the answer has begun, Serve
-// writes nothing and returns the cause, which the server answers.
+// writes nothing and returns the cause, which the server answers. Serve calls moved before it
+// passes the request on to another process, which checks the key and counts the request too.
 //
 // Models returns the names of the models that Serve knows for a tenant beside those that upstreams
 // list.
 type Inline interface {
-	Serve(w http.ResponseWriter, r *http.Request, tenant string) error
+	Serve(w http.ResponseWriter, r *http.Request, tenant string, moved func()) error
 	Models(tenant string) []string
 }
 
@@ -29,7 +30,8 @@ func (s *Server) inlineRoutes() {
 	}
 	for _, url := range inlineURLs {
 		s.route(url, methods{"POST": func(w http.ResponseWriter, r *http.Request) error {
-			return s.deps.Inline.Serve(w, r, tenantOf(r.Context()))
+			ctx := r.Context()
+			return s.deps.Inline.Serve(w, r, tenantOf(ctx), func() { s.uncount(ctx) })
 		}})
 	}
 }

@@ -17,7 +17,7 @@ type echo struct {
 	release chan struct{}
 }
 
-func (e *echo) Serve(w http.ResponseWriter, r *http.Request, tenant string) error {
+func (e *echo) Serve(w http.ResponseWriter, r *http.Request, tenant string, _ func()) error {
 	if e.entered != nil {
 		e.entered <- struct{}{}
 		<-e.release

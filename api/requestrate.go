@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -21,14 +22,22 @@ const (
 	resetHeader = "X-Ratelimit-Reset-Requests"
 )
 
+func rateLimit(most int) live.Limit { return live.Limit{Most: most, Per: requestWindow} }
+
+// uncount takes back a request that another process counts, since it goes there.
+func (s *Server) uncount(ctx context.Context) {
+	if most := s.config().RequestsPerMinute; most > 0 {
+		s.deps.Windows.Give(ctx, tenantOf(ctx), rateLimit(most))
+	}
+}
+
 // limitRate counts a request of its tenant, and returns the answer to one over the limit.
 func (s *Server) limitRate(w http.ResponseWriter, r *http.Request) error {
 	most := s.config().RequestsPerMinute
 	if most == 0 {
 		return nil
 	}
-	taken := s.deps.Windows.Take(r.Context(), tenantOf(r.Context()), live.Limit{Most: most,
-		Per: requestWindow})
+	taken := s.deps.Windows.Take(r.Context(), tenantOf(r.Context()), rateLimit(most))
 	h := w.Header()
 	h.Set(limitHeader, strconv.Itoa(most))
 	h.Set(remainingHeader, strconv.Itoa(taken.Left))

@@ -29,6 +29,7 @@ type exchange struct {
 	w      http.ResponseWriter
 	in     *http.Request
 	tenant string
+	moved  func()
 	began  time.Time
 
 	body    *body
@@ -326,8 +327,11 @@ func outsideHeader(of http.Header) http.Header {
 }
 
 // ownHeaders are those of an answer that the API sets.
-var ownHeaders = []string{"X-Request-Id", "Openai-Version", "X-Ratelimit-Limit-Requests",
-	"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}
+var ownHeaders = append([]string{"X-Request-Id", "Openai-Version"}, rateHeaders...)
+
+// rateHeaders are those of the process that counts the request.
+var rateHeaders = []string{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests",
+	"X-Ratelimit-Reset-Requests"}
 
 // droppedHeaders are those of a runner's answer that a client must not take from it: another
 // address of the service, and leave for pages of other sites.
@@ -339,6 +343,13 @@ var droppedHeaders = []string{"Alt-Svc", "Access-Control-Allow-Origin",
 // modify makes the header of the answer.
 func (x *exchange) modify(answer *http.Response) error {
 	h := answer.Header
+	if x.forwarded {
+		for _, name := range rateHeaders {
+			if values := h[name]; values != nil {
+				x.own[name] = values
+			}
+		}
+	}
 	for name := range x.own {
 		delete(h, name)
 	}

@@ -19,6 +19,7 @@ func (x *exchange) forward(out *http.Request, to *Elsewhere) (*http.Response, er
 		return nil, &Refused{plan.Refusal{Why: plan.NoLeader}}
 	}
 	x.forwarded = true
+	x.moved()
 	r := out.WithContext(out.Context())
 	target := *to.URL
 	target.Path, target.RawPath, target.RawQuery = out.URL.Path, "", out.URL.RawQuery

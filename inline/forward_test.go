@@ -4,9 +4,12 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/tidefill/tidefill/api"
 	"github.com/tidefill/tidefill/dispatch/plan"
 )
 
@@ -52,5 +55,33 @@ func TestForwardedAsOnTheLeader(t *testing.T) {
 	}
 	if got := <-engine.bodies; got != body {
 		t.Errorf("the engine got %d bytes, want %d", len(got), len(body))
+	}
+}
+
+// A request that goes to the leader counts there only, and its answer says what is left there.
+func TestForwardedCountsOnce(t *testing.T) {
+	engine := newRecorder(t)
+	leader := newService(t, newRunners(t, engine.url), nil)
+	follower := newFollower(t, leader)
+	limit := api.DefaultConfig()
+	limit.RequestsPerMinute = 10
+	leader.api.SetConfig(limit)
+	follower.api.SetConfig(limit)
+	const left = "X-Ratelimit-Remaining-Requests"
+	for i := range 11 {
+		answer, text := follower.post("/v1/chat/completions", `{"model":"m"}`)
+		status, want := http.StatusOK, []string{strconv.Itoa(9 - i)}
+		if i == 10 {
+			status, want = http.StatusTooManyRequests, []string{"0"}
+		} else {
+			<-engine.bodies
+		}
+		if got := answer.Header[left]; answer.StatusCode != status || !slices.Equal(got, want) {
+			t.Errorf("request %d: got %d with %v left, want %d and %v: %s", i, answer.StatusCode,
+				got, status, want, text)
+		}
+	}
+	if answer, _ := follower.post("/v1/files", `{}`); answer.Header.Get(left) != "9" {
+		t.Errorf("the process that passed them on has %q left, want 9", answer.Header.Get(left))
 	}
 }

@@ -100,12 +100,16 @@ func (p *Proxy) Models(tenant string) []string { return p.deps.UseCases.Names(te
 
 // Serve answers a request of a tenant. Its URL is one of those that Config.Enabled lists. If the
 // request's context ends before the answer has begun, Serve writes nothing and returns the cause.
-func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, tenant string) error {
+//
+// Serve calls moved before another process gets the request.
+func (p *Proxy) Serve(
+	w http.ResponseWriter, r *http.Request, tenant string, moved func(),
+) error {
 	// A client that has gone takes its request along, also while that waits.
 	httpserver.EndWithClient(w)
 	// A large body may take longer than those of the API. Its minimum rate still holds.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	x := &exchange{proxy: p, config: p.config.Load(), w: w, in: r, tenant: tenant,
+	x := &exchange{proxy: p, config: p.config.Load(), w: w, in: r, tenant: tenant, moved: moved,
 		began: time.Now()}
 	defer x.end()
 	if f := x.accept(); f != nil {

@@ -99,3 +99,12 @@ func (m *Memory) Take(_ context.Context, key string, l Limit) Taken {
 	m.windows[key] = empty
 	return l.Taken(empty.Sub(now), wait)
 }
+
+// Give implements [Windows].
+func (m *Memory) Give(_ context.Context, key string, l Limit) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if empty, is := m.windows[key]; is {
+		m.windows[key] = empty.Add(-l.Step())
+	}
+}

@@ -11,8 +11,8 @@ type Limit struct {
 	Per  time.Duration
 }
 
-// step is the time that one request takes of the limit.
-func (l Limit) step() time.Duration { return l.Per / time.Duration(l.Most) }
+// Step is the time that one request takes of the limit.
+func (l Limit) Step() time.Duration { return l.Per / time.Duration(l.Most) }
 
 // Take returns when the window is empty again after one more request, given when it is now. wait is
 // the time to wait if the request is over the limit. The window fills with every request by one
@@ -22,7 +22,7 @@ func (l Limit) Take(now, empty time.Time) (after time.Time, wait time.Duration) 
 	if empty.Before(now) {
 		empty = now
 	}
-	after = empty.Add(l.step())
+	after = empty.Add(l.Step())
 	if over := after.Sub(now) - l.Per; over > 0 {
 		return empty, over
 	}
@@ -41,7 +41,7 @@ type Taken struct {
 
 // Taken returns the state of a window that is empty after a time. wait is as from Take.
 func (l Limit) Taken(empty, wait time.Duration) Taken {
-	return Taken{Wait: wait, Left: int(max(0, l.Per-empty) / l.step()), Empty: empty}
+	return Taken{Wait: wait, Left: int(max(0, l.Per-empty) / l.Step()), Empty: empty}
 }
 
 // Windows count requests over all processes.
@@ -49,4 +49,6 @@ type Windows interface {
 	// Take counts a request of the key if it is within the limit. It does not fail: while the
 	// medium is away, it counts the requests of this process alone.
 	Take(ctx context.Context, key string, l Limit) Taken
+	// Give takes back a request that Take has counted, for another process that counts it too.
+	Give(ctx context.Context, key string, l Limit)
 }

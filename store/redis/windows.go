@@ -25,12 +25,31 @@ redis.call('SET', KEYS[1], string.format('%.0f', empty + step), 'PX',
 return {empty + step - now, 0}
 `)
 
+// giveScript takes one request back, in microseconds.
+var giveScript = redis.NewScript(`
+if redis.call('EXISTS', KEYS[1]) == 1 then
+	redis.call('DECRBY', KEYS[1], ARGV[1])
+end
+return 0
+`)
+
+// Give implements [live.Windows].
+func (db *DB) Give(ctx context.Context, key string, l live.Limit) {
+	err := db.call(ctx, func(ctx context.Context) error {
+		return giveScript.Run(ctx, db.client, []string{db.key("window", key)},
+			l.Step().Microseconds()).Err()
+	})
+	if err != nil {
+		db.windows.Give(ctx, key, l)
+	}
+}
+
 // Take implements [live.Windows].
 func (db *DB) Take(ctx context.Context, key string, l live.Limit) live.Taken {
 	var times []int64
 	err := db.call(ctx, func(ctx context.Context) (err error) {
 		times, err = takeScript.Run(ctx, db.client, []string{db.key("window", key)},
-			(l.Per / time.Duration(l.Most)).Microseconds(), l.Per.Microseconds()).Int64Slice()
+			l.Step().Microseconds(), l.Per.Microseconds()).Int64Slice()
 		return err
 	})
 	if err != nil || len(times) != 2 {

@@ -172,6 +172,14 @@ func TestWindows(t *testing.T, a, b live.Windows) {
 	if taken := a.Take(ctx, "other", limit); taken.Wait != 0 {
 		t.Errorf("another tenant shall wait for %v", taken.Wait)
 	}
+	slow := live.Limit{Most: 2, Per: time.Hour}
+	for i := range 4 {
+		if taken := a.Take(ctx, "moved", slow); taken.Wait != 0 || taken.Left != 1 {
+			t.Errorf("after %d requests that were taken back: got %+v", i, taken)
+		}
+		b.Give(ctx, "moved", slow)
+	}
+	b.Give(ctx, "nobody", slow)
 	time.Sleep(limit.Per/5 + 50*time.Millisecond)
 	if taken := b.Take(ctx, "tenant", limit); taken.Wait != 0 {
 		t.Errorf("after a fifth of the time a request shall wait for %v", taken.Wait)
