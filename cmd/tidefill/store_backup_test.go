@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,19 @@ func TestStoreBackup(t *testing.T) {
 	}
 	if info, err := os.Stat(backup); err != nil || info.Mode().Perm() != 0o750 {
 		t.Errorf("mode of the backup: %v, %v", info, err)
+	}
+	// Directories may be older than the store, and open to all users of the machine.
+	for _, root := range []string{data, backup} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if info, _ := os.Stat(path); err == nil && info != nil && !entry.IsDir() &&
+				info.Mode().Perm()&0o007 != 0 {
+				t.Errorf("%s has the mode %v", path, info.Mode())
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 	// what is deleted afterwards stays in the backup
 	for file := range strings.Lines(must(t, exitOK, "files", "list", "-q").out) {

@@ -28,7 +28,9 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	if err = create(to); err == nil {
+		_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return err
 	}

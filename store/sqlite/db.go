@@ -117,12 +117,25 @@ func openPool(path string, opts Options) (*DB, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
 	}
+	if err := create(path); err != nil {
+		return nil, err
+	}
 	pool, err := sql.Open("sqlite", dsn(path))
 	if err != nil {
 		return nil, err
 	}
 	return &DB{now: opts.Now, expiry: opts.Expiry, lockWait: opts.LockWait, space: opts.Space,
 		path: path, pool: pool, writer: newSessions(1), readers: newSessions(readers)}, nil
+}
+
+// create makes an empty file of a database unless it exists. SQLite would let every user of the
+// machine read it. Its files beside the database have the mode of that.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o640)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func (db *DB) openSessions(ctx context.Context) error {
