@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -165,7 +166,7 @@ func filesDownloadCommand() *cobra.Command {
 		ValidArgsFunction: completeArguments(r, false, fileIDs),
 	}
 	cmd.Flags().StringVar(&to, "out", "", "the local `file`; a directory: the file's own name "+
-		"in it")
+		"in it, which must be new")
 	return r.command(cmd, objectFormats, func(ctx context.Context, c *client.Client, r *remote,
 		args []string, out io.Writer) error {
 		if to == "" {
@@ -177,6 +178,10 @@ func filesDownloadCommand() *cobra.Command {
 				return err
 			}
 			to = filepath.Join(to, filepath.Base(filepath.Clean("/"+f.Filename)))
+			if _, err := os.Lstat(to); err == nil { // whoever uploaded the file chose the name
+				return fmt.Errorf("download %s: %s exists; give --out its name to replace it",
+					args[0], to)
+			}
 		}
 		if err := c.DownloadFile(ctx, args[0], to); err != nil {
 			return err

@@ -47,6 +47,18 @@ func TestFiles(t *testing.T) {
 		string(got) != content {
 		t.Errorf("download wrote %q, %v", got, err)
 	}
+	own := writeFile(t, ".bashrc", "mine")
+	evil := strings.TrimSpace(must(t, exitOK, "files", "upload", writeFile(t, ".bashrc", "evil"),
+		"--purpose", "user_data", "-q").out)
+	if got := must(t, exitError, "files", "download", evil, "--out", filepath.Dir(own)); !strings.
+		Contains(got.errors, own+" exists") {
+		t.Errorf("download over a file: %s", got.errors)
+	}
+	if got, err := os.ReadFile(own); err != nil || string(got) != "mine" {
+		t.Errorf("download replaced a file by %q, %v", got, err)
+	}
+	must(t, exitOK, "files", "download", evil, "--out", own)
+	must(t, exitOK, "files", "rm", evil)
 	if got := must(t, exitOK, "__complete", "files", "rm", id, ""); !strings.Contains(got.out,
 		other+"\tstdin, ") || strings.Contains(got.out, id) {
 		t.Errorf("a shell is offered\n%s", got.out)

@@ -82,6 +82,9 @@ not complete expire after an hour.`,
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "don't ask")
 	return r.command(cmd, objectFormats, func(ctx context.Context, c *client.Client, r *remote,
 		args []string, out io.Writer) error {
+		if args[0] == "" {
+			return usageErrorf("the name of the tenant is empty")
+		}
 		c = c.For(args[0])
 		p, err := findPurge(ctx, c)
 		if err != nil {

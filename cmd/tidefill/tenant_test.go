@@ -36,6 +36,8 @@ func TestTenantPurge(t *testing.T) {
 		t.Errorf("without --yes: %s", got.errors)
 	}
 	must(t, exitError, "tenant", "purge", "a", "--api-key", "b", "--yes")
+	// an empty name is most likely a variable that is not set, and not the tenant of the key
+	must(t, exitUsage, "tenant", "purge", "", "--api-key", "b", "--yes")
 	got = must(t, exitOK, "tenant", "purge", "a", "--api-key", "root", "--yes")
 	if !strings.HasPrefix(got.out, "a  deleted 2 batches and ") {
 		t.Errorf("purge prints %s", got.out)
