@@ -179,7 +179,7 @@ func (s *Server) modifyBatch(w http.ResponseWriter, r *http.Request) error {
 				return errUnchanged
 			}
 			b.Options.Priority = priority
-			return nil
+			return checkPriority(b.Resolved, priority)
 		})
 }
 

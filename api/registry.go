@@ -284,14 +284,32 @@ func (d *draft) profileName(
 		strings.Join(tiers, "', '"))
 }
 
+// beyondProfile returns the error for what a profile does not permit.
+func beyondProfile(profile, param, format string, args ...any) error {
+	return invalid(param, "invalid_value", "Invalid '%s': profile %s permits %s.", param, profile,
+		fmt.Sprintf(format, args...))
+}
+
+// checkPriority refuses a priority above that of a batch's profile, if it has one.
+func checkPriority(r *store.Resolved, priority int) error {
+	if r == nil || r.Profile == "" {
+		return nil
+	}
+	most := registry.Scheduling{Priority: r.Priority}.Level()
+	if priority <= most {
+		return nil
+	}
+	return beyondProfile(r.Profile, extensionsKey+".priority", "at most %d, its priority %s", most,
+		r.Priority)
+}
+
 // follow applies a profile with overrides. What the request itself asks for holds if the profile
 // permits it. overridden says that the window is an override, which wins over that of the request
 // if that is longer.
 func (d *draft) follow(p registry.Profile, overridden bool, into *store.Resolved) error {
 	s, q, o := p.Spec.Scheduling, p.Spec.Quota, &d.Options
 	beyond := func(param, format string, args ...any) error {
-		return invalid(param, "invalid_value", "Invalid '%s': profile %s permits %s.", param,
-			p.Name, fmt.Sprintf(format, args...))
+		return beyondProfile(p.Name, param, format, args...)
 	}
 	most := s.Window()
 	switch longer := d.WindowLength == 0 || d.WindowLength > most; {
@@ -300,12 +318,11 @@ func (d *draft) follow(p registry.Profile, overridden bool, into *store.Resolved
 	case !overridden && most > 0 && longer:
 		return beyond("completion_window", "a window of at most %s", s.CompletionWindow)
 	}
-	if d.HasPriority && o.Priority > s.Level() {
-		return beyond(extensionsKey+".priority", "at most %d, its priority %s", s.Level(),
-			s.Priority)
-	}
 	if !d.HasPriority {
 		o.Priority = s.Level()
+	}
+	if err := checkPriority(into, o.Priority); err != nil {
+		return err
 	}
 	if o.MaxConcurrency > s.MaxConcurrency {
 		return beyond(extensionsKey+".max_concurrency", "at most %d", s.MaxConcurrency)

@@ -352,6 +352,19 @@ func TestRegistryIsListed(t *testing.T) {
 	}
 }
 
+// A change of the priority stays within the profile, as that of a new batch does.
+func TestChangedPriorityStaysWithinProfile(t *testing.T) {
+	s, _ := newRegistryService(t)
+	id := s.createAs(s.upload(line("a")), `"tidefill":{"registry":{"profile":{"name":"day"}}}`).
+		ok()["id"].(string)
+	path := "/v1/batches/" + id
+	s.post(path, `{"tidefill":{"priority":1}}`).refused(400, "tidefill.priority", "invalid_value",
+		"profile day permits at most 0, its priority normal")
+	if b := s.post(path, `{"tidefill":{"priority":-1}}`).ok(); b["tidefill"].(map[string]any)["priority"] != -1.0 {
+		t.Errorf("got %v, want the priority -1", b["tidefill"])
+	}
+}
+
 // A retry may name another profile, also if the batch named its own in the `tidefill` object.
 func TestReferencesOfRetriesReplaceThose(t *testing.T) {
 	s, _ := newRegistryService(t, diskJournals(t))
