@@ -41,6 +41,9 @@ func TestUsersPage(t *testing.T) {
 	fill("key", "wrong-key")
 	click("#sign-in button")
 	b.Await(t, seconds, "#sign-in-fault", "key")
+	fill("key", "secret-of-alice€") // which no header can have
+	click("#sign-in button")
+	b.Await(t, seconds, "#sign-in-fault", "has a character that no key has")
 	fill("key", "secret-of-alice")
 	click("#sign-in button")
 	b.Await(t, seconds, "#state", "live")

@@ -3,6 +3,8 @@ package console
 import (
 	"io/fs"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -60,6 +62,36 @@ func TestScriptsMakeNoMarkupOfTexts(t *testing.T) {
 		}
 		if found := markup.Find(text); found != nil {
 			t.Errorf("%s uses %s; use h and name of dom.js", name, found)
+		}
+	}
+}
+
+// The page of users adds its files to the API's address, and nothing else.
+func TestUsersPageHasFilesOnly(t *testing.T) {
+	server := httptest.NewServer(WithUsersPage(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })))
+	defer server.Close()
+	for of, want := range map[string]int{
+		"GET /": 200, "GET /page/users.js": 200, "HEAD /page/api.js": 200, "POST /": 418,
+		"POST /page/users.js": 418, "GET /page": 418, "GET /page/": 418, "GET /page/.": 418,
+		"GET /page/%2e%2e/": 418, "GET /page/../page.go": 418, "GET /page/nothing": 418,
+		"GET /page/users.js/": 418, "GET /page//page/users.js": 418, "GET /page/a%00": 418,
+		"GET /v1/page/users.js": 418,
+	} {
+		method, path, _ := strings.Cut(of, " ")
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "text/html")
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want || want == 200 != strings.Contains(
+			answer.Header.Get("Content-Security-Policy"), "script-src 'self'") {
+			t.Errorf("%s: got %d with %v, want %d", of, answer.StatusCode, answer.Header, want)
 		}
 	}
 }

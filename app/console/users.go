@@ -13,10 +13,12 @@ func WithUsersPage(api http.Handler) http.Handler {
 	if err != nil {
 		panic(err) // "page" is a valid path
 	}
-	shown := http.StripPrefix("/page/", http.FileServerFS(page))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path, isFile := strings.CutPrefix(r.URL.Path, "/page/")
-		isFile = isFile && path != ""
+		if isFile {
+			info, err := fs.Stat(page, path)
+			isFile = err == nil && !info.IsDir()
+		}
 		first := r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html")
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || !first && !isFile {
 			api.ServeHTTP(w, r)
@@ -26,9 +28,8 @@ func WithUsersPage(api http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-cache")
 		w.Header().Set("Vary", "Accept")
 		if first {
-			http.ServeFileFS(w, r, page, "users.html")
-			return
+			path = "users.html"
 		}
-		shown.ServeHTTP(w, r)
+		http.ServeFileFS(w, r, page, path)
 	})
 }

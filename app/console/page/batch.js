@@ -47,7 +47,7 @@ export function showVerdict(element, batch) {
 }
 
 // Whether the deadline will be met: the words, the color and what they mean.
-const verdicts = {
+export const verdicts = {
   ok: ['ok', 'flow', 'The deadline will be met.'],
   at_risk: ['at risk', 'careful', 'The deadline will be met only if nothing goes worse than expected.'],
   infeasible: ['infeasible', 'harm', 'The deadline will not be met, even with every replica that may be started.'],

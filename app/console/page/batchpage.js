@@ -2,7 +2,7 @@
 
 import { ask, get, key } from './api.js';
 import { causeOf, kept, showStatus, showVerdict, waitingOf } from './batch.js';
-import { Keyed, h, name, names, set, setParts, setText } from './dom.js';
+import { Keyed, h, name, names, save, set, setParts, setText } from './dom.js';
 import { count, dash, date, duration, relative } from './format.js';
 import { words } from './reasons.js';
 
@@ -245,12 +245,9 @@ export class BatchPage {
     }));
   }
 
-  // download saves a file. A link could not send the key.
   async download(id) {
     try {
-      const url = URL.createObjectURL(await (await ask('GET', `files/${id}/content`, this.batch.tenant)).blob());
-      h('a', { href: url, download: id + '.jsonl' }).click();
-      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      save(await (await ask('GET', `files/${id}/content`, this.batch.tenant)).blob(), id + '.jsonl');
     } catch (error) {
       setText(this.message, error.message);
     }

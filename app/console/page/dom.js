@@ -45,6 +45,13 @@ export function set(element, name, value) {
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
+// save has the browser keep a blob as a file. A link to the file could not send a key.
+export function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  h('a', { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
 // Keyed shows a list of items below a parent, one view for each key, in the order of the items.
 export class Keyed {
   constructor(parent, create) {

@@ -1,10 +1,11 @@
 // What users of each pool felt in the last week, by hour, and what batch work took: a section of its own, asked for once a minute.
 
+import { get } from './api.js';
 import { h, name, setText, Keyed } from './dom.js';
 import { Chart } from './chart.js';
 import { dash } from './format.js';
 
-const week = 7 * 86400, hour = 3600, interval = 60_000, patience = 8000;
+const week = 7 * 86400, hour = 3600, interval = 60_000;
 const section = h('section', { class: 'card', id: 'felt', hidden: '' }, h('div', { class: 'head' },
   h('h2', {}, 'What users felt'), h('span', { class: 'muted' }, 'the last 7 days, by hour')));
 const percent = (n) => (n === null ? dash : n > 0 && n < 10 ? n.toFixed(n < 1 ? 2 : 1) : n.toFixed(0));
@@ -43,9 +44,7 @@ class FeltView {
 const views = new Keyed(section.appendChild(h('div')), (item) => new FeltView({ pool: item.history.pool }));
 
 async function refresh() {
-  const answer = await fetch('admin/history?since=7d&step=hour', { cache: 'no-store', signal: AbortSignal.timeout(patience) });
-  if (!answer.ok) throw new Error(`admin/history: status ${answer.status}`);
-  const list = await answer.json();
+  const list = await get('admin/history?since=7d&step=hour');
   const items = list.data.filter((history) => history.rows.length > 0).map((history) => ({ history, now: list.time }));
   section.hidden = items.length === 0; // before charts are drawn, which need their width
   views.update(items, ({ history }) => history.pool);

@@ -1,31 +1,14 @@
-// The page of users: their batches, by the API's own answers. The key is in a variable only.
+// The page of users: their batches, by the API's own answers.
 
-import { h, Keyed, setText } from './dom.js';
+import { call, key } from './api.js';
+import { verdicts } from './batch.js';
+import { h, Keyed, save, setText } from './dom.js';
 import { count, date, relative } from './format.js';
-import { Row } from './usersbatch.js';
+import { endOf, Row } from './usersbatch.js';
 
 const by = (id) => document.getElementById(id);
 const pageSize = 20;
-let key = '', shown = pageSize, uploaded = null, timer = 0;
-
-// call sends a request to the API. It throws an Error with the API's message and status.
-async function call(method, path, body) {
-  const headers = key ? { Authorization: 'Bearer ' + key } : {};
-  if (body && !(body instanceof FormData)) {
-    headers['Content-Type'] = 'application/json';
-    body = JSON.stringify(body);
-  }
-  let answer;
-  try {
-    answer = await fetch(path, { method, headers, body, cache: 'no-store', credentials: 'omit' });
-  } catch {
-    throw Object.assign(new Error('The server is not reachable.'), { status: 0 });
-  }
-  if (answer.ok) return answer;
-  let message = `The server answered ${answer.status}.`;
-  try { message = (await answer.json()).error.message; } catch { /* no body of the API's */ }
-  throw Object.assign(new Error(message), { status: answer.status });
-}
+let shown = pageSize, uploaded = null, timer = 0;
 
 const rows = new Keyed(by('rows'), (item) => new Row(item.batch, act));
 
@@ -33,19 +16,12 @@ const rows = new Keyed(by('rows'), (item) => new Row(item.batch, act));
 async function act(method, path, download) {
   try {
     const answer = await call(method, path);
-    if (download) await save(await answer.blob(), download);
+    if (download) save(await answer.blob(), download);
     say('');
   } catch (fault) {
     say(fault.message, true);
   }
   await refresh();
-}
-
-// save has the browser keep a file.
-async function save(blob, name) {
-  const link = h('a', { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
 
 function say(text, bad = false, items = []) {
@@ -58,7 +34,12 @@ function say(text, bad = false, items = []) {
 
 async function refresh() {
   clearTimeout(timer);
-  let delay = 3000;
+  const delay = document.hidden ? 3000 : await update();
+  if (delay) timer = setTimeout(refresh, delay);
+}
+
+// update shows the batches as they are now. It returns the milliseconds until the next look; 0: a key is needed first.
+async function update() {
   try {
     const batches = [];
     let more = true;
@@ -70,12 +51,12 @@ async function refresh() {
       more = page.has_more && page.data.length > 0;
     }
     show(batches, more);
-    if (batches.every((b) => b.status === 'completed' || b.status === 'failed')) delay = 10000;
+    return batches.every(endOf) ? 10000 : 3000;
   } catch (fault) {
-    if (fault.status === 401 || fault.status === 403) return signIn(key ? fault.message : '');
+    if (fault.status === 401 || fault.status === 403) return signIn(key.value ? fault.message : '');
     setText(by('state'), fault.status === 0 ? 'not reachable' : fault.message);
+    return 3000;
   }
-  timer = setTimeout(refresh, delay);
 }
 
 function show(batches, more) {
@@ -93,13 +74,15 @@ function show(batches, more) {
 }
 
 function signIn(fault) {
-  key = '';
+  clearTimeout(timer);
+  key.value = '';
   by('submit').hidden = by('batches').hidden = true;
   by('sign-in').hidden = false;
   by('sign-in-fault').hidden = !fault;
   setText(by('sign-in-fault'), fault);
   setText(by('state'), 'needs a key');
   by('key').focus();
+  return 0;
 }
 
 // input returns the id of the chosen file, which is uploaded once.
@@ -124,19 +107,13 @@ async function create(query) {
   return (await call('POST', 'v1/batches' + query, body)).json();
 }
 
-const verdicts = {
-  ok: 'The deadline will be met',
-  at_risk: 'The deadline will be met only if nothing goes worse than expected',
-  infeasible: 'The deadline will not be met',
-};
-
 function predicted(p) {
   const now = Date.now() / 1000;
-  let text = `${count(p.lines ?? null)} lines. ` + (verdicts[p.verdict] ?? 'The end is predicted without a deadline');
-  if (p.predicted_finish) text += `: done ${relative(p.predicted_finish, now)}, ${date(p.predicted_finish)}`;
+  let text = `${count(p.lines ?? null)} lines. ` + (verdicts[p.verdict]?.[2] ?? 'The end is predicted without a deadline.');
+  if (p.predicted_finish) text += ` Done ${relative(p.predicted_finish, now)}, ${date(p.predicted_finish)}`;
   if (p.predicted_band) text += `, 8 in 10 between ${date(p.predicted_band[0])} and ${date(p.predicted_band[1])}`;
-  const other = p.verdict === 'infeasible' && p.nearest ? ` The nearest that can be met is ${date(p.nearest.deadline)}.` : '';
-  return text + '.' + other;
+  if (p.predicted_finish) text += '.';
+  return text + (p.verdict === 'infeasible' && p.nearest ? ` The nearest that can be met is ${date(p.nearest.deadline)}.` : '');
 }
 
 function faults(p) {
@@ -176,7 +153,7 @@ by('submit').addEventListener('submit', (event) => {
 
 by('sign-in').addEventListener('submit', (event) => {
   event.preventDefault();
-  key = by('key').value.trim();
+  key.value = by('key').value.trim();
   by('key').value = '';
   refresh();
 });

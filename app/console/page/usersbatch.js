@@ -1,15 +1,15 @@
 // A batch of a user, as a row with what can be done to it.
 
+import { causeOf, showStatus, waitingOf } from './batch.js';
 import { h, name, set, setParts, setText } from './dom.js';
 import { count, dash, date, duration, relative } from './format.js';
 
-// The words for each status, and their color.
-const statuses = {
-  validating: ['being checked', 'users'], in_progress: ['running', 'users'], finalizing: ['writing results', 'users'],
-  completed: ['completed', 'flow'], failed: ['refused: the file has errors', 'fault'], expired: ['not done in time', 'fault'],
-  cancelling: ['being cancelled', 'idle'], cancelled: ['cancelled', 'idle'],
-};
 const ends = ['completed_at', 'failed_at', 'expired_at', 'cancelled_at'];
+
+// endOf returns when a batch has ended; null: it has not.
+export function endOf(batch) {
+  return ends.map((k) => batch[k]).find((at) => at) ?? null;
+}
 
 export class Row {
   // act(method, path, file) does what a button says; file is the name of what is downloaded.
@@ -53,15 +53,12 @@ export class Row {
   update({ batch, now }) {
     this.batch = batch;
     const { request_counts: c, tidefill: t } = batch;
-    const ended = ends.map((k) => batch[k]).find((at) => at) ?? null;
+    const ended = endOf(batch);
     const runs = batch.status === 'validating' || batch.status === 'in_progress';
-    const [words, tone] = t.paused && !ended ? ['paused', 'idle']
-      : batch.status === 'completed' && c.failed ? ['completed, with failures', 'careful'] : statuses[batch.status] ?? [batch.status, 'idle'];
-    setText(this.status, words);
-    set(this.status, 'data-kind', tone);
-    const causes = (t.failures ?? []).map((f) => `${count(f.count)} × ${f.status || ''} ${f.code}`.replace(/ +/g, ' '));
+    showStatus(this.status, { ...batch, paused: t.paused, ended_at: ended });
+    const causes = (t.failures ?? []).map((f) => `${count(f.count)} × ${causeOf(f)}`);
     const faults = (batch.errors?.data ?? []).slice(0, 3).map((e) => (e.line ? `line ${e.line}: ` : '') + e.message);
-    setText(this.detail, [...faults, t.reason, causes.length ? 'failed: ' + causes.join('; ') : null, ended || t.paused ? null : t.waiting].filter(Boolean).join(' '));
+    setText(this.detail, [...faults, t.reason, causes.length ? 'failed: ' + causes.join('; ') : null, ended || t.paused || !t.waiting ? null : waitingOf(t.waiting)].filter(Boolean).join(' '));
     const project = Object.entries(batch.metadata ?? {}).map(([k, v]) => `${k}: ${v}`).join(', ');
     setParts(this.note, ` ${relative(batch.created_at, now)} · `, name(batch.model ?? 'no model'), ...(project ? [' · ', name(project)] : []));
     const share = (n) => (c.total ? 100 * n / c.total : 0);
