@@ -12,9 +12,13 @@ import (
 	"github.com/tidefill/tidefill/internal/answercheck"
 )
 
-// newChecking returns the places of answers that are checked at the same time. They bound the
-// memory and the processors that checks take.
-func newChecking() chan struct{} { return make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) }
+// maxChecking limits the answers that are checked at the same time: each takes up to 50 MiB.
+const maxChecking = 2
+
+// newChecking returns the places in which answers are checked.
+func newChecking() answercheck.Places {
+	return answercheck.NewPlaces(max(1, min(maxChecking, runtime.GOMAXPROCS(0)/2)))
+}
 
 // check checks a good answer by the rules of the batch. One that fails changes the outcome of the
 // line, which is asked again with the fault. The error is the fault.
@@ -23,8 +27,7 @@ func (t *transport) check(f *work.Flight, line *work.Line, got *openai.Answer) e
 	if check == nil {
 		return nil
 	}
-	t.checking <- struct{}{}
-	defer func() { <-t.checking }()
+	defer t.checking.Take(check)()
 	fault, err := faultOf(check, line.URL(), got)
 	if err != nil { // the file can't be read
 		f.Outcome = plan.Evicted

@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/upstream"
 	"github.com/tidefill/tidefill/dispatch/work"
+	"github.com/tidefill/tidefill/internal/answercheck"
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/tracing"
 )
@@ -22,7 +23,7 @@ import (
 type transport struct {
 	*work.Session
 	Parts
-	checking chan struct{} // places of answers that are checked
+	checking answercheck.Places
 }
 
 // Parts are what senders need of the other parts of a session.

@@ -8,9 +8,9 @@ type budget struct{ instructions, steps int }
 
 const (
 	// maxSteps limits the schemas that are applied to values, and instructionsPerStep of patterns
-	// that are applied to bytes. It is about a second.
+	// that are applied to bytes. It is about 0.2 s.
 	maxSteps            = 1 << 18
-	instructionsPerStep = 256
+	instructionsPerStep = 64
 )
 
 // errTooCostly reports that a check has spent its budget. The library for schemas can't be ended in

@@ -49,14 +49,14 @@ func (e *RuleError) Error() string { return fmt.Sprintf("%s: %v", e.Rule, e.Err)
 
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// Check is the compiled rules. It is safe for concurrent use, and checks one answer at a time.
+// Check is the compiled rules. Goroutines that share it take a place for each answer.
 type Check struct {
 	reasons []string
 	pattern *pattern // nil: none
 	schema  *schema  // nil: none
 
-	mu     sync.Mutex // held while an answer is checked
 	budget budget
+	placed sync.Mutex // held while it has a place
 }
 
 // Compile returns the check of some rules. Its errors are of type [*RuleError].
@@ -84,8 +84,6 @@ func (c *Check) Answer(url string, body []byte) *Fault {
 	if len(choices) == 0 {
 		return faulty("", "", "the answer has no choice to check")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.budget = budget{}
 	for _, choice := range choices {
 		if fault := c.choice(choice); fault != nil {

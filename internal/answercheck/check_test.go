@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -268,6 +270,38 @@ func TestSchemas(t *testing.T) {
 			t.Errorf("%s: %s got no fault", test.schema, test.fails)
 		}
 	}
+}
+
+// A batch whose check is slow leaves a place to others.
+func TestPlacesAreShared(t *testing.T) {
+	var checks [2]*answercheck.Check
+	for i := range checks {
+		var err error
+		if checks[i], err = answercheck.Compile(answercheck.Rules{Pattern: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	places := answercheck.NewPlaces(2)
+	release := places.Take(checks[0])
+	var lines sync.WaitGroup
+	for range 20 {
+		lines.Go(func() { places.Take(checks[0])() })
+	}
+	for range 1000 { // they wait by now
+		runtime.Gosched()
+	}
+	taken := make(chan struct{})
+	lines.Go(func() {
+		places.Take(checks[1])()
+		close(taken)
+	})
+	select {
+	case <-taken:
+	case <-time.After(10 * time.Second):
+		t.Error("a check waits for the lines of another one")
+	}
+	release()
+	lines.Wait()
 }
 
 func FuzzCheck(f *testing.F) {
