@@ -52,8 +52,10 @@ func (o *jsonObject) texts(key string, limit int) (texts []string) {
 	for i, raw := range elements {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		text := ""
-		if json.Unmarshal(raw, &text) != nil || text == "" {
-			o.wrongType(at, "a string that is not empty", raw)
+		if json.Unmarshal(raw, &text) != nil {
+			o.wrongType(at, "a string", raw)
+		} else if text == "" {
+			o.wrongValue(at, "it is empty.")
 		}
 		texts = append(texts, text)
 	}

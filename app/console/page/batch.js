@@ -53,7 +53,7 @@ export const verdicts = {
   infeasible: ['infeasible', 'harm', 'The deadline will not be met, even with every replica that may be started.'],
 };
 
-// kept says whether an ended batch has met its deadline, and by how much.
+// kept says whether an ended batch has met its deadline, and the time between its end and that.
 export function kept(batch) {
   const left = batch.deadline - batch.ended_at;
   if (batch.status === 'cancelled' || batch.status === 'failed') return 'not judged';

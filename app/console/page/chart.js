@@ -17,7 +17,7 @@ function gapBefore(series, i) {
 // ticks are the seconds between labels, by the seconds that a chart shows.
 const ticks = new Map([[300, 60], [600, 120], [900, 180], [1800, 300], [3600, 900]]), longTick = 86400;
 
-// spanOf returns how many seconds a chart shows, so that a young history is not a speck.
+// spanOf returns the seconds that a chart shows, so that a young history is not a speck.
 export function spanOf(from, now) {
   for (const span of ticks.keys()) if (now - from <= span) return span;
   return 3600;

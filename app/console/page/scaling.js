@@ -1,4 +1,4 @@
-// How many replicas a pool should have, as a row.
+// The replicas that a pool should have, as a row.
 
 import { h, name, setText } from './dom.js';
 import { count, duration, relative } from './format.js';
