@@ -46,7 +46,7 @@ type Config struct {
 
 	// RequestsPerMinute limits the requests of each tenant within a minute, over all processes that
 	// share Redis; further ones are refused with 429 and Retry-After. Without Redis each process
-	// counts for itself. 0: no limit. Default: 0.
+	// counts for itself. At most 1,000,000; 0: no limit. Default: 0.
 	RequestsPerMinute int `yaml:"requests_per_minute"`
 
 	// UnknownModels sets what becomes of a batch that names a model that no upstream serves: fail,
@@ -178,8 +178,9 @@ func (c Config) Validate() error {
 			c.TenantQuotas[tenant])
 	}
 	positive("max_requests", int64(c.MaxRequests))
-	fault(c.RequestsPerMinute >= 0, "requests_per_minute is %d; set it to 0 or more",
-		c.RequestsPerMinute)
+	fault(c.RequestsPerMinute >= 0 && c.RequestsPerMinute <= maxRequestsPerMinute,
+		"requests_per_minute is %d; set it to 0, for no limit, or to at most %d",
+		c.RequestsPerMinute, maxRequestsPerMinute)
 	fault(c.UnknownModels == FailUnknownModels || c.UnknownModels == WaitUnknownModels,
 		"unknown_models is %q; set it to fail or wait", c.UnknownModels)
 	fault(c.Admission == AdvisoryAdmission || c.Admission == StrictAdmission,

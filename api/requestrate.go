@@ -13,6 +13,10 @@ import (
 // requestWindow is the time of Config.RequestsPerMinute.
 const requestWindow = time.Minute
 
+// maxRequestsPerMinute keeps the time of one request well above the microsecond in which Redis
+// counts it.
+const maxRequestsPerMinute = 1_000_000
+
 // The headers of an answer that tell its tenant about the limit, as OpenAI's API sends them. There
 // are none for tokens, since no tenant has a limit of them.
 const (

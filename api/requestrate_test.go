@@ -70,8 +70,11 @@ func TestRequestsPerMinuteHoldOverReplicas(t *testing.T) {
 		t.Errorf("another tenant: %s", other.Status)
 	}
 	told(other, 3, 10*time.Second, 15*time.Second)
-	if c := (Config{RequestsPerMinute: -1}); !strings.Contains(c.Validate().Error(),
-		"requests_per_minute is -1") {
-		t.Errorf("got %v", c.Validate())
+	for _, wrong := range []int{-1, 1_000_001} {
+		c := Config{RequestsPerMinute: wrong}
+		if err := c.Validate(); !strings.Contains(err.Error(), "requests_per_minute is "+
+			strconv.Itoa(wrong)) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
