@@ -22,8 +22,10 @@ type schema struct{ compiled *jsonschema.Schema }
 const (
 	// maxDepth limits the levels of a schema and of a text.
 	maxDepth = 200
-	// maxValues limits the values in a schema. The time to compile grows with their square.
-	maxValues = 12_000
+	// maxValues limits the values in a schema, and maxObjects those of them that may be schemas:
+	// each takes 2 KB while the batch runs, and the time to compile grows with their square.
+	maxValues  = 12_000
+	maxObjects = 1000
 	// maxExponent and maxDigits limit numbers: the validation computes with all of their digits.
 	maxExponent = 400
 	maxDigits   = 1000
@@ -44,8 +46,9 @@ func compileSchema(text []byte, b *budget) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if weight(document) > maxValues {
-		return nil, fmt.Errorf("the schema has over %d values", maxValues)
+	if weight(document) > maxValues || objects(document) > maxObjects {
+		return nil, fmt.Errorf("the schema has over %d values, or over %d objects and booleans; "+
+			"define what it repeats once, in $defs", maxValues, maxObjects)
 	}
 	if wrapped(document) {
 		return nil, errors.New(`it is the object of a response_format; ` +
@@ -57,10 +60,10 @@ func compileSchema(text []byte, b *budget) (*schema, error) {
 	c.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) {
 		return compilePattern(text, b)
 	})
-	var objects []*jsonschema.Schema
+	var compiled []*jsonschema.Schema
 	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: listing, Compile: func(
 		in *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
-		objects = append(objects, in.Enqueue(nil))
+		compiled = append(compiled, in.Enqueue(nil))
 		return nil, nil
 	}})
 	c.AssertVocabs()
@@ -72,10 +75,28 @@ func compileSchema(text []byte, b *budget) (*schema, error) {
 		return nil, plain(err)
 	}
 	guards := guards{b, map[*jsonschema.Schema]bool{}}
-	for _, of := range append(objects, s.compiled) {
+	for _, of := range append(compiled, s.compiled) {
 		guards.add(of)
 	}
 	return s, nil
+}
+
+// objects returns the number of objects and booleans in a value, each of which may be a schema.
+func objects(value any) (n int) {
+	switch value := value.(type) {
+	case bool:
+		n = 1
+	case []any:
+		for _, element := range value {
+			n += objects(element)
+		}
+	case map[string]any:
+		n = 1
+		for _, member := range value {
+			n += objects(member)
+		}
+	}
+	return n
 }
 
 // wrapped reports whether a document is the member json_schema of a response_format, which as a
