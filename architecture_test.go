@@ -60,6 +60,7 @@ var mayImport = map[string][]string{
 	"autoscale/kube":        {"autoscale"},
 	"store":                 {"store", "internal/batchfile", "internal/closing"},
 	"internal/testservers":  {"internal/testservers"},
+	"store/buckets":         {"store"},
 	"store/live":            {"store"},
 	"store/places":          {"store", "store/disk", "store/s3"},
 	"store/redis":           {"store"},

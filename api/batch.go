@@ -100,8 +100,10 @@ type batchDetails struct {
 	Failures []store.Failure `json:"failures"`
 	Models   []batchModel    `json:"models"`
 	Inputs   []string        `json:"input_file_ids"`
-	Outputs  []batchOutput   `json:"outputs"`
-	RetryOf  *string         `json:"retry_of"`
+	// the objects that were imported as the inputs
+	InputURL *string       `json:"input_url"`
+	Outputs  []batchOutput `json:"outputs"`
+	RetryOf  *string       `json:"retry_of"`
 	// the `tidefill` object of the create request, unchanged
 	Options json.RawMessage `json:"options"`
 	// the members of options that are not in this answer; null: none
@@ -222,6 +224,7 @@ func showDetails(b store.Batch) batchDetails {
 		Failures:      append([]store.Failure{}, b.Failures...),
 		Models:        make([]batchModel, len(b.Models)),
 		Inputs:        make([]string, len(b.Inputs)),
+		InputURL:      orNull(b.Options.InputURL),
 		Outputs:       []batchOutput{},
 		RetryOf:       orNull(b.Options.RetryOf),
 		Options:       b.OptionsJSON,

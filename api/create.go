@@ -37,7 +37,7 @@ func readDraft(body []byte, now time.Time) (draft, error) {
 // readCreation reads the members of a create request.
 func readCreation(o *jsonObject, now time.Time) draft {
 	d := draft{extensions: readExtensions(o, now)}
-	d.InputFileIDs = readInputs(o, d.extensions.InputFileIDs)
+	d.InputFileIDs = readInputs(o, d.extensions)
 	d.Endpoint = readEndpoint(o, "endpoint")
 	d.Window, d.WindowLength = readWindow(o, "completion_window")
 	d.Metadata = readMetadata(o, "metadata")
@@ -47,12 +47,22 @@ func readCreation(o *jsonObject, now time.Time) draft {
 	return d
 }
 
-// readInputs reads input_file_id. It is optional if the request names several inputs.
-func readInputs(o *jsonObject, several []string) []string {
-	if len(several) == 0 {
+// readInputs reads input_file_id. It is optional if the request names several inputs, or objects of
+// a bucket, for which there are no ids yet.
+func readInputs(o *jsonObject, x extensions) []string {
+	several, url := x.InputFileIDs, x.Options.InputURL
+	if len(several) == 0 && url == "" {
 		return []string{o.required("input_file_id")}
 	}
-	if id, ok := o.text("input_file_id"); ok && id != several[0] {
+	id, ok := o.text("input_file_id")
+	switch {
+	case url != "" && several != nil:
+		o.wrongValue(inputURLParam, "the request has '%s.input_file_ids' too; keep one of them.",
+			extensionsKey)
+	case ok && url != "" && id != url:
+		o.wrongValue("input_file_id", "%s is not '%s'; leave it out or repeat that.", quoted(id),
+			inputURLParam)
+	case ok && url == "" && id != several[0]:
 		o.wrongValue("input_file_id",
 			"%s is not the first of '%s.input_file_ids'; leave it out or repeat the first.",
 			quoted(id), extensionsKey)
@@ -153,6 +163,10 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	// Wait for the gate before the Idempotency-Key is stored, as a retry does.
+	if err := s.limitImports(w, r, d); err != nil {
+		return err
+	}
 	if dry {
 		if err := s.resolve(r.Context(), &d); err != nil {
 			return err
@@ -169,17 +183,7 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 			if err := s.resolve(ctx, &d); err != nil {
 				return store.Batch{}, err
 			}
-			files, err := s.inputFiles(ctx, tenant, d)
-			if err != nil {
-				return store.Batch{}, err
-			}
-			b, err := s.submit(ctx, newBatch(tenant, id, d, files, now), files)
-			if errors.Is(err, store.ErrNotFound) { // an input was deleted in the meantime
-				if _, missing := s.inputFiles(ctx, tenant, d); missing != nil {
-					err = missing
-				}
-			}
-			return b, err
+			return s.submitDraft(ctx, tenant, id, d, now)
 		},
 		Load: func(ctx context.Context, id string) (store.Batch, error) {
 			return s.meta.Batch(ctx, tenant, id)
@@ -189,6 +193,41 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.writeBatch(r.Context(), w, b)
+}
+
+// submitDraft imports what a draft names in a bucket, and submits its batch.
+func (s *Server) submitDraft(
+	ctx context.Context, tenant, id string, d draft, now time.Time,
+) (store.Batch, error) {
+	quota := s.openQuota(tenant)
+	defer quota.release()
+	files, made, err := s.inputs(ctx, quota, tenant, d)
+	if err != nil {
+		return store.Batch{}, err
+	}
+	b, err := s.submit(ctx, newBatch(tenant, id, d, files, now), files, made...)
+	if err != nil {
+		s.removeUnkept(ctx, made)
+	}
+	if errors.Is(err, store.ErrNotFound) && made == nil { // an input was deleted in the meantime
+		if _, missing := s.inputFiles(ctx, tenant, d); missing != nil {
+			err = missing
+		}
+	}
+	return b, err
+}
+
+// inputs returns the input files of a draft. The records of those in made, which are imported, are
+// not stored yet. After an error, none are made.
+func (s *Server) inputs(
+	ctx context.Context, quota *quotaReservation, tenant string, d draft,
+) (files, made []store.File, err error) {
+	if d.Options.InputURL == "" {
+		files, err = s.inputFiles(ctx, tenant, d)
+		return files, nil, err
+	}
+	made, err = s.importObjects(ctx, quota, tenant, d)
+	return made, made, err
 }
 
 // submit checks a batch's input files, stores the batch and notifies dispatchers. The files in made

@@ -87,7 +87,7 @@ func TestCreateAnswersWithEveryField(t *testing.T) {
 		"reported_at": nil,
 		"retry_of":    nil, "options": nil, "options_omitted": nil, "failures": []any{},
 		"models":         []any{map[string]any{"model": "m", "lines": 2.0}},
-		"input_file_ids": []any{file}, "outputs": []any{},
+		"input_file_ids": []any{file}, "input_url": nil, "outputs": []any{},
 	}
 	if diff := cmp.Diff(wantDetails, b["tidefill"]); diff != "" {
 		t.Errorf("tidefill (-want +got): %s", diff)

@@ -97,10 +97,13 @@ func readDryRun(v url.Values) (bool, error) {
 func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, d draft, now time.Time) error {
 	ctx := r.Context()
 	tenant := tenantOf(ctx)
-	files, err := s.inputFiles(ctx, tenant, d)
+	quota := s.openQuota(tenant)
+	defer quota.release()
+	files, made, err := s.inputs(ctx, quota, tenant, d)
 	if err != nil {
 		return err
 	}
+	defer s.removeUnkept(ctx, made)
 	b := newBatch(tenant, "", d, files, now)
 	faults, err := s.findFaults(ctx, b, files)
 	if err != nil {

@@ -83,6 +83,7 @@ func readMembers(o *jsonObject, now time.Time) extensions {
 	x.Parameters.Check, x.Options.CheckAttempts = readCheck(o)
 	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
 	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
+	x.Options.InputURL = readBucketURL(o, inputURLKey)
 	return x
 }
 

@@ -100,6 +100,10 @@ func readRetryDraft(
 		o.fail(extensionsKey+".input_file_ids", "invalid_value",
 			"Invalid '%s.input_file_ids': a retry sends lines of the batch again.", extensionsKey)
 	}
+	if d.Options.InputURL != "" {
+		o.fail(inputURLParam, "invalid_value", "Invalid '%s': a retry sends lines of the batch "+
+			"again.", inputURLParam)
+	}
 	d.Window, d.WindowLength = readWindow(o, "completion_window")
 	if metadata := readMetadata(o, "metadata"); metadata != nil {
 		d.Metadata = metadata
@@ -135,6 +139,7 @@ func retryExtensions(
 		return nil, err
 	}
 	delete(members, "input_file_ids")
+	delete(members, inputURLKey)
 	if referenced {
 		delete(members, registryKey)
 	}
@@ -153,13 +158,8 @@ func (s *Server) submitRetry(
 ) (retried store.Batch, err error) {
 	var made []store.File
 	defer func() {
-		if err == nil {
-			return
-		}
-		ctx, cancel := cleanupContext(ctx)
-		defer cancel()
-		for _, f := range made {
-			err = errors.Join(err, s.removeBytes(ctx, f))
+		if err != nil {
+			s.removeUnkept(ctx, made)
 		}
 	}()
 	quota := s.openQuota(b.Tenant)

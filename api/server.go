@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidefill/tidefill/registry"
+	"github.com/tidefill/tidefill/store/buckets"
 	"github.com/tidefill/tidefill/store/live"
 	"github.com/tidefill/tidefill/tracing"
 )
@@ -38,6 +39,8 @@ type Deps struct {
 	Catalogs func() (*registry.Catalogs, error)
 	// Places opens the storages of profiles. Nil: files in them can't be read or removed.
 	Places Places
+	// Buckets finds the buckets that users may name. Nil: there are none.
+	Buckets *buckets.Buckets
 	// Silent reports whether a dispatcher has not been heard of for so long that what it posted of
 	// the present is no longer so, although its lease lasts. Nil: none is.
 	Silent func(node string) bool
@@ -115,6 +118,9 @@ func New(config Config, deps Deps) (*Server, error) {
 	}
 	if deps.Models == nil {
 		deps.Models = func() []ModelInfo { return nil }
+	}
+	if deps.Buckets == nil {
+		deps.Buckets = buckets.New(nil, nil)
 	}
 	if deps.Windows == nil {
 		deps.Windows = new(live.Memory)

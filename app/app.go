@@ -21,6 +21,7 @@ import (
 	"github.com/tidefill/tidefill/internal/httpserver"
 	"github.com/tidefill/tidefill/internal/wallclock"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/buckets"
 	"github.com/tidefill/tidefill/store/live"
 	"github.com/tidefill/tidefill/store/places"
 	"github.com/tidefill/tidefill/telemetry"
@@ -36,6 +37,7 @@ type App struct {
 	clock      *wallclock.Guard
 	store      *store.Backend
 	places     *places.Places // storages of profiles
+	buckets    *buckets.Buckets
 	check      storeCheck
 	sharing    *sharing
 	console    *console.Console
@@ -159,6 +161,9 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	a.places = places.New(places.Options{SecretsDir: a.cfg.Registry.SecretsDir, Data: a.cfg.Data,
 		Logger: a.log})
 	a.onClose("storages of profiles", a.places.Close)
+	a.buckets = buckets.New(func(s store.Storage, below string) buckets.Objects {
+		return a.places.Shared(s, below)
+	}, a.cfg.Buckets)
 	queues, err := a.openQueues()
 	if err != nil {
 		return err
@@ -202,7 +207,8 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	}
 	a.api, err = api.New(a.cfg.API, api.Deps{
 		Inline: a.interactive(), Version: a.options.Version,
-		Store: a.apiStore(), Places: a.places, Outlook: &outlook{a.dispatcher, a.scaling.driver},
+		Store: a.apiStore(), Places: a.places, Buckets: a.buckets,
+		Outlook: &outlook{a.dispatcher, a.scaling.driver},
 		Nudge: a.changed, Models: a.models, Keys: keys,
 		Catalogs: a.feed.now, UnservedModels: a.unservedModels, Windows: a.sharing,
 		Older:  a.store.Older,

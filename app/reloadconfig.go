@@ -182,6 +182,7 @@ func (a *App) prepare(before, now config.Config) (apply func(context.Context), e
 			a.inline.SetConfig(now.Inline)
 		}
 		configure()
+		a.buckets.Configure(now.Buckets)
 		a.scaling.configure(now)
 		read(ctx)
 	}, nil

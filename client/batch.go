@@ -69,7 +69,8 @@ type Extensions struct {
 	// Failures are the most frequent causes of failed lines.
 	Failures     []Failure `json:"failures"`
 	InputFileIDs []string  `json:"input_file_ids"`
-	RetryOf      string    `json:"retry_of"` // the batch whose failed lines it has; empty: none
+	InputURL     string    `json:"input_url"` // that was imported as the inputs; empty: none was
+	RetryOf      string    `json:"retry_of"`  // the batch whose failed lines it has; empty: none
 	Models       []struct {
 		Model string `json:"model"`
 		Lines int    `json:"lines"`

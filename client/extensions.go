@@ -34,6 +34,9 @@ type RequestExtensions struct {
 	Overrides json.RawMessage `json:"overrides,omitempty"`
 	// InputFileIDs are several inputs, instead of InputFileID.
 	InputFileIDs []string `json:"input_file_ids,omitempty"`
+	// InputURL names an object of a bucket, s3://BUCKET/NAME, or all below it if it ends in a
+	// slash. The daemon imports them, instead of InputFileID.
+	InputURL string `json:"input_url,omitempty"`
 	// Outputs is joined or per_input.
 	Outputs string         `json:"outputs,omitempty"`
 	Canary  *RequestCanary `json:"canary,omitempty"`

@@ -170,6 +170,7 @@ var runTimeKeys = []string{
 	"shutdown",
 	"pools",
 	"autoscale",
+	"buckets",
 }
 
 // restartKeys lists the keys, and the sections of which all keys, that are read only at start:

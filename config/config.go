@@ -25,6 +25,7 @@ import (
 	"github.com/tidefill/tidefill/internal/wallclock"
 	registrykube "github.com/tidefill/tidefill/registry/kube"
 	"github.com/tidefill/tidefill/scheduler"
+	"github.com/tidefill/tidefill/store/buckets"
 	"github.com/tidefill/tidefill/store/redis"
 	"github.com/tidefill/tidefill/telemetry"
 	"github.com/tidefill/tidefill/tracing"
@@ -97,6 +98,9 @@ type Config struct {
 	// Webhooks lists the URLs that are notified when batches end, and when it becomes known whether
 	// they will meet their deadlines. Empty: nobody is.
 	Webhooks []webhook.Endpoint `yaml:"webhooks"`
+	// Buckets lists the buckets that users may name as inputs of batches and for their results.
+	// Empty: none.
+	Buckets []buckets.Entry `yaml:"buckets"`
 	// Registry sets where the templates and profiles are that batches name, and the use cases.
 	Registry RegistryConfig `yaml:"registry"`
 	// Tracing exports what happens to batches as OpenTelemetry traces. The standard variables of
@@ -114,9 +118,9 @@ type RegistryConfig struct {
 	// Kubernetes names ConfigMaps with templates, profiles and use cases. A change is in force
 	// within two seconds.
 	Kubernetes registrykube.Config `yaml:"kubernetes"`
-	// SecretsDir is a directory of Secrets that profiles name in credentials_secret_ref: each is a
-	// directory of its name with a file for each key. Files are read at use. Empty: profiles name
-	// absolute paths.
+	// SecretsDir is a directory of Secrets that profiles and buckets name in
+	// credentials_secret_ref: each is a directory of its name with a file for each key. Files are
+	// read at use. Empty: profiles and buckets name absolute paths.
 	SecretsDir string `yaml:"secrets_dir"`
 }
 
@@ -234,6 +238,7 @@ func (c Config) Validate() error {
 		c.validateUpstreams(),
 		c.validatePools(),
 		c.validateWebhooks(),
+		c.validateBuckets(),
 	)...)
 }
 

@@ -29,6 +29,11 @@ type Options struct {
 	OutputPerInput bool
 	OutputLife     time.Duration // of the result files; 0: until they are deleted
 	RetryOf        string        // the batch whose failed lines these are
+	// InputURL names the objects of a bucket that were imported as the inputs; empty: none were.
+	InputURL string `json:",omitempty"`
+	// OutputURL begins the names of the objects that the results are delivered as; empty: they are
+	// not delivered.
+	OutputURL string `json:",omitempty"`
 	// Strict refused the batch unless it could meet its deadline; also where the operator does not.
 	Strict bool `json:",omitempty"`
 

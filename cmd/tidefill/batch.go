@@ -97,6 +97,9 @@ func describe(w io.Writer, on screen, b client.Batch, now time.Time, files ...st
 	if check := x.Options.Check; check != nil {
 		row("check", "%s", humanize.Printable(check.String()))
 	}
+	if x.InputURL != "" {
+		row("input", "%s", humanize.Printable(x.InputURL))
+	}
 	if x.RetryOf != "" {
 		row("retry of", "%s", x.RetryOf)
 	}

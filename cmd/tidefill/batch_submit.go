@@ -20,10 +20,13 @@ import (
 func submitCommand() *cobra.Command {
 	var s submission
 	cmd := &cobra.Command{
-		Use:   "submit FILE...",
+		Use:   "submit FILE...|s3://BUCKET/NAME",
 		Short: "Upload batch files and run them",
 		Long: `Upload batch files and run them as one batch. A FILE has one request a line, in the format of OpenAI's Batch API; "-" is standard
 input.
+
+s3://BUCKET/NAME is an object of a bucket that the daemon is configured for, and s3://BUCKET/NAME/ is all objects *.jsonl below it. The
+daemon imports them; set --endpoint if they are no chat completions.
 
 The options are checked before the upload, and what was uploaded is deleted if the batch is refused.
 
@@ -34,6 +37,7 @@ deleted afterwards. The exit status is 3 if the batch would be refused or fail a
 		Example: `  tidefill batch submit requests.jsonl
   tidefill batch submit requests.jsonl --window 2h --meta project=nightly --wait --out results/
   tidefill batch submit requests.jsonl --window 1h --dry-run
+  tidefill batch submit s3://team-a-data/batch/in.jsonl
   tidefill batch submit part-*.jsonl --outputs per_input --overrides '{"temperature": 0}'
   make-requests | tidefill batch submit - --wait --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -87,15 +91,22 @@ func (s *submission) run(
 		return err
 	}
 	request.Endpoint = cmp.Or(s.endpoint, client.DefaultEndpoint)
-	if err := c.CheckOptions(ctx, request.BatchRequest, len(names)); err != nil {
-		return err
+	var ids []string
+	submitted := ""
+	if inBucket(names[0]) {
+		request.extensions().InputURL = names[0]
+		names = nil
+	} else {
+		if err := c.CheckOptions(ctx, request.BatchRequest, len(names)); err != nil {
+			return err
+		}
+		var bytes int64
+		if ids, bytes, err = s.upload(ctx, c, names); err != nil {
+			return err
+		}
+		request.setInputs(ids)
+		request.Endpoint, submitted = s.endpoint, ", "+humanize.Bytes(bytes)
 	}
-	ids, bytes, err := s.upload(ctx, c, names)
-	if err != nil {
-		return err
-	}
-	request.setInputs(ids)
-	request.Endpoint = s.endpoint
 	if s.dryRun {
 		err := s.preview(ctx, c, r, request.BatchRequest, out)
 		return errors.Join(err, deleteFiles(ctx, c, ids))
@@ -108,7 +119,7 @@ func (s *submission) run(
 		return err
 	}
 	if s.waits() {
-		printf(s.progress, "%s submitted, %s\n", b.ID, humanize.Bytes(bytes))
+		printf(s.progress, "%s submitted%s\n", b.ID, submitted)
 	}
 	files := make([]string, len(names))
 	for i, name := range names {
@@ -140,6 +151,9 @@ func deleteFiles(ctx context.Context, c *client.Client, ids []string) (err error
 	return err
 }
 
+// inBucket reports whether an input is in a bucket, from which the daemon imports it.
+func inBucket(name string) bool { return strings.HasPrefix(name, "s3://") }
+
 // checkInputs finds faults before anything is uploaded.
 func checkInputs(names []string) error {
 	first := map[string]bool{}
@@ -148,6 +162,13 @@ func checkInputs(names []string) error {
 			return usageErrorf("%s is named twice", name)
 		}
 		first[name] = true
+		if inBucket(name) {
+			if len(names) > 1 {
+				return usageErrorf("%s is in a bucket; name it alone, or all objects below by a "+
+					"URL that ends in a slash", name)
+			}
+			continue
+		}
 		if name == "-" {
 			continue
 		}

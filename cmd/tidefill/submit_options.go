@@ -139,10 +139,14 @@ func (r *submitRequest) setInputs(ids []string) {
 		r.InputFileID = ids[0]
 		return
 	}
+	r.extensions().InputFileIDs = ids
+}
+
+func (r *submitRequest) extensions() *client.RequestExtensions {
 	if r.Tidefill == nil {
 		r.Tidefill = &client.RequestExtensions{}
 	}
-	r.Tidefill.InputFileIDs = ids
+	return r.Tidefill
 }
 
 // read returns the extensions. The API checks their values.

@@ -36,16 +36,24 @@ const (
 )
 
 // connect opens a storage.
-func (o *Options) connect(ctx context.Context, s store.Storage, found secret) (*client, error) {
-	if s.Backend == local {
-		return o.openDirectory(s.Bucket)
+func (o *Options) connect(ctx context.Context, key placeKey, found secret) (*client, error) {
+	if key.Backend == local && !key.shared {
+		return o.openDirectory(key.Bucket)
 	}
-	cfg, err := bucketConfig(s, found)
+	cfg, err := bucketConfig(key.Storage, found)
 	if err != nil {
 		return nil, err
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, setup("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if key.shared {
+		shared, err := s3.OpenShared(ctx, cfg, key.below, s3.Options{Logger: o.Logger})
+		if err != nil {
+			return nil, err
+		}
+		return &client{Blobs: shared, secret: found.state, check: shared.Check,
+			checkWrite: shared.CheckWrite, close: shared.Close}, nil
 	}
 	bucket, err := s3.Open(ctx, cfg, s3.Options{Logger: o.Logger})
 	if err != nil {
@@ -98,7 +106,7 @@ var tosDomains = []string{".volces.com", ".ivolces.com"}
 func tosEndpoint(endpoint, region string) (string, string, error) {
 	if endpoint == "" {
 		if region == "" {
-			return "", "", setup("neither the profile nor its Secret has an endpoint or a region")
+			return "", "", setup("neither its settings nor its Secret has an endpoint or a region")
 		}
 		endpoint = "tos-s3-" + region + tosDomains[0]
 	}

@@ -1,5 +1,5 @@
 // Package places opens the storages of profiles, in which result files of batches are, beside the
-// blobs of the backend.
+// blobs of the backend, and the buckets that users name.
 //
 // A [store.Storage] is part of the record of a batch or file. [Places.Of] returns its blobs at
 // once; the first call of one opens a client. A client stays open until the files with its
@@ -8,7 +8,8 @@
 // # Keys
 //
 // The blobs of a batch are below [store.ResultsOf], whose end is the batch's id. So several
-// installations may use one bucket: none removes what a batch of another one has written.
+// installations may use one bucket: none removes what a batch of another one has written. Objects
+// of [Places.Shared] have the names that users give them; nothing is removed among them.
 //
 // # A storage that is away
 //

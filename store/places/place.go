@@ -15,7 +15,7 @@ const askAfter = 5 * time.Second
 
 // place is one storage.
 type place struct {
-	storage store.Storage
+	placeKey
 	opts    *Options
 	turn    chan struct{} // capacity 1: held while a client is opened or asked
 	closing sync.WaitGroup
@@ -33,6 +33,8 @@ type client struct {
 	// check returns why the storage can't be used now.
 	check func(ctx context.Context) error
 	close func() error
+	// checkWrite is that of [s3.Shared]; nil: the storage is a profile's.
+	checkWrite func(ctx context.Context, name string) error
 }
 
 // current returns the open client, and why it can't be used now; nil: it can.
@@ -51,7 +53,7 @@ func (p *place) current(secret secretState) (*client, error) {
 
 // open returns a client that the storage answers, as far as is known.
 func (p *place) open(ctx context.Context) (*client, error) {
-	secret, err := p.opts.readSecret(p.storage)
+	secret, err := p.opts.readSecret(p.Storage)
 	if err != nil {
 		return nil, p.note(ctx, nil, err)
 	}
@@ -87,7 +89,7 @@ func (p *place) open(ctx context.Context) (*client, error) {
 // connect opens a client, or asks the storage whether the open one can be used.
 func (p *place) connect(ctx context.Context, c *client, secret secret) (_ *client, err error) {
 	if c == nil {
-		c, err = p.opts.connect(ctx, p.storage, secret)
+		c, err = p.opts.connect(ctx, p.placeKey, secret)
 	} else {
 		err = c.check(ctx)
 	}
@@ -110,7 +112,7 @@ func (p *place) note(ctx context.Context, c *client, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	known = &store.StorageError{Storage: p.storage, Cause: causeOf(p.storage, err), Err: err}
+	known = &store.StorageError{Storage: p.Storage, Cause: causeOf(p.Storage, err), Err: err}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -129,8 +131,8 @@ func (p *place) drop(c *client) {
 	p.client = nil
 	p.closing.Go(func() {
 		if err := c.close(); err != nil {
-			p.opts.Logger.Warn("could not close the storage of a profile",
-				"storage", p.storage.String(), "error", err)
+			p.opts.Logger.Warn("could not close a storage of a profile or a bucket of users",
+				"storage", p.Storage.String(), "error", err)
 		}
 	})
 }

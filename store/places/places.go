@@ -24,12 +24,20 @@ type Options struct {
 	AskAfter time.Duration
 }
 
-// Places holds the open storages of profiles. It is safe for concurrent use.
+// Places holds the open storages of profiles, and open buckets of users. It is safe for concurrent
+// use.
 type Places struct {
 	opts Options
 
 	mu     sync.Mutex
-	places map[store.Storage]*place
+	places map[placeKey]*place
+}
+
+// placeKey identifies a storage and its use.
+type placeKey struct {
+	store.Storage
+	shared bool
+	below  string // begins all names that may be used of a shared bucket
 }
 
 // New returns places of which none is open.
@@ -40,19 +48,27 @@ func New(o Options) *Places {
 	if o.AskAfter <= 0 {
 		o.AskAfter = askAfter
 	}
-	return &Places{opts: o, places: map[store.Storage]*place{}}
+	return &Places{opts: o, places: map[placeKey]*place{}}
 }
 
 // Of returns the blobs of a storage. Their first use opens it.
-func (p *Places) Of(s store.Storage) store.Blobs {
+func (p *Places) Of(s store.Storage) store.Blobs { return &blobs{p.place(placeKey{Storage: s})} }
+
+// Shared returns the objects of a bucket of users, by their own names. Their first use opens it,
+// with a check that names below a prefix can be listed.
+func (p *Places) Shared(s store.Storage, below string) *Shared {
+	return &Shared{blobs{p.place(placeKey{s, true, below})}}
+}
+
+func (p *Places) place(key placeKey) *place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := p.places[s]
+	known := p.places[key]
 	if known == nil {
-		known = &place{storage: s, opts: &p.opts, turn: make(chan struct{}, 1)}
-		p.places[s] = known
+		known = &place{placeKey: key, opts: &p.opts, turn: make(chan struct{}, 1)}
+		p.places[key] = known
 	}
-	return &blobs{known}
+	return known
 }
 
 // Close closes all clients.

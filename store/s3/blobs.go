@@ -9,13 +9,20 @@ import (
 )
 
 // Blobs implements [store.Blobs].
-type Blobs struct{ bucket *Bucket }
+type Blobs struct {
+	bucket *Bucket
+	root   string // begins the names of the objects
+	check  func(key string) error
+}
 
 var _ store.Blobs = (*Blobs)(nil)
 
+// name returns the name of a blob's object.
+func (b *Blobs) name(key string) string { return b.root + key }
+
 // Create implements [store.Blobs].
 func (b *Blobs) Create(ctx context.Context, key string) (store.BlobWriter, error) {
-	err := checkKey(key)
+	err := b.check(key)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -25,15 +32,15 @@ func (b *Blobs) Create(ctx context.Context, key string) (store.BlobWriter, error
 	if err != nil {
 		return nil, fmt.Errorf("create blob %s: %w", key, err)
 	}
-	return &blobWriter{key, &writer{bucket: b.bucket, ctx: ctx, key: b.bucket.blobKey(key)}}, nil
+	return &blobWriter{key, &writer{bucket: b.bucket, ctx: ctx, key: b.name(key)}}, nil
 }
 
 // Open implements [store.Blobs].
 func (b *Blobs) Open(ctx context.Context, key string) (store.Blob, error) {
-	err := checkKey(key)
+	err := b.check(key)
 	var o *blob
 	if err == nil {
-		o, err = b.bucket.openBlob(ctx, b.bucket.blobKey(key))
+		o, err = b.bucket.openBlob(ctx, b.name(key))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open blob %s: %w", key, err)
@@ -43,9 +50,9 @@ func (b *Blobs) Open(ctx context.Context, key string) (store.Blob, error) {
 
 // Delete implements [store.Blobs].
 func (b *Blobs) Delete(ctx context.Context, key string) error {
-	err := checkKey(key)
+	err := b.check(key)
 	if err == nil {
-		err = b.bucket.remove(ctx, []string{b.bucket.blobKey(key)})
+		err = b.bucket.remove(ctx, []string{b.name(key)})
 	}
 	if err != nil {
 		return fmt.Errorf("delete blob %s: %w", key, err)
@@ -55,9 +62,9 @@ func (b *Blobs) Delete(ctx context.Context, key string) error {
 
 // DeletePrefix implements [store.Blobs].
 func (b *Blobs) DeletePrefix(ctx context.Context, prefix string) error {
-	err := checkKey(prefix)
+	err := b.check(prefix)
 	if err == nil {
-		err = b.deletePrefix(ctx, b.bucket.blobKey(prefix)+"/")
+		err = b.deletePrefix(ctx, b.name(prefix)+"/")
 	}
 	if err != nil {
 		return fmt.Errorf("delete blobs below %s: %w", prefix, err)
@@ -90,10 +97,10 @@ func (b *Blobs) deletePrefix(ctx context.Context, prefix string) error {
 func (b *Blobs) List(
 	ctx context.Context, prefix, after string, limit int,
 ) ([]store.BlobInfo, error) {
-	err := checkKey(prefix)
+	err := b.check(prefix)
 	var infos []store.BlobInfo
 	if err == nil {
-		infos, err = b.list(ctx, prefix, after, limit)
+		infos, err = b.list(ctx, b.name(prefix)+"/", after, limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list blobs below %s: %w", prefix, err)
@@ -101,12 +108,12 @@ func (b *Blobs) List(
 	return infos, nil
 }
 
+// list is List of the objects whose names start with below.
 func (b *Blobs) list(
-	ctx context.Context, prefix, after string, limit int,
+	ctx context.Context, below, after string, limit int,
 ) (infos []store.BlobInfo, err error) {
-	below := b.bucket.blobKey(prefix) + "/"
 	if after != "" {
-		after = b.bucket.blobKey(after)
+		after = b.name(after)
 	}
 	for limit == 0 || len(infos) < limit {
 		n := maxAtOnce
@@ -119,7 +126,7 @@ func (b *Blobs) list(
 		}
 		for _, o := range page {
 			infos = append(infos, store.BlobInfo{Bytes: o.Size, CommittedAt: o.LastModified,
-				Key: strings.TrimPrefix(o.Key, b.bucket.blobKey(""))})
+				Key: strings.TrimPrefix(o.Key, b.root)})
 		}
 		if len(page) < n {
 			break

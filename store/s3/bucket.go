@@ -35,7 +35,7 @@ type Bucket struct {
 	health     health
 	guard      guard
 
-	stop    context.CancelFunc
+	stop    func()
 	running sync.WaitGroup // background work: aborts, and the collection of parts
 }
 
@@ -43,15 +43,29 @@ type Bucket struct {
 func Open(ctx context.Context, cfg Config, opts Options) (*Bucket, error) {
 	b, err := open(cfg, opts)
 	if err == nil {
-		if err = b.Check(ctx); err != nil {
-			err = b.blameCredentials(err)
-			b.Close()
-		}
+		err = b.begin(b.Check(ctx))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
+	background, stop := context.WithCancel(context.Background())
+	disconnect := b.stop
+	b.stop = func() {
+		stop()
+		disconnect()
+	}
+	b.running.Go(func() { b.collectUntil(background) })
 	return b, nil
+}
+
+// begin closes a bucket whose first check has failed, and returns why it has.
+func (b *Bucket) begin(failed error) error {
+	if failed == nil {
+		return nil
+	}
+	failed = b.blameCredentials(failed)
+	b.Close()
+	return failed
 }
 
 func open(cfg Config, opts Options) (*Bucket, error) {
@@ -94,12 +108,7 @@ func open(cfg Config, opts Options) (*Bucket, error) {
 	}
 	b := &Bucket{cfg: cfg, opts: opts, core: core, creds: creds, encryption: encryption,
 		writing: newRoom(cfg.WriteBytes), reading: newRoom(cfg.ReadBytes)}
-	background, stop := context.WithCancel(context.Background())
-	b.stop = func() {
-		stop()
-		transport.CloseIdleConnections()
-	}
-	b.running.Go(func() { b.collectUntil(background) })
+	b.stop = transport.CloseIdleConnections
 	return b, nil
 }
 
@@ -111,10 +120,7 @@ func (b *Bucket) Close() error {
 }
 
 // Blobs returns the blobs of the bucket.
-func (b *Bucket) Blobs() *Blobs { return &Blobs{b} }
-
-// blobKey returns the name of a blob's object.
-func (b *Bucket) blobKey(key string) string { return b.cfg.Prefix + "/blobs/" + key }
+func (b *Bucket) Blobs() *Blobs { return &Blobs{b, b.cfg.Prefix + "/blobs/", checkKey} }
 
 // segmentKey returns the name of a segment's object.
 func (b *Bucket) segmentKey(name string) string { return b.cfg.Prefix + "/segments/" + name }

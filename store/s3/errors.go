@@ -57,6 +57,11 @@ var fullCodes = map[string]bool{
 	"XMinioAdminBucketQuotaExceeded": true, "EntityTooLargeForQuota": true,
 }
 
+// codes of names that no object of the storage can have.
+var noNames = map[string]bool{
+	"KeyTooLongError": true, "XMinioInvalidObjectName": true, "InvalidURI": true,
+}
+
 // responseOf returns the storage's own error, if err is one.
 func responseOf(err error) (minio.ErrorResponse, bool) {
 	var r minio.ErrorResponse
@@ -124,6 +129,8 @@ func translate(ctx context.Context, err error) error {
 		f.text += ": " + r.Message
 	}
 	switch {
+	case noNames[r.Code]:
+		return fmt.Errorf("%w: the storage refuses its name: %s", errNoObject, f.text)
 	case r.Code == "NoSuchKey" || r.Code == "" && r.StatusCode == http.StatusNotFound:
 		return errNoObject
 	case r.StatusCode == http.StatusPreconditionFailed:
