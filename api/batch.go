@@ -101,13 +101,22 @@ type batchDetails struct {
 	Models   []batchModel    `json:"models"`
 	Inputs   []string        `json:"input_file_ids"`
 	// the objects that were imported as the inputs
-	InputURL *string       `json:"input_url"`
-	Outputs  []batchOutput `json:"outputs"`
-	RetryOf  *string       `json:"retry_of"`
+	InputURL *string `json:"input_url"`
+	// null: the request names no bucket for the results
+	Output  *batchDelivery `json:"output"`
+	Outputs []batchOutput  `json:"outputs"`
+	RetryOf *string        `json:"retry_of"`
 	// the `tidefill` object of the create request, unchanged
 	Options json.RawMessage `json:"options"`
 	// the members of options that are not in this answer; null: none
 	Omitted []string `json:"options_omitted"`
+}
+
+// batchDelivery says where the results are delivered, and whether they are there.
+type batchDelivery struct {
+	URL       string  `json:"url"`
+	Delivered bool    `json:"delivered"`
+	Error     *string `json:"error"` // why they never will be
 }
 
 type batchModel struct {
@@ -229,6 +238,12 @@ func showDetails(b store.Batch) batchDetails {
 		RetryOf:       orNull(b.Options.RetryOf),
 		Options:       b.OptionsJSON,
 		Omitted:       b.Apart,
+	}
+	if url := b.Options.OutputURL; url != "" {
+		d.Output = &batchDelivery{URL: url}
+		if at := b.Delivery; at != nil {
+			d.Output.Delivered, d.Output.Error = at.Delivered, orNull(at.Error)
+		}
 	}
 	for i, m := range b.Models {
 		d.Models[i] = batchModel(m)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 const (
 	inputURLKey   = "input_url"
 	inputURLParam = extensionsKey + "." + inputURLKey
+	outputURLKey  = "output_url"
 )
 
 // readBucketURL reads a URL s3://BUCKET/NAME; empty: it is absent.
@@ -131,6 +133,28 @@ func (b *bucketUse) invalid(format string, args ...any) error {
 
 // isInput reports whether an object may be an input, by its name.
 func isInput(name string) bool { return isJSONL(name) }
+
+// checkOutput returns why results of a batch can't be delivered where its draft says.
+func (s *Server) checkOutput(ctx context.Context, tenant, batch string, d draft) error {
+	if d.Options.OutputURL == "" {
+		return nil
+	}
+	to, err := s.findBucket(tenant, extensionsKey+"."+outputURLKey, d.Options.OutputURL,
+		buckets.Write)
+	if err != nil {
+		return err
+	}
+	// The longest name that a result may have.
+	longest := buckets.URL{Bucket: to.place.Bucket, Name: to.place.Name + cmp.Or(batch,
+		newID(batchPrefix)) + "/output-0001.jsonl"}
+	if _, err := buckets.ParseURL(longest.String()); err != nil {
+		return to.invalid("of a result below it, %v", err)
+	}
+	if err := to.place.CheckWrite(ctx, longest.Name); err != nil {
+		return to.failure(ctx, longest, err)
+	}
+	return nil
+}
 
 // limitImports passes the gate of uploads first if a request imports objects.
 func (s *Server) limitImports(w http.ResponseWriter, r *http.Request, d draft) error {

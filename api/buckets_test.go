@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -444,4 +445,68 @@ func TestRetryOfAnImportedBatch(t *testing.T) {
 	b.post("/v1/batches/"+id+"/retry", "").refused(400, "", "nothing_failed")
 	b.post("/v1/batches/"+id+"/retry", `{"tidefill":{"input_url":"`+teamURL+`batch/in.jsonl"}}`).
 		refused(400, "tidefill.input_url", "invalid_value", "a retry sends lines")
+}
+
+func delivering(name string) string {
+	return fmt.Sprintf(`{"input_url":%q,"output_url":%q}`, teamURL+"batch/in.jsonl", teamURL+name)
+}
+
+// Whether results can be delivered is known at creation, which leaves no object.
+func TestOutputIsCheckedAtCreation(t *testing.T) {
+	b := newBucketed(t)
+	b.put("batch/in.jsonl", line("a"))
+	ask := func(name string) answer {
+		b.t.Helper()
+		return b.post("/v1/batches", request(delivering(name)))
+	}
+	const param = "tidefill.output_url"
+	ask("batch/out").refused(400, param, "invalid_value", "end it in a slash")
+	ask("out/").refused(400, param, "bucket_not_allowed", "write below "+teamURL+"batch/")
+	ask("batch/../").refused(400, param, "invalid_value", `the part ".."`)
+	readOnly := b.entry
+	readOnly.Access = "read"
+	b.list.Configure([]buckets.Entry{readOnly})
+	ask("batch/out/").refused(400, param, "bucket_not_allowed", "may not write there")
+	b.list.Configure([]buckets.Entry{b.entry})
+	ask("batch/"+strings.Repeat("x/", 500)).refused(400, param, "invalid_value",
+		"the limit is 1024")
+	b.proxy.Choose(func(r *http.Request) servers.Fault {
+		if r.Method == http.MethodPost {
+			return servers.Error
+		}
+		return servers.None
+	})
+	for _, query := range []string{"", "?dry_run=true"} {
+		b.post("/v1/batches"+query, request(delivering("batch/out/"))).
+			refused(503, param, "storage_away", "it does not answer")
+	}
+	b.proxy.Choose(nil)
+	b.leftNothing()
+	b.keys(t, "wrong")
+	ask("batch/out/").refused(403, param, "bucket_access_denied", "'team'")
+	b.keys(t, servers.SecretKey)
+
+	made := ask("batch/out/").ok()
+	want := map[string]any{"url": teamURL + "batch/out/", "delivered": false, "error": nil}
+	output := func(batch map[string]any) map[string]any {
+		return batch["tidefill"].(map[string]any)["output"].(map[string]any)
+	}
+	if got := output(made); !maps.Equal(got, want) {
+		t.Errorf("got output %v, want %v", got, want)
+	}
+	id := made["id"].(string)
+	b.change(id, func(b *store.Batch) {
+		b.State, b.CompletedAt = store.Completed, b.CreatedAt
+		b.Delivery = &store.Delivery{Error: "it does not answer"}
+	})
+	want["error"] = "it does not answer"
+	if got := output(b.get("/v1/batches/" + id).ok()); !maps.Equal(got, want) {
+		t.Errorf("got output %v, want %v", got, want)
+	}
+	page, err := b.objects.List(t.Context(), "batch/out", "", 10)
+	if err != nil || len(page) > 0 {
+		t.Errorf("the check has left %v, %v", page, err)
+	}
+	b.list.Configure([]buckets.Entry{readOnly}) // the options of a retry are checked again
+	b.post("/v1/batches/"+id+"/retry", "").refused(400, param, "bucket_not_allowed")
 }

@@ -199,6 +199,9 @@ func (s *Server) createBatch(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) submitDraft(
 	ctx context.Context, tenant, id string, d draft, now time.Time,
 ) (store.Batch, error) {
+	if err := s.checkOutput(ctx, tenant, id, d); err != nil {
+		return store.Batch{}, err
+	}
 	quota := s.openQuota(tenant)
 	defer quota.release()
 	files, made, err := s.inputs(ctx, quota, tenant, d)

@@ -88,6 +88,7 @@ func TestCreateAnswersWithEveryField(t *testing.T) {
 		"retry_of":    nil, "options": nil, "options_omitted": nil, "failures": []any{},
 		"models":         []any{map[string]any{"model": "m", "lines": 2.0}},
 		"input_file_ids": []any{file}, "input_url": nil, "outputs": []any{},
+		"output": nil,
 	}
 	if diff := cmp.Diff(wantDetails, b["tidefill"]); diff != "" {
 		t.Errorf("tidefill (-want +got): %s", diff)

@@ -97,6 +97,9 @@ func readDryRun(v url.Values) (bool, error) {
 func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, d draft, now time.Time) error {
 	ctx := r.Context()
 	tenant := tenantOf(ctx)
+	if err := s.checkOutput(ctx, tenant, "", d); err != nil {
+		return err
+	}
 	quota := s.openQuota(tenant)
 	defer quota.release()
 	files, made, err := s.inputs(ctx, quota, tenant, d)

@@ -84,6 +84,11 @@ func readMembers(o *jsonObject, now time.Time) extensions {
 	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
 	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
 	x.Options.InputURL = readBucketURL(o, inputURLKey)
+	if x.Options.OutputURL = readBucketURL(o, outputURLKey); x.Options.OutputURL != "" &&
+		!strings.HasSuffix(x.Options.OutputURL, "/") {
+		o.wrongValue(outputURLKey, "%s names an object; end it in a slash, for results below it.",
+			quoted(x.Options.OutputURL))
+	}
 	return x
 }
 

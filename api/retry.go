@@ -162,6 +162,9 @@ func (s *Server) submitRetry(
 			s.removeUnkept(ctx, made)
 		}
 	}()
+	if err := s.checkOutput(ctx, b.Tenant, id, d); err != nil {
+		return store.Batch{}, err
+	}
 	quota := s.openQuota(b.Tenant)
 	defer quota.release()
 	failed := pullFailed(s.failedLines(ctx, b))

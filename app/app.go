@@ -171,7 +171,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 	a.effective = a.targets.with(a.cfg, nil)
 	settings := dispatchSettings(a.effective)
 	a.dispatcher, err = dispatch.New(settings.Config, dispatch.Deps{
-		Store: a.dispatchStore(), Places: a.places,
+		Store: a.dispatchStore(), Places: a.places, Buckets: a.buckets,
 		Queues: queues, Node: a.cfg.Node, Upstreams: settings.Upstreams,
 		Scheduler: a.cfg.Scheduler, Registry: settings.Registry,
 		Misplaced: a.store.Misplaced,
@@ -209,7 +209,7 @@ func (a *App) connect(keys *api.Keyring) (err error) {
 		Inline: a.interactive(), Version: a.options.Version,
 		Store: a.apiStore(), Places: a.places, Buckets: a.buckets,
 		Outlook: &outlook{a.dispatcher, a.scaling.driver},
-		Nudge: a.changed, Models: a.models, Keys: keys,
+		Nudge:   a.changed, Models: a.models, Keys: keys,
 		Catalogs: a.feed.now, UnservedModels: a.unservedModels, Windows: a.sharing,
 		Older:  a.store.Older,
 		Silent: a.silent, NotLed: a.notLed,

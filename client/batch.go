@@ -70,8 +70,14 @@ type Extensions struct {
 	Failures     []Failure `json:"failures"`
 	InputFileIDs []string  `json:"input_file_ids"`
 	InputURL     string    `json:"input_url"` // that was imported as the inputs; empty: none was
-	RetryOf      string    `json:"retry_of"`  // the batch whose failed lines it has; empty: none
-	Models       []struct {
+	// Output says whether the results are in the bucket that the request names; nil: it names none.
+	Output *struct {
+		URL       string `json:"url"`
+		Delivered bool   `json:"delivered"`
+		Error     string `json:"error"` // why they never will be
+	} `json:"output"`
+	RetryOf string `json:"retry_of"` // the batch whose failed lines it has; empty: none
+	Models  []struct {
 		Model string `json:"model"`
 		Lines int    `json:"lines"`
 	} `json:"models"`

@@ -37,6 +37,8 @@ type RequestExtensions struct {
 	// InputURL names an object of a bucket, s3://BUCKET/NAME, or all below it if it ends in a
 	// slash. The daemon imports them, instead of InputFileID.
 	InputURL string `json:"input_url,omitempty"`
+	// OutputURL, s3://BUCKET/NAME/, is where the daemon writes the result files as well.
+	OutputURL string `json:"output_url,omitempty"`
 	// Outputs is joined or per_input.
 	Outputs string         `json:"outputs,omitempty"`
 	Canary  *RequestCanary `json:"canary,omitempty"`

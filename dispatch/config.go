@@ -63,6 +63,8 @@ type Tuning struct {
 	// ProgressEvery sets the interval at which the progress of batches is updated in the API.
 	// Default: 250ms.
 	ProgressEvery time.Duration `yaml:"progress_every"`
+	// RefusedFor is that of [finish.Finalizer]. It is no key: tests set it.
+	RefusedFor time.Duration `yaml:"-"`
 }
 
 // PlanConfig returns the planner's part of the configuration.

@@ -17,6 +17,7 @@ import (
 	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/scheduler"
 	"github.com/tidefill/tidefill/store"
+	"github.com/tidefill/tidefill/store/buckets"
 	"github.com/tidefill/tidefill/tracing"
 )
 
@@ -32,7 +33,9 @@ type Deps struct {
 	Queues upstream.Queues
 	// Places opens the storages of profiles. Nil: a batch with one does not end.
 	Places finish.Places
-	Logger *slog.Logger
+	// Buckets finds the buckets that users may name. Nil: there are none.
+	Buckets *buckets.Buckets
+	Logger  *slog.Logger
 	// Misplaced returns why the bytes that this process reaches are not those that the records
 	// refer to; nil: they are. It leads nothing while they are not. Nil: they always are.
 	Misplaced func(ctx context.Context) error
@@ -103,6 +106,9 @@ func New(cfg Config, deps Deps) (*Dispatcher, error) {
 	}
 	if deps.Misplaced == nil {
 		deps.Misplaced = func(context.Context) error { return nil }
+	}
+	if deps.Buckets == nil {
+		deps.Buckets = buckets.New(nil, nil)
 	}
 	if deps.Away == nil {
 		deps.Away = func() string { return "" }

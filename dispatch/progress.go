@@ -249,8 +249,7 @@ func progressOf(
 		p.Waiting = r.Blocked.Text()
 	}
 	if r.Blocked == plan.StorageAway {
-		p.Waiting = plan.StorageAway.Because("The storage of the batch's profile does not take " +
-			"its results: " + r.Storage + ".")
+		p.Waiting = plan.StorageAway.Because(r.Storage)
 	}
 	if of.away != "" && p.Waiting == plan.StoreDown.Text() {
 		p.Waiting = plan.StoreDown.Because(of.away)

@@ -137,18 +137,22 @@ func (rc *reconciler) reconcile(ctx context.Context, id string) {
 	}
 }
 
-// waitForStorage notes that the storage of a batch's profile does not take its results, logs what
-// is new of that, and returns the time until the next try.
+// waitForStorage notes that a storage does not take a batch's results, logs what is new of that,
+// and returns the time until the next try.
 func (rc *reconciler) waitForStorage(
 	ctx context.Context, id string, away *store.StorageError,
 ) time.Duration {
 	wait, changed := work.RetryEvery, true
 	if r := rc.Runs.Get(id); r != nil {
-		wait, changed = r.WaitForStorage(away.Cause)
+		wait, changed = r.WaitForStorage(away.Waiting())
 	}
 	if changed {
-		rc.Log.WarnContext(ctx, "the storage of a batch's profile does not take its results, "+
-			"trying again until it does", "batch_id", id, "error", away)
+		message := "the storage of a batch's profile does not take its results, trying again " +
+			"until it does"
+		if away.Delivery {
+			message = "the bucket of a batch's output_url does not take its results, trying again"
+		}
+		rc.Log.WarnContext(ctx, message, "batch_id", id, "error", away)
 	}
 	return wait
 }

@@ -190,7 +190,7 @@ func TestBucketOfAProfileFailsWhileResultsAreWritten(t *testing.T) {
 	})
 }
 
-func readAll(t *testing.T, from store.Blobs, key string) string {
+func readAll(t testing.TB, from store.Blobs, key string) string {
 	t.Helper()
 	blob, err := from.Open(t.Context(), key)
 	if err != nil {

@@ -61,7 +61,10 @@ type Batch struct {
 
 	Counts Counts
 	// Failures are the most frequent causes of failed lines, set at the end.
-	Failures []Failure        `json:",omitempty"`
+	Failures []Failure `json:",omitempty"`
+	// Delivery is what became of the results in the bucket of Options.OutputURL. It is set at the
+	// end; nil: there is no such bucket, or no line was ever to be sent.
+	Delivery *Delivery        `json:",omitempty"`
 	Usage    *batchfile.Usage // sums over all answers, set at the end
 	// Attempts counts the requests sent over all lines, set at the end; until then see Progress.
 	Attempts int64
@@ -124,6 +127,12 @@ type Output struct {
 	// HasOutput and HasErrors report which files exist. They are set when the files are written,
 	// and the ids are shown to users from then on. Empty files are not stored.
 	HasOutput, HasErrors bool
+}
+
+// Delivery says whether results were written to the bucket that a user named.
+type Delivery struct {
+	Delivered bool
+	Error     string `json:",omitempty"` // for users: why they were not
 }
 
 // Counts counts the lines of a batch, from its journals.

@@ -35,6 +35,9 @@ func (b *Batch) EndLogArgs() []any {
 		args = append(args, "most_failed", f.Count, "status", f.Status, "failure_code", f.Code,
 			"runner", f.Runner)
 	}
+	if b.Delivery != nil {
+		args = append(args, "delivered", b.Delivery.Delivered)
+	}
 	if len(b.Errors) > 0 {
 		args = append(args, "errors", len(b.Errors), "code", b.Errors[0].Code)
 	}

@@ -34,6 +34,17 @@ type StorageError struct {
 	// Cause completes, for users, "the storage can't be used: ". It has no secret, address or path.
 	Cause string
 	Err   error // for the log
+	// Delivery is set for the bucket of the batch's Options.OutputURL.
+	Delivery bool
+}
+
+// Waiting returns a sentence for users: why the results of a batch wait for the storage.
+func (e *StorageError) Waiting() string {
+	what := "The storage of the batch's profile"
+	if e.Delivery {
+		what = "The bucket of the batch's output_url"
+	}
+	return what + " does not take its results: " + e.Cause + "."
 }
 
 // Error returns which storage it is, and the whole error.

@@ -143,6 +143,16 @@ func describe(w io.Writer, on screen, b client.Batch, now time.Time, files ...st
 			row("errors", "%s", output.ErrorFileID)
 		}
 	}
+	if to := x.Output; to != nil {
+		state := "not delivered yet"
+		switch {
+		case to.Delivered:
+			state = "delivered"
+		case b.Ended():
+			state = strings.TrimSuffix("not delivered: "+to.Error, ": ")
+		}
+		row("bucket", "%s, %s", humanize.Printable(to.URL), humanize.Printable(state))
+	}
 	for _, key := range sortedKeys(b.Metadata) {
 		row("metadata", "%s=%s", key, b.Metadata[key])
 	}

@@ -62,6 +62,15 @@ func TestSubmitInABucket(t *testing.T) {
 			t.Errorf("got %s, want %q in it", got.out, want)
 		}
 	}
+	got = must(t, exitOK, "batch", "submit", url+"in/a b.jsonl", "--output-url", url+"out/",
+		"--wait")
+	if want := "bucket     " + url + "out/, delivered\n"; !strings.Contains(got.out, want) {
+		t.Errorf("got %s, want %q in it", got.out, want)
+	}
+	results, err := objects.List(t.Context(), "out/", "", 10)
+	if err != nil || len(results) != 1 || !strings.HasSuffix(results[0].Key, "/output.jsonl") {
+		t.Errorf("got results %v, %v", results, err)
+	}
 	for args, want := range map[string]string{
 		url + "in/a.jsonl " + url + "in/b.jsonl": "name it alone",
 		url + "none.jsonl":                       "there is no object",

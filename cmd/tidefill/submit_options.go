@@ -47,7 +47,7 @@ var submitGroups = []flagGroup{
 		"max-failed-ratio", "max-total-tokens", "canary", "canary-max-failed-ratio"}},
 	{"Answers", []string{"check-schema", "check-pattern", "check-finish", "check-attempts"}},
 	{"Parameters of the lines", []string{"defaults", "overrides"}},
-	{"Results", []string{"outputs", "output-expires-after"}},
+	{"Results", []string{"outputs", "output-expires-after", "output-url"}},
 }
 
 func (o *submitOptions) register(cmd *cobra.Command) {
@@ -93,6 +93,8 @@ func (o *submitOptions) register(cmd *cobra.Command) {
 		"`JSON`, or @FILE, of parameters for all lines; null removes one")
 	flags.StringVar(&x.Outputs, "outputs", "",
 		"`how` many result files: joined, or per_input (default joined)")
+	flags.StringVar(&x.OutputURL, "output-url", "",
+		"write the results below this `url` of a bucket as well: s3://BUCKET/NAME/")
 	flags.StringVar(&o.template, "template", "",
 		"run the lines as the deployment `template` says: NAME, or NAME@VERSION")
 	flags.StringVar(&o.profile, "profile", "", "store, schedule and limit the batch as the "+

@@ -53,7 +53,7 @@ func registryOf(t *testing.T) string {
 }
 
 // ofBuckets are the extensions that need a bucket; see TestSubmitInABucket.
-var ofBuckets = []string{"input_url"}
+var ofBuckets = []string{"input_url", "output_url"}
 
 // A new extension of the API needs a field of the client and a flag.
 func TestSubmitReachesEveryExtension(t *testing.T) {

@@ -17,8 +17,12 @@ type Finalizer struct {
 	Metadata FinalizerStore
 	Blobs    Blobs
 	Places   Places // nil: batches whose results go to the storage of a profile do not end
+	Buckets  Buckets
 	Journals Journals
 	Metrics  Metrics
+	// RefusedFor is the time for which a bucket may refuse the results that are delivered to it.
+	// 0: 10 minutes.
+	RefusedFor time.Duration
 }
 
 // FinalizerStore holds batches, their chunks, and which blobs are in use.
@@ -53,7 +57,7 @@ type Journals interface {
 // lock, and the files' rows are created together with the end, so a process that was suspended
 // meanwhile replaces nothing and restores nothing.
 func (fz *Finalizer) Finalize(ctx context.Context, r *work.Run, b store.Batch) error {
-	if err := fz.tryResult(ctx, &b); err != nil {
+	if err := fz.tryResult(ctx, r, &b); err != nil {
 		return err
 	}
 	lock := "finalize/" + b.ID
@@ -81,12 +85,12 @@ func (fz *Finalizer) Finalize(ctx context.Context, r *work.Run, b store.Batch) e
 	if err != nil {
 		return err
 	}
-	e := &ending{fz: fz, batch: b, lock: lock, epoch: epoch, target: target}
-	return fz.finalizeLocked(ctx, e, r)
+	e := &ending{fz: fz, run: r, batch: b, lock: lock, epoch: epoch, target: target}
+	return fz.finalizeLocked(ctx, e)
 }
 
-func (fz *Finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run) error {
-	b := e.batch
+func (fz *Finalizer) finalizeLocked(ctx context.Context, e *ending) error {
+	b, r := e.batch, e.run
 	found, err := fz.gather(ctx, &b)
 	if err != nil {
 		return fmt.Errorf("gather results of batch %s: %w", b.ID, err)
@@ -97,7 +101,9 @@ func (fz *Finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run)
 	found.attempts += r.UnrecordedRequests()
 	e.failures = r.Causes(found.failures)
 	e.found, e.counts.Total = found, b.Counts.Total
-	err = e.write(ctx)
+	if err = e.write(ctx); err == nil {
+		err = e.deliver(ctx)
+	}
 	ended := false
 	if err == nil {
 		ended, err = e.conclude(ctx)
@@ -113,7 +119,7 @@ func (fz *Finalizer) finalizeLocked(ctx context.Context, e *ending, r *work.Run)
 
 // tryResult returns why no result file can be written now, on a full disk for example, before
 // anything is locked, claimed or fenced for it.
-func (fz *Finalizer) tryResult(ctx context.Context, b *store.Batch) error {
+func (fz *Finalizer) tryResult(ctx context.Context, r *work.Run, b *store.Batch) error {
 	w, err := fz.Blobs.Create(ctx, work.OrderKey(b.ID))
 	if err == nil {
 		err = w.Abort()
@@ -125,12 +131,19 @@ func (fz *Finalizer) tryResult(ctx context.Context, b *store.Batch) error {
 	if err == nil && target.place != nil {
 		_, err = target.place.List(ctx, store.ResultsOf(b.ID), "", 1)
 	}
+	if err != nil {
+		return err
+	}
+	if err = fz.tryDelivery(ctx, b); err != nil {
+		_, err = fz.giveUp(r, b, err)
+	}
 	return err
 }
 
 // ending writes the result files of one batch and ends it.
 type ending struct {
 	fz      *Finalizer
+	run     *work.Run
 	batch   store.Batch // as read under the lock
 	lock    string
 	epoch   int64
@@ -141,6 +154,7 @@ type ending struct {
 	// failures are the most frequent causes of failed lines
 	failures []store.Failure
 	files    []store.File // whose bytes are committed
+	delivery *store.Delivery
 }
 
 // write writes all result files.
@@ -216,7 +230,7 @@ func (e *ending) ended() store.Batch {
 		b.State, b.CancelledAt = store.Cancelled, time.Now()
 	}
 	b.Outputs, b.Counts, b.Attempts = e.outputs, e.counts, e.found.attempts
-	b.Usage, b.Failures = &e.found.usage, e.failures
+	b.Usage, b.Failures, b.Delivery = &e.found.usage, e.failures, e.delivery
 	b.Paused = false
 	return b
 }

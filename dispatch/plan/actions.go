@@ -93,7 +93,7 @@ const (
 	ModelNotLoaded Reason = "model_not_loaded"
 	KVFull         Reason = "kv_full"
 	DiskFull       Reason = "disk_full"
-	StorageAway    Reason = "storage_away" // that of the batch's profile
+	StorageAway    Reason = "storage_away" // that of the batch's profile or output_url
 	// Of interactive requests, those of package flows among them:
 	Waited  Reason = "waited"
 	TooMany Reason = "too_many_waiting"

@@ -79,7 +79,8 @@ func Explanations() []Explanation {
 		{DiskFull, "The disk is full, so results, or answers too large for memory, can't be kept.",
 			"Free space, or enlarge the disk."},
 		{StoreDown, "The store accepts no writes.", "Check the store, and the log."},
-		{StorageAway, "The storage of the batch's profile does not take its results.",
+		{StorageAway, "The storage of the batch's profile, or the bucket of its `output_url`, " +
+			"does not take its results.",
 			"Check the storage, its credentials, and the log: the batch ends when it takes them."},
 		{NoDispatcher, "No process with the role `dispatch` runs, so nobody checks batches or " +
 			"sends lines.", "Start one."},

@@ -60,6 +60,8 @@ type Run struct {
 	// why its chunks can't be loaded or its state not advanced; Flowing: they can
 	blocked plan.Reason
 	storage storageWait
+	// since when the bucket that the results are delivered to has refused them; zero: it has not
+	refusedSince time.Time
 }
 
 // Stopper stops batches that have passed a limit of their own.
@@ -175,13 +177,28 @@ func (r *Run) SetBlocked(reason plan.Reason) {
 	r.blocked, r.storage = reason, storageWait{}
 }
 
-// WaitForStorage notes that the storage of the batch's profile does not take its results. It
+// WaitForStorage notes that a storage does not take the batch's results, as a sentence says. It
 // returns the time until the next try, and whether the cause is a new one.
 func (r *Run) WaitForStorage(cause string) (wait time.Duration, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.blocked = plan.StorageAway
 	return r.storage.failed(cause)
+}
+
+// DeliveryRefused notes whether the bucket that the results are delivered to refuses them, and
+// returns for how long it has in this session.
+func (r *Run) DeliveryRefused(refused bool) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !refused:
+		r.refusedSince = time.Time{}
+		return 0
+	case r.refusedSince.IsZero():
+		r.refusedSince = time.Now()
+	}
+	return time.Since(r.refusedSince)
 }
 
 // SetLoading notes why the run's lines can't be loaded; plan.Flowing: they can. It returns false
@@ -603,7 +620,7 @@ type State struct {
 	Counted              bool        // results agree with the store
 	Failures             [store.ShownFailures]store.Failure
 	Blocked              plan.Reason
-	// Storage completes Blocked if that is plan.StorageAway, as store.StorageError.Cause
+	// Storage explains Blocked if that is plan.StorageAway, as store.StorageError.Waiting
 	Storage string
 }
 

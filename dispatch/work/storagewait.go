@@ -6,9 +6,9 @@ import "time"
 // not take them. A try may write all results of a batch again.
 const maxStorageWait = time.Minute
 
-// storageWait is the wait of a run for the storage of its batch's profile.
+// storageWait is the wait of a run for a storage that takes its batch's results.
 type storageWait struct {
-	cause string        // of the last failure
+	cause string        // of the last failure, a sentence
 	next  time.Duration // wait after the next failure; 0: RetryEvery
 }
 
