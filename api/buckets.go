@@ -10,6 +10,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/csvlines"
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/buckets"
 )
@@ -116,7 +117,7 @@ func (b *bucketUse) objects(ctx context.Context) (found []buckets.URL, err error
 		}
 	}
 	if len(found) == 0 {
-		return nil, b.invalid("there is no object below it whose name ends in .jsonl")
+		return nil, b.invalid("there is no object below it whose name ends in .jsonl or .csv")
 	}
 	for _, u := range found {
 		if _, err := buckets.ParseURL(u.String()); err != nil {
@@ -132,7 +133,7 @@ func (b *bucketUse) invalid(format string, args ...any) error {
 }
 
 // isInput reports whether an object may be an input, by its name.
-func isInput(name string) bool { return isJSONL(name) }
+func isInput(name string) bool { return isJSONL(name) || isCSV(name) }
 
 // checkOutput returns why results of a batch can't be delivered where its draft says.
 func (s *Server) checkOutput(ctx context.Context, tenant, batch string, d draft) error {
@@ -180,11 +181,14 @@ func (s *Server) importObjects(
 		return nil, err
 	}
 	objects, err := from.objects(ctx)
+	if err == nil {
+		err = from.checkKinds(objects, d.CSV)
+	}
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range objects {
-		f, err := from.copyObject(ctx, quota, u)
+		f, err := from.copyObject(ctx, quota, u, d)
 		if err != nil {
 			return made, fmt.Errorf("import %s: %w", u, err)
 		}
@@ -193,16 +197,20 @@ func (s *Server) importObjects(
 	return made, nil
 }
 
-// copyObject copies an object into a file as an upload does. An object that is replaced meanwhile
-// is an error.
+// copyObject copies an object, or the lines of its rows, into a file as an upload does. An object
+// that is replaced meanwhile is an error.
 func (b *bucketUse) copyObject(
-	ctx context.Context, quota *quotaReservation, u buckets.URL,
+	ctx context.Context, quota *quotaReservation, u buckets.URL, d draft,
 ) (store.File, error) {
 	s := b.server
 	if !isInput(u.Name) {
-		return store.File{}, b.invalid("the name of the object must end in .jsonl")
+		return store.File{}, b.invalid("the name of the object must end in .jsonl or .csv")
 	}
-	name, err := cleanFilename(path.Base(u.Name))
+	base := path.Base(u.Name)
+	if isCSV(base) {
+		base += ".jsonl" // as which it is stored
+	}
+	name, err := cleanFilename(base)
 	if err != nil {
 		return store.File{}, b.invalid("the last part of its name is over the limit of %d bytes",
 			maxFilename)
@@ -225,7 +233,15 @@ func (b *bucketUse) copyObject(
 		return store.File{}, err
 	}
 	defer in.abort()
-	err = in.copyFrom(ctx, io.NewSectionReader(object, 0, object.Size()), limit)
+	var from io.Reader = io.NewSectionReader(object, 0, object.Size())
+	var rows *csvlines.Reader // nil: the object has lines
+	if isCSV(u.Name) {
+		if rows, err = csvlines.NewReader(from, d.CSV, d.Endpoint); err != nil {
+			return store.File{}, b.readFailure(ctx, u, err)
+		}
+		from = rows
+	}
+	err = in.copyFrom(ctx, from, limit)
 	s.metrics.uploaded.Add(float64(in.size))
 	var source readError
 	switch {
@@ -239,11 +255,17 @@ func (b *bucketUse) copyObject(
 	if err := in.finish(purposeBatch); err != nil {
 		return store.File{}, err
 	}
+	if rows != nil {
+		addRowFaults(in.summary, rows)
+	}
 	return s.commitFile(ctx, in, store.File{ID: id, Purpose: purposeBatch, Filename: name}, 0)
 }
 
 // readFailure returns the answer to an error of reading an open object.
 func (b *bucketUse) readFailure(ctx context.Context, u buckets.URL, err error) error {
+	if wrong := (*csvlines.Error)(nil); errors.As(err, &wrong) {
+		return invalid(csvParam, "invalid_value", "Invalid '%s': %s: %v.", csvParam, u, wrong)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		e := invalid(b.param, "object_changed", "The object %s was replaced or deleted while it "+
 			"was read; send the request again.", u)

@@ -313,7 +313,7 @@ func TestLimitsOfImports(t *testing.T) {
 	b.leftNothing()
 	b.put("batch/in.txt", line("a"))
 	b.post("/v1/batches", importing("batch/in.txt")).refused(400, "tidefill.input_url",
-		"invalid_value", "must end in .jsonl")
+		"invalid_value", "must end in .jsonl or .csv")
 }
 
 func TestDryRunOfAnObjectLeavesNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
+	"github.com/tidefill/tidefill/internal/csvlines"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -33,6 +34,8 @@ type extensions struct {
 	Reference    *reference       // nil: no template and no profile is named
 	Tier         string           // service_tier; empty: there is none
 	Resolved     *store.Resolved  // what Reference stands for
+	// CSV says how rows of CSV objects become lines; nil: none do.
+	CSV *csvlines.Template
 }
 
 // readExtensions reads the `tidefill` object of the request. If there is none, it returns the
@@ -84,6 +87,11 @@ func readMembers(o *jsonObject, now time.Time) extensions {
 	x.Options.RetryAttempts, x.Options.RetryOn = readRetry(o, "retry")
 	x.Options.Canary, x.Options.CanaryMaxFailedRatio = readCanary(o, "canary")
 	x.Options.InputURL = readBucketURL(o, inputURLKey)
+	x.CSV = readCSV(o, csvKey)
+	if x.CSV != nil && x.Options.InputURL == "" {
+		o.wrongValue(csvKey, "it is for an object whose name ends in .csv; name one in '%s'.",
+			inputURLParam)
+	}
 	if x.Options.OutputURL = readBucketURL(o, outputURLKey); x.Options.OutputURL != "" &&
 		!strings.HasSuffix(x.Options.OutputURL, "/") {
 		o.wrongValue(outputURLKey, "%s names an object; end it in a slash, for results below it.",

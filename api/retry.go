@@ -140,6 +140,7 @@ func retryExtensions(
 	}
 	delete(members, "input_file_ids")
 	delete(members, inputURLKey)
+	delete(members, csvKey)
 	if referenced {
 		delete(members, registryKey)
 	}

@@ -37,6 +37,8 @@ type RequestExtensions struct {
 	// InputURL names an object of a bucket, s3://BUCKET/NAME, or all below it if it ends in a
 	// slash. The daemon imports them, instead of InputFileID.
 	InputURL string `json:"input_url,omitempty"`
+	// CSV says how rows become lines, of an InputURL whose objects are CSV files.
+	CSV *RequestCSV `json:"csv,omitempty"`
 	// OutputURL, s3://BUCKET/NAME/, is where the daemon writes the result files as well.
 	OutputURL string `json:"output_url,omitempty"`
 	// Outputs is joined or per_input.
@@ -80,6 +82,14 @@ type ProfileReference struct {
 // ProfileOverrides are other settings of a profile.
 type ProfileOverrides struct {
 	Scheduling json.RawMessage `json:"scheduling"`
+}
+
+// RequestCSV says how a row of a CSV file becomes a line.
+type RequestCSV struct {
+	// CustomID is the column of the custom_id. Empty: it is row-N.
+	CustomID string `json:"custom_id,omitempty"`
+	// Body is a JSON object in whose strings {{column}} stands for a cell.
+	Body json.RawMessage `json:"body"`
 }
 
 // RequestRetry sets which lines are sent again.

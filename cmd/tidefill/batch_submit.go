@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/csvlines"
 	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/internal/shellword"
 )
@@ -25,8 +27,11 @@ func submitCommand() *cobra.Command {
 		Long: `Upload batch files and run them as one batch. A FILE has one request a line, in the format of OpenAI's Batch API; "-" is standard
 input.
 
-s3://BUCKET/NAME is an object of a bucket that the daemon is configured for, and s3://BUCKET/NAME/ is all objects *.jsonl below it. The
+s3://BUCKET/NAME is an object of a bucket that the daemon is configured for, and s3://BUCKET/NAME/ is all objects *.jsonl and *.csv below it. The
 daemon imports them; set --endpoint if they are no chat completions.
+
+Each row of a file *.csv becomes a line as --csv-body says, such as {"model": "m", "messages": [{"role": "user", "content": "{{question}}"}]}. The
+first row names the columns. A string that is only "{{column|json}}" becomes the JSON value of the cell.
 
 The options are checked before the upload, and what was uploaded is deleted if the batch is refused.
 
@@ -37,7 +42,8 @@ deleted afterwards. The exit status is 3 if the batch would be refused or fail a
 		Example: `  tidefill batch submit requests.jsonl
   tidefill batch submit requests.jsonl --window 2h --meta project=nightly --wait --out results/
   tidefill batch submit requests.jsonl --window 1h --dry-run
-  tidefill batch submit s3://team-a-data/batch/in.jsonl
+  tidefill batch submit s3://team-a-data/batch/in.jsonl --output-url s3://team-a-data/batch/out/
+  tidefill batch submit questions.csv --csv-id id --csv-body body.json
   tidefill batch submit part-*.jsonl --outputs per_input --overrides '{"temperature": 0}'
   make-requests | tidefill batch submit - --wait --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -69,6 +75,7 @@ type submission struct {
 	meta             []string
 	options          submitOptions
 	dryRun           bool
+	rows             *csvlines.Template // of files whose names end in .csv
 	waitFlags
 	progress io.Writer
 	stdin    io.Reader
@@ -90,13 +97,20 @@ func (s *submission) run(
 	if err := checkInputs(names); err != nil {
 		return err
 	}
+	csv, err := s.options.csv()
+	if err != nil {
+		return err
+	}
 	request.Endpoint = cmp.Or(s.endpoint, client.DefaultEndpoint)
 	var ids []string
 	submitted := ""
 	if inBucket(names[0]) {
-		request.extensions().InputURL = names[0]
+		request.extensions().InputURL, request.extensions().CSV = names[0], csv
 		names = nil
 	} else {
+		if s.rows, err = rowsOf(names, csv); err != nil {
+			return err
+		}
 		if err := c.CheckOptions(ctx, request.BatchRequest, len(names)); err != nil {
 			return err
 		}
@@ -195,12 +209,65 @@ func (s *submission) uploadOne(
 		name = "stdin.jsonl"
 	}
 	var in io.Reader = file
+	if isCSV(name) {
+		return s.uploadRows(ctx, c, name, file)
+	}
 	if s.endpoint == "" {
 		if s.endpoint, in, err = client.FirstEndpoint(in); err != nil {
 			return client.File{}, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return c.Upload(ctx, jsonl(filepath.Base(name)), in, size)
+}
+
+// isCSV reports whether a file has rows, which become lines.
+func isCSV(name string) bool { return strings.HasSuffix(strings.ToLower(name), ".csv") }
+
+// rowsOf returns the template by which rows of files become lines.
+func rowsOf(names []string, csv *client.RequestCSV) (*csvlines.Template, error) {
+	switch at := slices.IndexFunc(names, isCSV); {
+	case csv == nil && at >= 0:
+		return nil, usageErrorf("%s is a CSV file; say by --csv-body how its rows become lines",
+			names[at])
+	case csv != nil && at < 0:
+		return nil, usageErrorf("--csv-body is for files whose names end in .csv")
+	case csv == nil:
+		return nil, nil
+	}
+	template, err := csvlines.Parse(csv.CustomID, csv.Body)
+	if err != nil {
+		return nil, usageErrorf("--csv-body: %v", err)
+	}
+	return template, nil
+}
+
+// uploadRows converts the rows of a file while it uploads their lines. It keeps no file if a row
+// becomes no line.
+func (s *submission) uploadRows(
+	ctx context.Context, c *client.Client, name string, file io.Reader,
+) (client.File, error) {
+	s.endpoint = cmp.Or(s.endpoint, client.DefaultEndpoint)
+	rows, err := csvlines.NewReader(file, s.rows, s.endpoint)
+	if err != nil {
+		return client.File{}, fmt.Errorf("%s: %w", name, err)
+	}
+	uploaded, err := c.Upload(ctx, jsonl(filepath.Base(name)), rows, -1)
+	if err != nil {
+		return client.File{}, err
+	}
+	first, count := rows.Faults()
+	if count == 0 {
+		return uploaded, nil
+	}
+	faults := []error{deleteFiles(ctx, c, []string{uploaded.ID})}
+	for _, fault := range first[:min(len(first), shownFaults)] {
+		faults = append(faults, fmt.Errorf("%s: %s", name, fault.Message))
+	}
+	if more := count - shownFaults; more > 0 {
+		faults = append(faults, fmt.Errorf("%s: %s more rows can't be read", name,
+			humanize.Thousands(int64(more))))
+	}
+	return client.File{}, errors.Join(faults...)
 }
 
 // jsonl adds the extension that the API requires of batch files.

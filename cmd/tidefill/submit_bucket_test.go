@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tidefill/tidefill/app"
+	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/internal/apptest"
 	servers "github.com/tidefill/tidefill/internal/testservers/s3"
 	"github.com/tidefill/tidefill/store"
@@ -79,5 +81,39 @@ func TestSubmitInABucket(t *testing.T) {
 		if got.status == exitOK || !strings.Contains(got.errors, want) {
 			t.Errorf("%s: status %d, %s; want %q", args, got.status, got.errors, want)
 		}
+	}
+}
+
+// Rows of an object and of a local file become the same lines.
+func TestSubmitRows(t *testing.T) {
+	objects, url := teamBucket(t), "s3://"+servers.Bucket+"/"
+	const rows = "id,question\nx,\"Why, \"\"you\"\"?\"\ny,How?\n"
+	putObject(t, objects, "rows.csv", rows)
+	model := apptest.BatchFile(1)
+	_, model, _ = strings.Cut(model, `"model":"`)
+	model, _, _ = strings.Cut(model, `"`)
+	body := writeFile(t, "body.json", `{"model": "`+model+`",
+		"messages": [{"role": "user", "content": "{{question}}"}]}`)
+	contents := map[string]bool{}
+	for _, input := range []string{url + "rows.csv", writeFile(t, "rows.csv", rows)} {
+		got := must(t, exitOK, "batch", "submit", input, "--csv-id", "id", "--csv-body", body,
+			"--wait", "--json")
+		var b client.Batch
+		if err := json.Unmarshal([]byte(got.out), &b); err != nil || b.Counts.Completed != 2 {
+			t.Fatalf("%s: %v: %s", input, err, got.out)
+		}
+		contents[must(t, exitOK, "files", "download", b.InputFileID).out] = true
+	}
+	if len(contents) != 1 {
+		t.Errorf("got different lines: %v", contents)
+	}
+	before := must(t, exitOK, "files", "list", "-o", "name").out
+	got := command(t, "batch", "submit", writeFile(t, "faulty.csv", "id,question\na\nb\nc,x\n"),
+		"--csv-body", body)
+	if got.status == exitOK || strings.Count(got.errors, "it has 1 cells") != 2 {
+		t.Errorf("status %d, %s", got.status, got.errors)
+	}
+	if after := must(t, exitOK, "files", "list", "-o", "name").out; after != before {
+		t.Errorf("files are left: %s", after)
 	}
 }

@@ -29,6 +29,8 @@ type submitOptions struct {
 	defaults       string
 	overrides      string
 	outputLife     time.Duration
+	csvID          string
+	csvBody        string
 	template       string
 	profile        string
 	tier           string
@@ -46,6 +48,7 @@ var submitGroups = []flagGroup{
 	{"Failures and limits", []string{"retry-attempts", "retry-on", "max-failed-lines",
 		"max-failed-ratio", "max-total-tokens", "canary", "canary-max-failed-ratio"}},
 	{"Answers", []string{"check-schema", "check-pattern", "check-finish", "check-attempts"}},
+	{"Rows of CSV files", []string{"csv-id", "csv-body"}},
 	{"Parameters of the lines", []string{"defaults", "overrides"}},
 	{"Results", []string{"outputs", "output-expires-after", "output-url"}},
 }
@@ -87,6 +90,10 @@ func (o *submitOptions) register(cmd *cobra.Command) {
 		"the finish `reasons` that answers may have, such as stop")
 	flags.IntVar(&o.check.Attempts, "check-attempts", 0,
 		"ask for at most `n` answers until one passes, the first included (default 2)")
+	flags.StringVar(&o.csvID, "csv-id", "",
+		"the `column` of the custom_id (default: row-1 and so on)")
+	flags.StringVar(&o.csvBody, "csv-body", "", "a `FILE` with the JSON body of a row's line, in "+
+		"whose strings {{column}} stands for a cell")
 	flags.StringVar(&o.defaults, "defaults", "",
 		"`JSON`, or @FILE, of parameters for lines that don't have them")
 	flags.StringVar(&o.overrides, "overrides", "",
@@ -202,6 +209,21 @@ func (o *submitOptions) readCheck() (c *client.RequestCheck, err error) {
 			"--check-finish")
 	}
 	return nil, nil
+}
+
+// csv returns how rows become lines; nil: there are none.
+func (o *submitOptions) csv() (*client.RequestCSV, error) {
+	if o.csvBody == "" {
+		if o.changed("csv-id") {
+			return nil, usageErrorf("--csv-id needs --csv-body")
+		}
+		return nil, nil
+	}
+	body, err := readParameters("--csv-body", "@"+strings.TrimPrefix(o.csvBody, "@"))
+	if err != nil {
+		return nil, err
+	}
+	return &client.RequestCSV{CustomID: o.csvID, Body: body}, nil
 }
 
 // reference returns the names of a template and a profile; nil: there are none.

@@ -53,7 +53,7 @@ func registryOf(t *testing.T) string {
 }
 
 // ofBuckets are the extensions that need a bucket; see TestSubmitInABucket.
-var ofBuckets = []string{"input_url", "output_url"}
+var ofBuckets = []string{"input_url", "output_url", "csv"}
 
 // A new extension of the API needs a field of the client and a flag.
 func TestSubmitReachesEveryExtension(t *testing.T) {
@@ -123,8 +123,8 @@ func TestSubmitHelpGroupsAllFlags(t *testing.T) {
 	other := strings.Index(got.out, "\nOther flags:")
 	for _, key := range api.ExtensionKeys() {
 		flag := "--" + strings.ReplaceAll(key, "_", "-")
-		if slices.Contains([]string{"input_file_ids", "input_url", "retry", "registry", "check"},
-			key) {
+		if slices.Contains([]string{"input_file_ids", "input_url", "csv", "retry", "registry",
+			"check"}, key) {
 			continue // arguments; several flags
 		}
 		if at := strings.Index(got.out, flag+" "); at < 0 || at > other {
@@ -147,6 +147,7 @@ func TestSubmitHelpGroupsAllFlags(t *testing.T) {
 func TestSubmitRefusesBeforeItUploads(t *testing.T) {
 	t.Setenv("TIDEFILL_SERVER", "http://127.0.0.1:1")
 	input := writeFile(t, "in.jsonl", apptest.BatchFile(1))
+	rows, body := writeFile(t, "rows.csv", "a\n1\n"), writeFile(t, "body.json", `{"a": "{{a}}"}`)
 	for want, args := range map[string][]string{
 		"is named twice":                    {input, input},
 		"is a directory; name its files":    {t.TempDir()},
@@ -158,6 +159,11 @@ func TestSubmitRefusesBeforeItUploads(t *testing.T) {
 		"--defaults: write a JSON object":   {input, "--defaults", "temperature=0"},
 		"--overrides: write a JSON object":  {input, "--overrides", "null"},
 		"open /nowhere.json":                {input, "--overrides", "@/nowhere.json"},
+		"--csv-id needs --csv-body":         {input, "--csv-id", "id"},
+		"is for files whose names end":      {input, "--csv-body", body},
+		"is a CSV file; say by --csv-body":  {rows},
+		"{{ without }}": {rows, "--csv-body", writeFile(t, "b.json",
+			`{"a": "{{"}`)},
 	} {
 		got := command(t, append([]string{"batch", "submit"}, args...)...)
 		if got.status == exitOK || !strings.Contains(got.errors, want) ||
