@@ -170,6 +170,11 @@ type Batch struct {
 		ETA      *int64
 		Finish   *int64  `json:"predicted_finish"`
 		Band     []int64 `json:"predicted_band"`
+		Output   *struct {
+			URL       string
+			Delivered bool
+			Error     *string
+		}
 	}
 }
 
