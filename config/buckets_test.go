@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +28,19 @@ buckets:
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+	for prefix, refused := range map[string]bool{"": true, "tidefill/": true,
+		"tidefill/blobs/files/": true, "batch/": false, "tidefill2/": false} {
+		_, err := config.Parse("f.yaml", fmt.Appendf(nil, `
+store:
+  backend: cluster
+  cluster: {metadata: {url: "postgres://t@h/t"}, objects: {bucket: data}}
+buckets: [{name: a, bucket: data, prefix: %q, backend: s3}]
+`, prefix))
+		if refused != (err != nil && strings.Contains(err.Error(), "the files of all tenants")) ||
+			!refused && err != nil {
+			t.Errorf("the prefix %q of the daemon's own bucket: %v", prefix, err)
+		}
 	}
 	if _, err := config.Parse("f.yaml", []byte(`
 registry: {secrets_dir: /etc/tidefill/secrets}

@@ -78,7 +78,7 @@ func (d *Dispatcher) newSession(
 				ChunkLines: cfg.ChunkLines, ChunkBytes: chunkBytes},
 			finalizer: &finish.Finalizer{Session: with, Metadata: metadata, Blobs: d.deps.Blobs,
 				Places: d.deps.Places, Buckets: d.deps.Buckets, Journals: d.deps.Journals,
-				Metrics: d.metrics, RefusedFor: cfg.RefusedFor},
+				Metrics: d.metrics, Expiry: d.deps.Expiry, RefusedFor: cfg.RefusedFor},
 		},
 		claimer: claimer, finisher: finisher, rooms: rooms, senders: senders, progress: progress,
 		requests: requests, history: history,

@@ -104,7 +104,7 @@ func (fz *Finalizer) giveUp(r *work.Run, b *store.Batch, failed error) (
 	if began.IsZero() {
 		began = b.CancellingAt
 	}
-	if refused < limit && time.Since(began) < awayFor {
+	if refused < limit && fz.Expiry().Sub(began) < awayFor {
 		return nil, failed
 	}
 	return final, nil

@@ -20,6 +20,7 @@ type Finalizer struct {
 	Buckets  Buckets
 	Journals Journals
 	Metrics  Metrics
+	Expiry   func() time.Time // the time by which batches expire
 	// RefusedFor is the time for which a bucket may refuse the results that are delivered to it.
 	// 0: 10 minutes.
 	RefusedFor time.Duration

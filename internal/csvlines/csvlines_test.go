@@ -183,6 +183,11 @@ func TestRowsAreLimited(t *testing.T) {
 			t.Errorf("after %q: %v, with %d bytes read", beginning, err, rest.read)
 		}
 	}
+	many := strings.Repeat(strings.Repeat("x", 1000)+"\n", 3000) // a long file of short rows
+	if lines, _, err := convert(t, "", `{"a":"{{a}}"}`, "a\n"+many); err != nil ||
+		strings.Count(lines, "\n") != 3000 {
+		t.Errorf("a long file has %d lines, %v", strings.Count(lines, "\n"), err)
+	}
 	cell := strings.Repeat("\x01", 900<<10)
 	lines, r, err := convert(t, "", `{"a":"`+strings.Repeat("{{a}}", 1000)+`"}`,
 		"a\n"+cell+"\nb\n")

@@ -58,6 +58,14 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
+// HoldsObjects reports whether objects of the store may be below a prefix of a bucket.
+func (c Config) HoldsObjects(endpoint, bucket, prefix string) bool {
+	own := c.Objects.Prefix + "/"
+	return bucket == c.Objects.Bucket &&
+		strings.TrimRight(endpoint, "/") == strings.TrimRight(c.Objects.Endpoint, "/") &&
+		(strings.HasPrefix(own, prefix) || strings.HasPrefix(prefix, own))
+}
+
 // CheckFiles reads the files that the configuration names, and reports every fault with the path of
 // its field. It sends nothing and reads no environment variable.
 func (c Config) CheckFiles() error {
