@@ -510,3 +510,24 @@ func TestOutputIsCheckedAtCreation(t *testing.T) {
 	b.list.Configure([]buckets.Entry{readOnly}) // the options of a retry are checked again
 	b.post("/v1/batches/"+id+"/retry", "").refused(400, param, "bucket_not_allowed")
 }
+
+// Imports count as uploads: beyond those that are received at once, one waits, and then is refused.
+func TestImportsPassTheGateOfUploads(t *testing.T) {
+	b := newBucketed(t, func(c *Config, _ *Deps) { c.MaxRequests, c.QueueWait = 32, 1 })
+	b.put("batch/in.jsonl", line("a"))
+	held, release := make(chan struct{}), make(chan struct{})
+	b.proxy.Choose(func(r *http.Request) servers.Fault {
+		if r.Header.Get("Range") != "" {
+			held <- struct{}{}
+			<-release
+		}
+		return servers.None
+	})
+	first := make(chan answer, 1)
+	go func() { first <- b.post("/v1/batches", importing("batch/in.jsonl")) }()
+	<-held
+	b.post("/v1/batches", importing("batch/in.jsonl")).refused(503, "", "busy", "uploads")
+	close(release)
+	a := <-first
+	a.ok()
+}
