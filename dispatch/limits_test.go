@@ -54,29 +54,37 @@ func TestLimitsCountAChunkThatWasGivenBackOnce(t *testing.T) {
 // was written before a restart counts as well.
 func TestOutputLimitEndsABatch(t *testing.T) {
 	run := func(restart bool) (completed int) {
-		var answered atomic.Int64
-		up := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			if restart && answered.Load() >= 4 {
-				<-r.Context().Done()
-				return
-			}
-			answered.Add(1)
-			io.WriteString(w, okBody)
-		}, "m")
 		w := newWorld(t)
-		_, stop := w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
-			cfg.Drain = time.Millisecond
-		}, up.URL)
 		id := w.submit(chatLines(30, "m"), func(b *store.Batch) {
 			b.Options = store.Options{MaxConcurrency: 1,
 				MaxResultBytes: int64(10 * len(okBody))}
 		})
+		var answered atomic.Int64
+		// A line is answered after the results of all before it are counted.
+		answer := func(to http.ResponseWriter, r *http.Request) {
+			before := int(answered.Load())
+			until(t, "all earlier results are counted", func() bool {
+				return w.progress(id).Completed >= before || r.Context().Err() != nil
+			})
+			answered.Add(1)
+			io.WriteString(to, okBody)
+		}
+		up := serve(t, func(to http.ResponseWriter, r *http.Request) {
+			if restart && answered.Load() >= 4 {
+				<-r.Context().Done()
+				return
+			}
+			answer(to, r)
+		}, "m")
+		_, stop := w.dispatcher("a", func(cfg *dispatch.Config, _ *dispatch.Deps) {
+			cfg.Drain = time.Millisecond
+		}, up.URL)
 		if restart {
 			w.await(id, "with 4 results", func(store.Batch) bool {
 				return w.progress(id).Completed == 4
 			})
 			stop()
-			w.dispatcher("b", nil, serve(t, nil, "m").URL)
+			w.dispatcher("b", nil, serve(t, answer, "m").URL)
 		}
 		b := w.awaitEnd(id)
 		if b.State != store.Failed || len(b.Errors) != 1 ||

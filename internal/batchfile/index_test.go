@@ -122,9 +122,9 @@ func TestMismatchedLines(t *testing.T) {
 		}
 	}
 	faults, err := MismatchedLines(alike, "/v1/responses", 10)
-	const want = `All lines have the url "/v1/chat/completions", not the batch's endpoint ` +
+	const want = `The url "/v1/chat/completions" of all lines is not the batch's endpoint ` +
 		`"/v1/responses"`
-	if err != nil || len(faults) != 1 || faults[0].Line != 0 ||
+	if err != nil || len(faults) != 1 || faults[0].Line != 1 ||
 		!strings.HasPrefix(faults[0].Message, want) {
 		t.Errorf("of lines that are alike: %+v, %v", faults, err)
 	}
