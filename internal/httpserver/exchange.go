@@ -3,6 +3,7 @@ package httpserver
 import (
 	"context"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"os"
@@ -12,9 +13,10 @@ import (
 const (
 	// maxWrite is the number of bytes written under one deadline.
 	maxWrite = 64 << 10
-	// discardTimeout bounds the time to read the rest of a body that the handler did not read. The
-	// server reads up to 256 KiB of it to reuse the connection.
+	// discardTimeout bounds the time to read the rest of a body that the handler did not read.
 	discardTimeout = time.Second
+	// maxDiscard limits the bytes of such a rest, as net/http does where it reuses the connection.
+	maxDiscard = 256 << 10
 )
 
 // exchange is a request and its answer under the limits of a server. It is the
@@ -32,6 +34,8 @@ type exchange struct {
 
 	read, write deadline
 	body        *body  // nil: the request has none
+	last        bool   // the connection closes after the answer
+	asks        bool   // the client sends its body only after an answer to Expect
 	out         budget // of the answer
 	began       bool   // the answer's header is written
 }
@@ -49,7 +53,8 @@ func (s *Server) limitTransfers(next http.Handler) http.Handler {
 			ResponseWriter: w, server: s, control: control,
 			read: deadline{set: control.SetReadDeadline}, write: deadline{
 				set: control.SetWriteDeadline},
-			out: newBudget(s.config.MinRate, s.config.Grace),
+			out: newBudget(s.config.MinRate, s.config.Grace), last: r.Close,
+			asks: r.Header.Get("Expect") != "",
 		}
 		ctx, end := x.context(r)
 		defer end()
@@ -101,6 +106,11 @@ func (x *exchange) discard() {
 		_ = x.read.transfer(time.Now())
 	default:
 		_ = x.read.transfer(time.Now().Add(discardTimeout))
+		if x.last && !x.asks {
+			// net/http would close the connection with the rest unread. That resets it, and a
+			// client that still sends may not see the answer.
+			_, _ = io.CopyN(io.Discard, x.body.ReadCloser, maxDiscard)
+		}
 	}
 }
 

@@ -165,6 +165,40 @@ func TestUnreadBodiesAreDiscarded(t *testing.T) {
 	}
 }
 
+// A client that closes after its request, and sends all of it before it reads, gets the answer to a
+// body that no handler reads.
+func TestUnreadBodiesOfLastRequests(t *testing.T) {
+	answered := make(chan struct{}, 1)
+	_, address := serve(t, DefaultConfig(), Options{},
+		func(w http.ResponseWriter, r *http.Request) {
+			refuse(w, http.StatusUnauthorized, "invalid_request_error", "", "No.")
+			answered <- struct{}{}
+		})
+	half := strings.Repeat("x", 100_000)
+	for range 30 {
+		c := dial(t, address)
+		c.send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+			2*len(half), half)
+		if _, err := io.WriteString(c, half); err != nil {
+			t.Fatalf("send the rest: %v", err)
+		}
+		<-answered
+		if status, _ := c.answer(); status != http.StatusUnauthorized {
+			t.Fatalf("got status %d", status)
+		}
+		c.closed()
+	}
+	// One that asks before it sends its body is not told to send it.
+	c := dial(t, address)
+	c.send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n" +
+		"Expect: 100-continue\r\n\r\n")
+	if status, _ := c.answer(); status != http.StatusUnauthorized {
+		t.Errorf("got status %d", status)
+	}
+	<-answered
+	c.closed()
+}
+
 // Time that the handler takes, before the answer or between two parts of it, does not count, and
 // the connection serves further requests.
 func TestSlowAnswersArrive(t *testing.T) {
