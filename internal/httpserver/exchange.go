@@ -106,12 +106,18 @@ func (x *exchange) discard() {
 		_ = x.read.transfer(time.Now())
 	default:
 		_ = x.read.transfer(time.Now().Add(discardTimeout))
-		if x.last && !x.asks {
-			// net/http would close the connection with the rest unread. That resets it, and a
-			// client that still sends may not see the answer.
-			_, _ = io.CopyN(io.Discard, x.body.ReadCloser, maxDiscard)
-		}
 	}
+}
+
+// discardLast reads the rest of the body of the last request of a connection. net/http would close
+// the connection with the rest unread. That resets it, and a client that still sends may not see
+// the answer. The handler has returned, so nobody else reads the body.
+func (x *exchange) discardLast() {
+	if !x.last || x.asks || x.body == nil || x.body.ended.Load() || x.body.failed.Load() {
+		return
+	}
+	_ = x.read.transfer(time.Now().Add(discardTimeout))
+	_, _ = io.CopyN(io.Discard, x.body.ReadCloser, maxDiscard)
 }
 
 // EndWithClient makes the context of a request end when the client closes its sending side, as that
@@ -188,6 +194,7 @@ func (x *exchange) timed(n int, write func() (int, error)) (int, error) {
 
 // finish limits the time in which the server sends and reads what remains after the handler.
 func (x *exchange) finish() {
+	x.discardLast()
 	x.read.end()
 	x.write.end()
 	if !x.began {
