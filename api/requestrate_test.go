@@ -38,8 +38,8 @@ func TestRequestsPerMinuteHoldOverReplicas(t *testing.T) {
 		answer.Body.Close()
 		return answer
 	}
-	// told fails the test unless the headers have the requests left and a reset within bounds.
-	told := func(answer *http.Response, left int, from, to time.Duration) {
+	// check requires headers with the requests left, and a reset between from and to.
+	check := func(answer *http.Response, left int, from, to time.Duration) {
 		t.Helper()
 		h := answer.Header
 		reset, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-Requests"))
@@ -54,7 +54,7 @@ func TestRequestsPerMinuteHoldOverReplicas(t *testing.T) {
 			t.Fatalf("request %d: %s", i, answer.Status)
 		}
 		full := time.Duration(i+1) * 15 * time.Second
-		told(answer, 3-i, full-10*time.Second, full)
+		check(answer, 3-i, full-10*time.Second, full)
 	}
 	for i := range 2 {
 		answer := get(i, "key-a")
@@ -63,13 +63,13 @@ func TestRequestsPerMinuteHoldOverReplicas(t *testing.T) {
 			t.Errorf("one more at replica %d: %s, Retry-After %q", i, answer.Status,
 				answer.Header.Get("Retry-After"))
 		}
-		told(answer, 0, 50*time.Second, time.Minute)
+		check(answer, 0, 50*time.Second, time.Minute)
 	}
 	other := get(0, "key-b")
 	if other.StatusCode != http.StatusOK {
 		t.Errorf("another tenant: %s", other.Status)
 	}
-	told(other, 3, 10*time.Second, 15*time.Second)
+	check(other, 3, 10*time.Second, 15*time.Second)
 	for _, wrong := range []int{-1, 1_000_001} {
 		c := Config{RequestsPerMinute: wrong}
 		if err := c.Validate(); !strings.Contains(err.Error(), "requests_per_minute is "+

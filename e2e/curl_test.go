@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // TestCurlRunsABatch runs a batch as a user without an SDK does.
 func TestCurlRunsABatch(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed")
-	}
+	testservers.Path(t, "curl")
 	runner := startRunner(t, freeAddress(t), "--profile", "instant", "--model", "m")
 	d := NewDaemon(t, Options{Upstreams: []string{runner}, Keys: ownKey})
 	server := d.DescribedURL()

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 const examplesDir = "../examples"
@@ -75,16 +77,12 @@ func TestExamplesOfClients(t *testing.T) {
 	}
 	t.Run("curl", func(t *testing.T) {
 		for _, program := range []string{"curl", "jq"} {
-			if _, err := exec.LookPath(program); err != nil {
-				t.Skip(program + " is not installed")
-			}
+			testservers.Path(t, program)
 		}
 		runExample(t, d, filepath.Join(examplesDir, "curl"), "./batch.sh", requests)
 	})
 	t.Run("python", func(t *testing.T) {
-		if _, err := exec.LookPath("python3"); err != nil {
-			t.Skip("python3 is not installed")
-		}
+		testservers.Path(t, "python3")
 		dir := filepath.Join(examplesDir, "python")
 		if exec.Command("python3", "-c", "import openai").Run() == nil {
 			runExample(t, d, dir, "python3", "batch.py", requests)

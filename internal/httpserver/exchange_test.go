@@ -188,7 +188,7 @@ func TestUnreadBodiesOfLastRequests(t *testing.T) {
 		}
 		c.closed()
 	}
-	// One that asks before it sends its body is not told to send it.
+	// A client that asks before it sends its body gets no 100 Continue.
 	c := dial(t, address)
 	c.send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n" +
 		"Expect: 100-continue\r\n\r\n")

@@ -41,18 +41,12 @@ type Bucket struct {
 
 // Open checks that the bucket exists and that the credentials are good.
 func Open(ctx context.Context, cfg Config, opts Options) (*Bucket, error) {
-	b, err := open(cfg, opts)
+	b, background, err := open(cfg, opts)
 	if err == nil {
 		err = b.begin(b.Check(ctx))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
-	}
-	background, stop := context.WithCancel(context.Background())
-	disconnect := b.stop
-	b.stop = func() {
-		stop()
-		disconnect()
 	}
 	b.running.Go(func() { b.collectUntil(background) })
 	return b, nil
@@ -68,9 +62,10 @@ func (b *Bucket) begin(failed error) error {
 	return failed
 }
 
-func open(cfg Config, opts Options) (*Bucket, error) {
+// open returns a bucket of which nothing was asked, and the context that ends with it.
+func open(cfg Config, opts Options) (*Bucket, context.Context, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if opts.Observe == nil {
 		opts.Observe = func(string, time.Duration, error) {}
@@ -80,20 +75,20 @@ func open(cfg Config, opts Options) (*Bucket, error) {
 	}
 	creds, err := newCredentials(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	transport, err := newTransport(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	encryption, err := newEncryption(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	endpoint := &url.URL{Scheme: "https", Host: "s3." + cfg.Region + ".amazonaws.com"}
 	if cfg.Endpoint != "" {
 		if endpoint, err = url.Parse(cfg.Endpoint); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	lookup := minio.BucketLookupDNS
@@ -104,12 +99,16 @@ func open(cfg Config, opts Options) (*Bucket, error) {
 		Secure: endpoint.Scheme == "https", Transport: transport, Region: cfg.Region,
 		BucketLookup: lookup, MaxRetries: 1})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	background, cancel := context.WithCancel(context.Background())
+	stop := func() {
+		cancel()
+		transport.CloseIdleConnections()
 	}
 	b := &Bucket{cfg: cfg, opts: opts, core: core, creds: creds, encryption: encryption,
-		writing: newRoom(cfg.WriteBytes), reading: newRoom(cfg.ReadBytes)}
-	b.stop = transport.CloseIdleConnections
-	return b, nil
+		writing: newRoom(cfg.WriteBytes), reading: newRoom(cfg.ReadBytes), stop: stop}
+	return b, background, nil
 }
 
 // Close waits for the requests in the background, and ends its work.

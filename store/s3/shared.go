@@ -17,7 +17,7 @@ type Shared struct {
 // OpenShared opens a bucket of users. It checks that the bucket exists and that the credentials
 // permit to list the names that start with below. Config.Prefix has no effect.
 func OpenShared(ctx context.Context, cfg Config, below string, opts Options) (*Shared, error) {
-	b, err := open(cfg, opts)
+	b, _, err := open(cfg, opts)
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
