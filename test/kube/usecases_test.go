@@ -207,9 +207,12 @@ func TestDeletedPoolGetsNoLines(t *testing.T) {
 		}
 		return string(text)
 	}
-	if !strings.Contains(pools(), `"name":"extra"`) {
-		t.Errorf("the pool is not listed: %s", pools())
-	}
+	until(t, func() string { // its first decision is recorded within a second
+		if !strings.Contains(pools(), `"name":"extra"`) {
+			return "the pool is not listed: " + pools()
+		}
+		return ""
+	})
 	f.delete("pools", "extra")
 	until(t, func() string {
 		if strings.Contains(pools(), `"name":"extra"`) {
