@@ -28,6 +28,7 @@ type Records interface {
 	Leads
 	LearnedStates
 	PoolHistory
+	Ledger
 	Keys
 	Notices
 	Status

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
 )
@@ -20,6 +21,8 @@ type Chunk struct {
 	Epoch        int64
 	Done         bool
 	Tally        Tally // sum of the records in its journal, set by FinishChunks; zero before
+	// Counted is the hour in which the ledger counts the Tally; zero: it does not.
+	Counted time.Time
 }
 
 // Tally sums up the results in a chunk's journal, so that counting does not read the journals of
@@ -63,14 +66,14 @@ type Claims interface {
 	// has unregistered. ErrNoSpace: there is no space for results.
 	ClaimChunks(ctx context.Context, o Owner, batch, model string, n int, held []int) ([]Chunk,
 		error)
-	// FinishChunks marks claimed chunks done and stores their Tallies, all in one step. The owner
-	// may repeat it when it got no answer. ErrFenced: one of the claims is not the newest, and no
-	// chunk has changed.
+	// FinishChunks marks claimed chunks done, stores their Tallies and adds them to the ledger, all
+	// in one step. The owner may repeat it when it got no answer. ErrFenced: one of the claims is
+	// not the newest, and nothing has changed.
 	FinishChunks(ctx context.Context, o Owner, chunks ...Chunk) error
 	// ReleaseChunk frees a claimed chunk. ErrFenced: the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error
-	// ReopenChunk frees a done chunk and clears its Tally, because its journal has lost results
-	// since. It changes nothing if the chunk is not done at the epoch of c, or if its batch is
+	// ReopenChunk frees a done chunk, clears its Tally and takes it from the ledger, because its
+	// journal has lost results since. It changes nothing if the chunk is not done at the epoch of c, or if its batch is
 	// terminal.
 	ReopenChunk(ctx context.Context, c Chunk) error
 	// Chunks lists all chunks of a batch by index.

@@ -25,26 +25,28 @@ const (
 	EpochRows   RowKind = "epochs"           // int64
 	NoticeRows  RowKind = "notices"          // Notice
 	HourRows    RowKind = "hours of pools"   // PoolHour
+	UsageRows   RowKind = "hours of usage"   // Used
 )
 
 // RowKinds lists all kinds so that each follows those that it refers to. Claims, leases and
 // progress are not among them: they end with the processes that hold them.
 var RowKinds = []RowKind{FileRows, UploadRows, PartRows, BatchRows, ChunkRows, KeyRows,
-	LearnedRows, EpochRows, NoticeRows, HourRows}
+	LearnedRows, EpochRows, NoticeRows, HourRows, UsageRows}
 
 // RowKey names a row among those of its kind: files, uploads, parts and batches by the number that
 // grows with each, chunks by batch and index, keys by tenant and key, learned states by pool and
 // kind, epochs by the name of the lock (empty: the one of leaderships), notices by endpoint and
-// batch, hours of pools by pool and microseconds since 1970.
+// batch, hours of pools by pool and microseconds since 1970, hours of usage by tenant, model, class
+// and those microseconds.
 type RowKey struct {
-	Name, Sub string
-	Number    int64
+	Name, Sub, Third string
+	Number           int64
 }
 
 // Compare orders keys by the bytes of their names and then by number.
 func (k RowKey) Compare(other RowKey) int {
 	return cmp.Or(cmp.Compare(k.Name, other.Name), cmp.Compare(k.Sub, other.Sub),
-		cmp.Compare(k.Number, other.Number))
+		cmp.Compare(k.Third, other.Third), cmp.Compare(k.Number, other.Number))
 }
 
 // Row is a record of a store that moves to another backend.

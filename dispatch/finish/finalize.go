@@ -35,6 +35,7 @@ type FinalizerStore interface {
 	Unlock(ctx context.Context, o store.Owner, name string) error
 	ClaimChunks(ctx context.Context, o store.Owner, batch, model string, n int,
 		held []int) ([]store.Chunk, error)
+	FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error
 	ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) error
 	ReopenChunk(ctx context.Context, c store.Chunk) error
 	Chunks(ctx context.Context, batch string) ([]store.Chunk, error)

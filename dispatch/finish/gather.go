@@ -81,7 +81,8 @@ func (fz *Finalizer) settled(
 }
 
 // fence claims the chunks left of a batch that ends early and opens their journals, which then
-// refuse writers with an older claim.
+// refuse writers with an older claim. It marks them done with the results that they have, so that
+// these are in the ledger.
 func (fz *Finalizer) fence(ctx context.Context, b *store.Batch) error {
 	if b.Ending == store.Completed {
 		return nil // all chunks are done: there is no older claim
@@ -115,13 +116,18 @@ func (fz *Finalizer) release(ctx context.Context, claimed []store.Chunk) error {
 }
 
 func (fz *Finalizer) fenceChunk(ctx context.Context, c store.Chunk) error {
-	j, err := fz.Journals.Open(ctx, c.ChunkID, c.Epoch, func(store.Record) {},
-		func(store.Commit) {})
+	lines := map[uint32]bool{}
+	j, err := fz.Journals.Open(ctx, c.ChunkID, c.Epoch, func(rec store.Record) {
+		if !lines[rec.Line] { // of several results of a line the first one counts
+			lines[rec.Line] = true
+			c.Tally = work.Plus(c.Tally, work.TallyOf(rec))
+		}
+	}, func(store.Commit) {})
 	if err != nil {
 		return err
 	}
 	if err := j.Close(ctx); err != nil {
 		return err
 	}
-	return fz.Metadata.ReleaseChunk(ctx, fz.Owner, c)
+	return fz.Metadata.FinishChunks(ctx, fz.Owner, c)
 }

@@ -102,6 +102,9 @@ func (db *DB) ClaimChunks(
 	return claimed, nil
 }
 
+// thisHour is the beginning of the hour of serverNow.
+const thisHour = serverNow + " / 3600000000 * 3600000000"
+
 // FinishChunks implements [store.Claims].
 func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
 	ends := make([]args, len(chunks))
@@ -112,12 +115,14 @@ func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.C
 		}
 		ends[i] = claimEnd(o, c)
 		ends[i]["completed"], ends[i]["failed"] = int64(c.Tally.Completed), int64(c.Tally.Failed)
-		ends[i]["usage"] = usage
+		ends[i]["usage"], ends[i]["now"] = usage, db.clock()
 	}
 	err := db.write(ctx, func(s *steps) {
 		for _, end := range ends {
 			s.change(refusedFenced, "the claim is not the newest", `UPDATE chunks SET done = true,
-				completed = @completed, failed = @failed, usage = @usage WHERE `+isNewest, end)
+				completed = @completed, failed = @failed, usage = @usage,
+				counted = CASE WHEN done THEN counted ELSE `+thisHour+` END
+				WHERE `+isNewest, end)
 		}
 	})
 	if err != nil {
@@ -163,7 +168,7 @@ func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 		// The lock of the row excludes the end of the batch.
 		s.do("SELECT 1 FROM batches WHERE id = @batch FOR SHARE", args{"batch": text(c.Batch)})
 		s.do(`UPDATE chunks SET done = false, node = NULL, incarnation = NULL, completed = 0,
-				failed = 0, usage = '{}'
+				failed = 0, usage = '{}', counted = 0
 			WHERE batch = @batch AND idx = @idx AND epoch = @epoch AND done
 				AND EXISTS (SELECT 1 FROM batches WHERE id = @batch AND ended = 0)`,
 			args{"batch": text(c.Batch), "idx": int64(c.Index), "epoch": c.Epoch})

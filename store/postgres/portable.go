@@ -13,7 +13,7 @@ import (
 type portable struct {
 	query  string
 	scan   func(tables.Row) (store.Row, error)
-	remove string // the statement that removes the keys @names, @subs and @numbers
+	remove string // the statement that removes the keys @names, @subs, @thirds and @numbers
 	add    func(*DB, *steps, store.Row) error
 }
 
@@ -68,6 +68,14 @@ var portables = map[store.RowKind]portable{
 			s.do(insertPoolHour, poolHourArguments(row.Value.(store.PoolHour), "", 0))
 			return nil
 		}},
+	store.UsageRows: {`SELECT ` + tables.UsedSums + ` FROM ledger ` +
+		usedRows, tables.ExportUsed,
+		`DELETE FROM ledger WHERE (tenant, model, class, hour) IN (SELECT * FROM
+			unnest(@names::text[], @subs::text[], @thirds::text[], @numbers::bigint[]))`,
+		func(_ *DB, s *steps, row store.Row) error {
+			s.do(insertUsed, usedArguments(row.Value.(store.Used), store.Owner{}, 0))
+			return nil
+		}},
 }
 
 // ExportRows implements [store.Portable]. It holds one connection until it ends, and has no limit
@@ -115,10 +123,10 @@ func (db *DB) ImportRows(
 	if !ok {
 		return fmt.Errorf("import rows: %q is no kind of rows", kind)
 	}
-	names, subs, numbers := []string{}, []string{}, []int64{}
+	names, subs, thirds, numbers := []string{}, []string{}, []string{}, []int64{}
 	gone := func(k store.RowKey) {
 		names, subs = append(names, text(k.Name)), append(subs, text(k.Sub))
-		numbers = append(numbers, k.Number)
+		thirds, numbers = append(thirds, text(k.Third)), append(numbers, k.Number)
 	}
 	for _, k := range removed {
 		gone(k)
@@ -128,7 +136,8 @@ func (db *DB) ImportRows(
 	}
 	var fault error
 	err := db.write(ctx, func(s *steps) {
-		s.do(p.remove, args{"names": names, "subs": subs, "numbers": numbers})
+		s.do(p.remove, args{"names": names, "subs": subs, "thirds": thirds,
+			"numbers": numbers})
 		for _, row := range rows {
 			if fault = p.add(db, s, row); fault != nil {
 				s.require(refusedConflict, "it can't be encoded", "false", nil)
@@ -235,11 +244,11 @@ func addChunk(_ *DB, s *steps, row store.Row) error {
 		s.do(`INSERT INTO chunks
 			(`+tables.ChunkColumns+`)
 			VALUES (@batch, @idx, @model, @first, @count, @epoch, @done, @completed, @failed,
-				@usage)`,
+				@usage, @counted)`,
 			args{"batch": text(c.Batch), "idx": int64(c.Index), "model": text(c.Model),
 				"first": int64(c.First), "count": int64(c.Count), "epoch": c.Epoch, "done": c.Done,
 				"completed": int64(c.Tally.Completed), "failed": int64(c.Tally.Failed),
-				"usage": usage})
+				"usage": usage, "counted": tables.MicrosOrZero(c.Counted)})
 	}
 	return err
 }

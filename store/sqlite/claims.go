@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tidefill/tidefill/store"
 	"github.com/tidefill/tidefill/store/tables"
@@ -39,8 +40,8 @@ func (db *DB) AddChunks(ctx context.Context, batch string, chunks []store.Chunk)
 		}
 		for _, c := range chunks {
 			err := s.exec(ctx, `INSERT INTO chunks
-				(batch, idx, model, first, count, epoch, done, completed, failed, usage)
-				VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, CAST('{}' AS BLOB))`,
+				(batch, idx, model, first, count, epoch, done, completed, failed, usage, counted)
+				VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, CAST('{}' AS BLOB), 0)`,
 				batch, c.Index, c.Model, c.First, c.Count)
 			if isOrphan(err) {
 				return store.ErrNotFound
@@ -87,9 +88,10 @@ func (db *DB) ClaimChunks(
 
 // FinishChunks implements [store.Claims].
 func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.Chunk) error {
+	hour := tables.Micros(db.now().Truncate(time.Hour))
 	err := db.write(ctx, func(s *session) error {
 		for _, c := range chunks {
-			if err := s.finish(ctx, o, c); err != nil {
+			if err := s.finish(ctx, o, c, hour); err != nil {
 				return fmt.Errorf("finish chunk %d of batch %s: %w", c.Index, c.Batch, err)
 			}
 		}
@@ -101,13 +103,16 @@ func (db *DB) FinishChunks(ctx context.Context, o store.Owner, chunks ...store.C
 	return nil
 }
 
-func (s *session) finish(ctx context.Context, o store.Owner, c store.Chunk) error {
+func (s *session) finish(
+	ctx context.Context, o store.Owner, c store.Chunk, hour int64,
+) error {
 	usage, err := tables.EncodeTally(c.Tally)
 	if err != nil {
 		return err
 	}
-	const change = "SET done = 1, completed = ?, failed = ?, usage = ? WHERE true"
-	return s.endClaim(ctx, o, c, change, c.Tally.Completed, c.Tally.Failed, usage)
+	const change = `SET done = 1, completed = ?, failed = ?, usage = ?,
+		counted = CASE WHEN done THEN counted ELSE ? END WHERE true`
+	return s.endClaim(ctx, o, c, change, c.Tally.Completed, c.Tally.Failed, usage, hour)
 }
 
 // ReleaseChunk implements [store.Claims].
@@ -125,7 +130,7 @@ func (db *DB) ReleaseChunk(ctx context.Context, o store.Owner, c store.Chunk) er
 func (db *DB) ReopenChunk(ctx context.Context, c store.Chunk) error {
 	err := db.write(ctx, func(s *session) error {
 		return s.exec(ctx, `UPDATE chunks SET done = 0, node = NULL, incarnation = NULL, completed = 0,
-				failed = 0, usage = CAST('{}' AS BLOB)
+				failed = 0, usage = CAST('{}' AS BLOB), counted = 0
 			WHERE batch = ? AND idx = ? AND epoch = ? AND done
 				AND EXISTS (SELECT 1 FROM batches WHERE id = batch AND ended = 0)`, c.Batch, c.Index, c.Epoch)
 	})

@@ -23,6 +23,7 @@ func byNumber(k store.RowKey) []any { return []any{k.Number} }
 func byName(k store.RowKey) []any   { return []any{k.Name} }
 func byNames(k store.RowKey) []any  { return []any{k.Name, k.Sub} }
 func byChunk(k store.RowKey) []any  { return []any{k.Name, k.Number} }
+func byUse(k store.RowKey) []any    { return []any{k.Name, k.Sub, k.Third, k.Number} }
 
 var portables = map[store.RowKind]portable{
 	store.FileRows: {"SELECT seq, doc, summary FROM files ORDER BY seq", tables.ExportFile,
@@ -53,6 +54,12 @@ var portables = map[store.RowKind]portable{
 		tables.ExportPoolHour, "DELETE FROM pool_hours WHERE pool = ? AND hour = ?", byChunk,
 		func(ctx context.Context, _ *DB, s *session, row store.Row) error {
 			return addPoolHour(ctx, s, "", row.Value.(store.PoolHour), "", 0)
+		}},
+	store.UsageRows: {"SELECT " + tables.UsedSums + " FROM ledger" + tables.UsedRows,
+		tables.ExportUsed, `DELETE FROM ledger
+			WHERE tenant = ? AND model = ? AND class = ? AND hour = ?`, byUse,
+		func(ctx context.Context, _ *DB, s *session, row store.Row) error {
+			return addUsed(ctx, s, row.Value.(store.Used), store.Owner{}, 0)
 		}},
 }
 
@@ -190,8 +197,8 @@ func addChunk(ctx context.Context, _ *DB, s *session, row store.Row) error {
 		return err
 	}
 	return s.exec(ctx, `INSERT INTO chunks (`+tables.ChunkColumns+`)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, c.Batch, c.Index, c.Model, c.First, c.Count, c.Epoch, c.Done, c.Tally.Completed,
-		c.Tally.Failed, usage)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, c.Batch, c.Index, c.Model, c.First, c.Count,
+		c.Epoch, c.Done, c.Tally.Completed, c.Tally.Failed, usage, tables.MicrosOrZero(c.Counted))
 }
 
 func addKey(ctx context.Context, _ *DB, s *session, row store.Row) error {

@@ -75,7 +75,7 @@ func chunksAreAddedOnce(t *testing.T, m Store, _ *clock) {
 	}
 }
 
-func chunksAreClaimedInOrder(t *testing.T, m Store, _ *clock) {
+func chunksAreClaimedInOrder(t *testing.T, m Store, c *clock) {
 	ctx := t.Context()
 	must(t, m.CreateBatch(ctx, newBatch("b", "t")))
 	chunks := newChunks("b", "even", 13)
@@ -114,6 +114,7 @@ func chunksAreClaimedInOrder(t *testing.T, m Store, _ *clock) {
 		ReasoningTokens: 3}}
 	must(t, m.FinishChunks(ctx, o, done))
 	must(t, m.FinishChunks(ctx, o, done)) // the answer to the first may have got lost
+	done.Counted = c.Now().UTC().Truncate(time.Hour)
 	wantErr(t, "release a done chunk", m.ReleaseChunk(ctx, o, done), store.ErrFenced)
 	done.Done = true
 	wantEqual(t, "done chunk", got(m.Chunks(ctx, "b"))(t)[5], done)

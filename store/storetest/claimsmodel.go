@@ -23,6 +23,7 @@ func claimsAgreeWithModel(t *testing.T, m Store, c *clock) {
 			owners: make(map[string]*modelOwner), chunks: make([]modelClaim, rapid.IntRange(
 				1, 6).Draw(rt, "chunks"))}
 		addBatch(t, m, ops.batch, len(ops.chunks))
+		ops.used = ops.usage()
 		rt.Repeat(map[string]func(*rapid.T){
 			"":           ops.compare,
 			"register":   ops.register,
@@ -32,6 +33,7 @@ func claimsAgreeWithModel(t *testing.T, m Store, c *clock) {
 			"claim":      ops.claim,
 			"finish":     ops.finish,
 			"release":    ops.release,
+			"reopen":     ops.reopen,
 			"lock":       ops.lock,
 			"unlock":     ops.unlock,
 		})
@@ -65,6 +67,7 @@ type claimsRun struct {
 	chunks []modelClaim
 	mutex  modelClaim // the lock
 	claims []pastClaim
+	used   int64 // requests in the ledger at the beginning
 }
 
 type pastClaim struct {
@@ -160,6 +163,7 @@ func (l *claimsRun) fenced(rt *rapid.T, o *modelOwner, err error) bool {
 
 func (l *claimsRun) finish(rt *rapid.T) {
 	finish := func(ctx context.Context, o store.Owner, c store.Chunk) error {
+		c.Tally = modelTally(c.Index)
 		return l.m.FinishChunks(ctx, o, c)
 	}
 	l.endClaim(rt, finish, true, func(c *modelClaim) { c.done = true })
@@ -167,6 +171,19 @@ func (l *claimsRun) finish(rt *rapid.T) {
 
 func (l *claimsRun) release(rt *rapid.T) {
 	l.endClaim(rt, l.m.ReleaseChunk, false, func(c *modelClaim) { c.holder = nil })
+}
+
+func modelTally(chunk int) store.Tally { return store.Tally{Completed: 1 << (2 * chunk)} }
+
+func (l *claimsRun) reopen(rt *rapid.T) {
+	if len(l.claims) == 0 {
+		rt.Skip("nothing claimed yet")
+	}
+	past := l.claims[rapid.IntRange(0, len(l.claims)-1).Draw(rt, "claim")]
+	must(l.t, l.m.ReopenChunk(l.t.Context(), past.chunk))
+	if c := &l.chunks[past.chunk.Index]; c.done && c.epoch == past.chunk.Epoch {
+		c.done, c.holder = false, nil
+	}
 }
 
 // claimEnder is FinishChunks of one chunk, or ReleaseChunk.
@@ -230,6 +247,15 @@ func (l *claimsRun) heldFor(o *modelOwner, i int, held []int) bool {
 	return l.holds(c) && (c.holder != o || slices.Contains(held, i))
 }
 
+// usage returns the number of requests in the ledger.
+func (l *claimsRun) usage() (requests int64) {
+	for _, u := range got(l.m.Usage(l.t.Context(), store.UsageQuery{Tenants: []string{"t"},
+		Until: l.clock.Now().Add(time.Hour), Width: time.Hour}))(l.t) {
+		requests += u.Requests
+	}
+	return requests
+}
+
 // compare checks the counts after every step.
 func (l *claimsRun) compare(rt *rapid.T) {
 	viewer, held := &modelOwner{}, []int(nil)
@@ -237,10 +263,12 @@ func (l *claimsRun) compare(rt *rapid.T) {
 		viewer, held = l.anOwner(rt), l.someIndexes(rt)
 	}
 	var want store.ChunkCounts
+	used := l.used
 	for i, c := range l.chunks {
 		switch {
 		case c.done:
 			want.Done++
+			used += int64(modelTally(i).Completed)
 		case l.heldFor(viewer, i, held):
 			want.Claimed++
 		default:
@@ -249,5 +277,8 @@ func (l *claimsRun) compare(rt *rapid.T) {
 	}
 	if n := got(l.m.CountChunks(l.t.Context(), viewer.Owner, l.batch, held))(l.t); n != want {
 		rt.Fatalf("got counts %+v, want %+v", n, want)
+	}
+	if n := l.usage(); n != used {
+		rt.Fatalf("the ledger has %d requests, want %d", n, used)
 	}
 }

@@ -26,6 +26,7 @@ type Store struct {
 	store.Leads
 	store.LearnedStates
 	store.PoolHistory
+	store.Ledger
 	store.ProgressBoard
 	store.Keys
 	store.Notices
@@ -42,7 +43,7 @@ type Backend interface {
 // StoreOf returns the Store whose every field is b.
 func StoreOf(b Backend) Store {
 	return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b,
-		b, b}
+		b, b, b}
 }
 
 // Open returns a new, empty store that reads the time from now, and closes it when the test ends.
@@ -59,6 +60,7 @@ func TestMetadata(t *testing.T, open Open) {
 	t.Run("Locks", func(t *testing.T) { TestLocks(t, open) })
 	t.Run("Learned", func(t *testing.T) { TestLearned(t, open) })
 	t.Run("PoolHistory", func(t *testing.T) { TestPoolHistory(t, open) })
+	t.Run("Ledger", func(t *testing.T) { TestLedger(t, open) })
 	t.Run("Progress", func(t *testing.T) { TestProgress(t, open) })
 	t.Run("Keys", func(t *testing.T) { TestKeys(t, open) })
 	t.Run("Notices", func(t *testing.T) { TestNotices(t, open) })

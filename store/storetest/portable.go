@@ -88,6 +88,9 @@ func fill(t testing.TB, m Store, c *clock) (running store.Batch) {
 	must(t, m.AddPoolHours(ctx, o, 1, []store.PoolHour{{Pool: "a\xff", Hour: noon, Allowed: 0.5,
 		Tokens: store.Lateness{Requests: 1.5}}, {Pool: "zz", Hour: noon, Lines: 3},
 		{Pool: "zz", Hour: noon.Add(time.Hour), LineTokens: 1 << 40}}, noon))
+	must(t, m.AddUsage(ctx, o, 1, []store.Used{{Tenant: "t", Model: "a\xff", Class: "flex",
+		Hour: noon, Requests: 3, Failed: 1, Tokens: tokens(5)}, {Tenant: "t", Model: "a\xff",
+		Class: "critical", Hour: noon, Requests: 2}}, noon))
 	_, _, err := m.Lock(ctx, o, "lock")
 	must(t, err)
 	_, _, err = m.Lead(ctx, o, []string{"model"})

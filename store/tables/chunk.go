@@ -1,18 +1,24 @@
 package tables
 
 import (
+	"time"
+
 	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
 )
 
 // ChunkColumns are the columns that ScanChunk reads.
-const ChunkColumns = "batch, idx, model, first, count, epoch, done, completed, failed, usage"
+const ChunkColumns = "batch, idx, model, first, count, epoch, done, completed, failed, usage, counted"
 
 // ScanChunk reads a chunk. Only one that is done has usage.
 func ScanChunk(row Row) (c store.Chunk, err error) {
 	var usage []byte
+	var counted int64
 	err = row.Scan(&c.Batch, &c.Index, &c.Model, &c.First, &c.Count, &c.Epoch, &c.Done,
-		&c.Tally.Completed, &c.Tally.Failed, &usage)
+		&c.Tally.Completed, &c.Tally.Failed, &usage, &counted)
+	if counted != 0 {
+		c.Counted = time.UnixMicro(counted).UTC()
+	}
 	if err == nil && c.Done {
 		var of tally
 		of, err = Decode[tally](usage)

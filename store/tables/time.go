@@ -20,6 +20,14 @@ func MicrosOrNever(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
+// MicrosOrZero is Micros for times whose zero value is none.
+func MicrosOrZero(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
 // MicrosOrNull is Micros for times whose zero value is none.
 func MicrosOrNull(t time.Time) *int64 {
 	if t.IsZero() {
