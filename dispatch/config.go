@@ -58,7 +58,7 @@ type Tuning struct {
 	// was received. Default: 1s.
 	PollEvery time.Duration `yaml:"poll_every"`
 	// LearnedEvery sets the interval at which what flow control has learned of the pools is saved,
-	// for the next start. Default: 1m.
+	// for the next start, and what interactive requests have used. Default: 1m.
 	LearnedEvery time.Duration `yaml:"learned_every"`
 	// ProgressEvery sets the interval at which the progress of batches is updated in the API.
 	// Default: 250ms.

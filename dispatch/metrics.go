@@ -25,6 +25,7 @@ type metrics struct {
 	dropped   *prometheus.CounterVec
 	lines     *prometheus.CounterVec
 	tokens    *prometheus.CounterVec
+	accounts  accounts // of lines and tokens
 	ends      *prometheus.CounterVec
 	// batches of which no line was in flight by their start_by
 	startsMissed prometheus.Counter
@@ -72,9 +73,13 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 				"streamed; not_streamed, answered at once; failed; refused or not_understood, "+
 				"sent again without streaming.", "runner", "result"),
 		lines: counters("tidefill_lines_total",
-			"Lines whose result is durable: completed, or failed (in the error file).", "result"),
+			"Lines whose result is durable: completed, or failed (in the error file). "+
+				"After 200 pairs of tenant and model, others have `other`.",
+			"result", "tenant", "model"),
 		tokens: counters("tidefill_tokens_total", "Tokens of durable results, input and output, "+
-			"as reported in the usage of the answers: the harvest.", "kind"),
+			"as reported in the usage of the answers: the harvest. "+
+			"After 200 pairs of tenant and model, others have `other`.",
+			"kind", "tenant", "model"),
 		ends: counters("tidefill_batches_ended_total", "Batches that ended, by final state. "+
 			"expired: the completion window ended before all lines were done.", "state"),
 		status: &statusMetrics{},
@@ -92,7 +97,6 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		store.Cancelled} {
 		m.ends.WithLabelValues(string(state)) // rates need a zero to begin with
 	}
-	m.Committed(store.Commit{})
 	if registerer != nil {
 		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
 			m.queueWait, m.gpuTime, m.dropped, m.ends, m.status, m.startsMissed, m.unranked, m.feed)
@@ -192,11 +196,15 @@ func (m *metrics) forget(runner string) {
 }
 
 // Committed implements [finish.Metrics].
-func (m *metrics) Committed(c store.Commit) {
-	m.lines.WithLabelValues("completed").Add(float64(c.Completed))
-	m.lines.WithLabelValues("failed").Add(float64(c.Failed))
-	m.tokens.WithLabelValues("input").Add(float64(c.Usage.InputTokens))
-	m.tokens.WithLabelValues("output").Add(float64(c.Usage.OutputTokens))
+func (m *metrics) Committed(tenant, model string, c store.Commit) {
+	of := m.accounts.labels(tenant, model)
+	for result, lines := range map[string]int{"completed": c.Completed, "failed": c.Failed} {
+		m.lines.WithLabelValues(result, of.tenant, of.model).Add(float64(lines))
+	}
+	for kind, tokens := range map[string]int64{
+		"input": c.Usage.InputTokens, "output": c.Usage.OutputTokens} {
+		m.tokens.WithLabelValues(kind, of.tenant, of.model).Add(float64(tokens))
+	}
 }
 
 // Ended implements [finish.Metrics].

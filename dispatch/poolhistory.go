@@ -11,7 +11,8 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// poolHistory adds to the store what users of the pools felt, and what batch work did, by hour. It
+// poolHistory adds to the store what users of the pools felt, what batch work did, and what
+// interactive requests have used, by hour. It
 // adds what was counted since the save before, so another process, or this one after a restart,
 // continues the hour, and an hour that a clock which was set back repeats.
 type poolHistory struct {
@@ -21,6 +22,8 @@ type poolHistory struct {
 	timeout time.Duration    // of one save
 	expiry  func() time.Time // the time by which hours are removed
 	storeFailures
+
+	used usage // for the next save
 
 	// Owned by the loop, and by flush when that has ended.
 	last    map[string]plan.PoolOutcomes // by pool
@@ -32,6 +35,7 @@ type poolHistory struct {
 	turn   chan struct{}
 	number int64
 	saving []store.PoolHour // by the save of that number, again until its end is known
+	using  []store.Used     // as well
 }
 
 type poolHour struct {
@@ -114,24 +118,29 @@ func (h *poolHistory) save(now time.Time) {
 // take begins the save of what was counted, unless one before has failed. It reports whether there
 // is anything to save.
 func (h *poolHistory) take() bool {
-	if len(h.saving) > 0 {
+	if len(h.saving)+len(h.using) > 0 {
 		return true
 	}
 	h.number++
+	h.using = h.used.take()
 	for _, hour := range h.counted {
 		h.saving = append(h.saving, *hour)
 	}
 	clear(h.counted)
-	return len(h.saving) > 0
+	return len(h.saving)+len(h.using) > 0
 }
 
 func (h *poolHistory) write(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
+	now := h.expiry()
 	err := h.store.AddPoolHours(ctx, h.Owner, h.number, h.saving,
-		h.expiry().Add(-store.PoolHistoryRetention))
+		now.Add(-store.PoolHistoryRetention))
+	if err == nil {
+		err = h.store.AddUsage(ctx, h.Owner, h.number, h.using, now.Add(-store.UsageRetention))
+	}
 	if err == nil || errors.Is(err, store.ErrFenced) {
-		h.saving = nil
+		h.saving, h.using = nil, nil
 	}
 	h.log(h.Log, err, "could not save the history of the pools, trying again")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/work"
 	"github.com/tidefill/tidefill/flowcontrol"
+	"github.com/tidefill/tidefill/scheduler/flows"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -23,6 +24,9 @@ type hourStore struct {
 	late  map[string]float64
 	calls int
 	fail  error // after the save was made
+
+	usedLast, used int64
+	failUsed       error // after the save was made
 }
 
 func (s *hourStore) AddPoolHours(
@@ -38,6 +42,19 @@ func (s *hourStore) AddPoolHours(
 		s.last = number
 	}
 	return s.fail
+}
+
+// AddUsage implements [PoolHistory].
+func (s *hourStore) AddUsage(
+	_ context.Context, _ store.Owner, number int64, used []store.Used, _ time.Time,
+) error {
+	if number > s.usedLast {
+		for _, u := range used {
+			s.used += u.Requests
+		}
+		s.usedLast = number
+	}
+	return s.failUsed
 }
 
 // historian drives a poolHistory by a clock.
@@ -117,6 +134,29 @@ func TestHistoryIsSavedOnce(t *testing.T) {
 	if len(h.saving) > 0 {
 		t.Errorf("%v is kept for a save that can't be made", h.saving)
 	}
+}
+
+// What requests have used is saved with the history, once.
+func TestUsageIsSavedOnce(t *testing.T) {
+	h := newHistorian(t)
+	answered := func() {
+		h.used.add(h.now, flows.Flow{Class: "standard", UseCase: "m", Tenant: "t"},
+			&plan.RequestEnded{Status: 200, PromptTokens: 5})
+	}
+	for _, fail := range []error{store.ErrUnavailable, nil} {
+		h.saved.failUsed = fail // after the save was made
+		answered()
+		h.after(0, outcome("a", 3, 1))
+	}
+	answered()
+	h.saved.fail = store.ErrUnavailable
+	h.after(0)
+	h.saved.fail = nil
+	h.after(0)
+	if h.saved.used != 3 {
+		t.Errorf("%d requests were saved, want 3", h.saved.used)
+	}
+	h.want(t, map[string]int64{"a 11h": 3}, map[string]float64{"a 11h": 1})
 }
 
 func TestHistoryIsSavedInTimeAndSweptHourly(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/scheduler/flows"
 )
 
 // Refused reports that an interactive request gets no place.
@@ -22,6 +23,7 @@ func (r *Refused) Error() string {
 // Place is the place of an interactive request on a runner, until Done.
 type Place struct {
 	admission plan.Admission
+	flow      flows.Flow
 	server    *url.URL
 	header    http.Header
 	session   *session
@@ -54,6 +56,7 @@ func (p *Place) Done(end plan.RequestEnded) {
 	p.done.Do(func() {
 		end.ID = p.admission.ID
 		p.session.requests.leave(p.decoded)
+		p.session.history.used.add(time.Now(), p.flow, &end)
 		p.session.Inbox.Event(&end)
 	})
 }
@@ -202,7 +205,7 @@ func (d *Dispatcher) Admit(ctx context.Context, r plan.Request) (*Place, error) 
 	if a.refused != nil {
 		return nil, &Refused{*a.refused}
 	}
-	place := &Place{admission: a.admitted, session: s, started: time.Now(),
+	place := &Place{admission: a.admitted, flow: r.Flow, session: s, started: time.Now(),
 		decoded: s.requests.enter(a.admitted.Runner)}
 	u := d.settings.Load().runner(a.admitted.Runner)
 	if u == nil { // it was removed a moment ago

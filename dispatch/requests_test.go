@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/scheduler/flows"
+	"github.com/tidefill/tidefill/store"
 )
 
 func request() plan.Request {
@@ -21,7 +25,7 @@ func request() plan.Request {
 func TestRequestsGetPlaces(t *testing.T) {
 	w := newWorld(t)
 	up := serve(t, nil, "m")
-	d, _ := w.dispatcher("a", func(c *dispatch.Config, _ *dispatch.Deps) {
+	d, stop := w.dispatcher("a", func(c *dispatch.Config, _ *dispatch.Deps) {
 		c.Inline.Enabled, c.Inline.MaxRunning = true, 1
 	}, up.URL)
 	var first *dispatch.Place
@@ -55,14 +59,30 @@ func TestRequestsGetPlaces(t *testing.T) {
 		second <- place
 	}()
 	first.Decoded(3, 2, 1000)
-	first.Done(plan.RequestEnded{Outcome: plan.Succeeded, OutputTokens: 3})
-	first.Done(plan.RequestEnded{}) // has no effect
+	first.Done(plan.RequestEnded{Outcome: plan.Succeeded, Status: 200, PromptTokens: 7,
+		CachedTokens: 2, OutputTokens: 3, ReasoningTokens: 1})
+	first.Done(plan.RequestEnded{Status: 200}) // has no effect
 	place := <-second
-	place.Done(plan.RequestEnded{Outcome: plan.Succeeded})
+	place.Done(plan.RequestEnded{Outcome: plan.Died, Status: 200})
 	// Batches go on beside them.
 	id := w.submit(chatLines(10, "m"), nil)
 	if b := w.awaitEnd(id); b.Counts.Completed != 10 {
 		t.Errorf("the batch ended with %+v", b.Counts)
+	}
+	stop()
+	want := store.Used{Tenant: "default", Model: "m", Class: flows.Critical, Requests: 2,
+		Failed: 1, Tokens: batchfile.Usage{InputTokens: 7, OutputTokens: 3, TotalTokens: 10,
+			CachedTokens: 2, ReasoningTokens: 1}}
+	var got store.Used
+	for _, u := range w.used() {
+		if u.Class != store.BatchClass { // in two hours, if one has just begun
+			got.Tenant, got.Model, got.Class = u.Tenant, u.Model, u.Class
+			got.Requests, got.Failed = got.Requests+u.Requests, got.Failed+u.Failed
+			got.Tokens.Add(u.Tokens)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("usage in the ledger: -want +got\n%s", diff)
 	}
 }
 

@@ -54,9 +54,11 @@ type LearnedStates interface {
 	ForgetLearned(ctx context.Context, pool string) (int, error)
 }
 
-// PoolHistory keeps what users of pools felt, by hour.
+// PoolHistory keeps what users of pools felt, and what interactive requests have used, by hour.
 type PoolHistory interface {
 	AddPoolHours(ctx context.Context, o store.Owner, number int64, hours []store.PoolHour,
+		before time.Time) error
+	AddUsage(ctx context.Context, o store.Owner, number int64, used []store.Used,
 		before time.Time) error
 }
 

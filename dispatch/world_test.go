@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/flowcontrol"
@@ -60,7 +62,47 @@ func newWorld(t testing.TB) *world {
 		}
 	})
 	w.meta, w.disk = meta, files
+	t.Cleanup(w.checkLedger)
 	return w
+}
+
+// used returns the whole ledger, by hour, tenant, model and class.
+func (w *world) used() []store.Used {
+	w.t.Helper()
+	used, err := w.meta.Usage(context.WithoutCancel(w.t.Context()), store.UsageQuery{
+		Until: time.Now().Add(1000 * time.Hour), Width: time.Hour, ByTenant: true, ByModel: true,
+		ByClass: true})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return used
+}
+
+// checkLedger compares the ledger with the batches, if all have ended.
+func (w *world) checkLedger() {
+	w.t.Helper()
+	ctx := context.WithoutCancel(w.t.Context())
+	var want, got batchfile.Usage
+	for row, err := range w.meta.ExportRows(ctx, store.BatchRows) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		b := row.Value.(store.StoredBatch)
+		if !b.State.Terminal() {
+			return
+		}
+		if b.Usage != nil {
+			want.Add(*b.Usage)
+		}
+	}
+	for _, u := range w.used() {
+		if u.Class == store.BatchClass {
+			got.Add(u.Tokens)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("usage of the batches, and in the ledger: -want +got\n%s", diff)
+	}
 }
 
 // deps are those of a dispatcher without upstreams.

@@ -153,7 +153,7 @@ func (a *answer) report(outcome plan.Outcome) {
 		Latency: end.Sub(a.sent), OutputTokens: a.tokens}
 	if u, ok := a.usage.usage(); ok {
 		r.PromptTokens, r.CachedTokens = int(u.InputTokens), int(u.CachedTokens)
-		r.OutputTokens = int(u.OutputTokens)
+		r.OutputTokens, r.ReasoningTokens = int(u.OutputTokens), int(u.ReasoningTokens)
 	}
 	a.place.Done(r)
 	a.exchange.proxy.metrics.ended(a.exchange, a, r)

@@ -73,8 +73,8 @@ type Claims interface {
 	// ReleaseChunk frees a claimed chunk. ErrFenced: the claim is not the newest.
 	ReleaseChunk(ctx context.Context, o Owner, c Chunk) error
 	// ReopenChunk frees a done chunk, clears its Tally and takes it from the ledger, because its
-	// journal has lost results since. It changes nothing if the chunk is not done at the epoch of c, or if its batch is
-	// terminal.
+	// journal has lost results since. It changes nothing if the chunk is not done at the epoch of
+	// c, or if its batch is terminal.
 	ReopenChunk(ctx context.Context, c Chunk) error
 	// Chunks lists all chunks of a batch by index.
 	Chunks(ctx context.Context, batch string) ([]Chunk, error)

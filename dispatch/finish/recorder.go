@@ -30,7 +30,7 @@ type Recorder struct {
 
 // Metrics count results and ends of batches.
 type Metrics interface {
-	Committed(c store.Commit)
+	Committed(tenant, model string, c store.Commit)
 	Ended(state store.State)
 }
 
@@ -187,7 +187,7 @@ func (rec *Recorder) Committed(c *work.Chunk, commit store.Commit) {
 		rec.Inbox.Event(plan.Tick{}) // lines may start again
 	}
 	complete := c.Run.Committed(c, commit)
-	rec.metrics.Committed(commit)
+	rec.metrics.Committed(c.Run.Tenant, c.Model, commit)
 	if complete {
 		rec.finisher.Add(c)
 	}

@@ -72,9 +72,8 @@ type RequestEnded struct {
 	RetryAfter time.Duration
 	// Latency from the start to the last byte.
 	Latency time.Duration
-	// PromptTokens, CachedTokens and OutputTokens as in the usage of the answer, or as counted. 0:
-	// unknown.
-	PromptTokens, CachedTokens, OutputTokens int
+	// The tokens are those in the usage of the answer, or as counted. 0: unknown.
+	PromptTokens, CachedTokens, OutputTokens, ReasoningTokens int
 }
 
 // Admission is a place for a request. It starts now.

@@ -14,8 +14,8 @@ import (
 )
 
 // Replicas are upgraded one by one: the first new one migrates while older ones go on. So
-// migrations only add, and what they add to a table has a default. A trigger may be added on changes
-// of a column that the same migration adds, since older processes don't change it.
+// migrations only add, and what they add to a table has a default. A trigger may be added on
+// changes of a column that the same migration adds, since older processes don't change it.
 func TestMigrationsOnlyAdd(t *testing.T) {
 	comment := regexp.MustCompile(`(?m)--.*$|(?s)\$\$.*?\$\$`) // and bodies of functions
 	trigger := regexp.MustCompile(`^CREATE TRIGGER \w+ AFTER UPDATE OF (\w+) ON (\w+) `)

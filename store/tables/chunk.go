@@ -8,7 +8,8 @@ import (
 )
 
 // ChunkColumns are the columns that ScanChunk reads.
-const ChunkColumns = "batch, idx, model, first, count, epoch, done, completed, failed, usage, counted"
+const ChunkColumns = `batch, idx, model, first, count, epoch, done, completed, failed, usage,
+	counted`
 
 // ScanChunk reads a chunk. Only one that is done has usage.
 func ScanChunk(row Row) (c store.Chunk, err error) {
