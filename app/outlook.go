@@ -40,6 +40,7 @@ func (o *outlook) Preview(ctx context.Context, h api.Hypothetical) (p api.Previe
 		}
 		p.Nearest, sure = later(p.Nearest, j.Feasible), later(sure, j.Sure)
 	}
+	p.Verdict = doubted(p, h.Deadline)
 	for _, window := range h.Windows {
 		p.Windows = append(p.Windows, verdictAt(h.Created.Add(window), p.Nearest, sure))
 	}
@@ -60,6 +61,17 @@ func (o *outlook) Preview(ctx context.Context, h api.Hypothetical) (p api.Previe
 			After:  store.Forecast{Verdict: store.Verdict(w.After)}})
 	}
 	return p, nil
+}
+
+// doubted returns the verdict of a preview. A batch that can meet its deadline only by the least
+// work that its lines may have is at risk once it exists, and infeasible if nine of ten like it
+// end after the deadline: who asks before can still choose another window.
+func doubted(p api.Preview, deadline time.Time) store.Verdict {
+	if p.Verdict == store.VerdictAtRisk && !deadline.IsZero() && p.Earliest.After(deadline) &&
+		(p.Nearest.IsZero() || p.Nearest.After(deadline)) {
+		return store.VerdictInfeasible
+	}
+	return p.Verdict
 }
 
 // unknownYet returns a preview without a prediction if the daemon has just started.

@@ -46,6 +46,7 @@ type progress struct {
 	silent      silentRunners
 	failures    *runnerFailures
 	unranked    rankFaults
+	stalls      stalls
 	takeovers   takeovers
 	terms       [][]flowcontrol.Term // as explained at explainedAt, in the order of pools
 	explainedAt time.Time
@@ -110,12 +111,14 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 	if again {
 		p.againAt = now.Add(p.againEvery)
 	}
+	p.stalls.begin()
 	p.Runs.Each(func(r *work.Run) {
 		status, known := planner.Status(now, r.ID)
 		is := r.State(now)
-		said := reported{why: whyWaiting(&is.Batch, status, noRunner),
+		forecast := p.stalls.doubt(now, &is, status, known, p.forecasts.of(r.ID))
+		said := reported{why: whyWaiting(&is.Batch, status, noRunner, forecast.Verdict),
 			unranked: p.unranked.note(p.Log, r, status), leads: p.leading.LeadsAny(is.Batch.Models),
-			forecast: p.forecasts.of(r.ID), away: away}
+			forecast: forecast, away: away}
 		batches.add(&is, now, said.forecast.Verdict)
 		if is.Batch.State.Terminal() {
 			return
@@ -126,6 +129,7 @@ func (p *progress) post(now time.Time, planner *plan.Planner) {
 			changed = append(changed, changedProgress{run: r, post: post, own: own})
 		}
 	})
+	p.stalls.end()
 	p.posted.prune(p.Runs)
 	p.metrics.unranked.Set(float64(p.unranked.count))
 	p.metrics.status.setBatches(batches, len(p.leading.Names()))

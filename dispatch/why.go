@@ -12,7 +12,7 @@ import (
 // whyWaiting returns why no more lines of a batch start, for its users: a code, a sentence and a
 // remedy; empty: they start. noRunner explains a model that has no runner.
 func whyWaiting(
-	b *store.Batch, s plan.BatchStatus, noRunner func(model string) string,
+	b *store.Batch, s plan.BatchStatus, noRunner func(model string) string, v store.Verdict,
 ) string {
 	switch s.Waiting {
 	case plan.Flowing:
@@ -28,6 +28,11 @@ func whyWaiting(
 		}
 		return string(plan.NoRunner) + ": " + noRunner(s.Model)
 	case plan.Queued:
+		if v == store.VerdictInfeasible {
+			return string(plan.Queued) + ": Its deadline can't be met, so batches whose deadline " +
+				"can be met go before it. Cancel it, and submit it with a longer window; or add " +
+				"runners."
+		}
 		return plan.Queued.Because(behind(s))
 	case plan.RunnersFailing:
 		return plan.RunnersFailing.Because(failing(s.Failing))
