@@ -146,6 +146,7 @@ var encoded = map[string]any{
 	"DryRunAffected": dryRunAffected{}, "DryRunOther": dryRunOther{},
 	"ProgressEvent": progressEvent{}, "ReasonEvent": reasonObject{}, "Model": modelObject{},
 	"Registry": registryObject{}, "Template": listedTemplate{}, "Profile": listedProfile{},
+	"UsageBucket": usageBucket{}, "UsageResult": usageResult{}, "UsageDetails": usageDetails{},
 	"Tenant": tenantObject{}, "ErrorResponse": envelope{}, "Error": envelopeError{},
 }
 

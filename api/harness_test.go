@@ -75,7 +75,8 @@ func newService(t testing.TB, edit ...func(*Config, *Deps)) *service {
 		logs: &bytes.Buffer{}}
 	config := DefaultConfig()
 	deps := Deps{
-		Store:  Store{Metadata: db, Progress: db, Blobs: s.blobs, Journals: files.Journals()},
+		Store: Store{Metadata: db, Progress: db, Blobs: s.blobs, Journals: files.Journals(),
+			Ledger: db},
 		Now:    clock.now,
 		Logger: slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}

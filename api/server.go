@@ -159,6 +159,7 @@ func (s *Server) routes() {
 	s.route(descriptionURL, methods{"GET": s.describe})
 	s.route("/v1/registry", methods{"GET": s.listRegistry})
 	s.route("/v1/tenants", methods{"GET": s.listTenants})
+	s.route("/v1/organization/usage/completions", methods{"GET": s.listUsage})
 	s.inlineRoutes()
 	s.fileRoutes()
 	s.uploadRoutes()

@@ -15,10 +15,12 @@ type Store struct {
 	Progress ProgressBoard
 	Blobs    Blobs
 	Journals Journals
+	Ledger   Ledger
 }
 
 func (s Store) complete() bool {
-	return s.Metadata != nil && s.Progress != nil && s.Blobs != nil && s.Journals != nil
+	return s.Metadata != nil && s.Progress != nil && s.Blobs != nil && s.Journals != nil &&
+		s.Ledger != nil
 }
 
 // Metadata holds the records of files, uploads, batches and chunks.
@@ -136,4 +138,9 @@ type Journals interface {
 		each func(store.Record, store.Location) error) error
 	Results(ctx context.Context, id store.ChunkID) (store.Results, error)
 	Remove(ctx context.Context, batch string) error
+}
+
+// Ledger reads what was used.
+type Ledger interface {
+	Usage(ctx context.Context, q store.UsageQuery) ([]store.Used, error)
 }

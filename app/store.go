@@ -48,7 +48,7 @@ func (a *App) openBackend(ctx context.Context) (err error) {
 
 func (a *App) apiStore() api.Store {
 	return api.Store{Metadata: a.store.Records, Progress: a.store.Progress, Blobs: a.store.Blobs,
-		Journals: a.store.Journals}
+		Journals: a.store.Journals, Ledger: a.store.Records}
 }
 
 func (a *App) dispatchStore() dispatch.Store {

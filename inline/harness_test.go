@@ -301,7 +301,8 @@ func newServer(
 		return nil, nil, nil, err
 	}
 	backend, err = api.New(api.DefaultConfig(), api.Deps{Store: api.Store{Metadata: db,
-		Progress: db, Blobs: files.Blobs(), Journals: files.Journals()}, Inline: p, Keys: keys})
+		Progress: db, Blobs: files.Blobs(), Journals: files.Journals(), Ledger: db}, Inline: p,
+		Keys: keys})
 	if err != nil {
 		return nil, nil, nil, err
 	}
