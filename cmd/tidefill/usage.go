@@ -46,6 +46,7 @@ func explainFlagError(_ *cobra.Command, err error) error {
 	expected := map[string]string{
 		"int": "an integer", "int64": "an integer", "uint64": "an integer from 0 on",
 		"float64": "a number", "period": "a time such as 10m, 24h or 7d",
+		"moment":   "a time until now such as 24h or 7d, or a date such as 2026-11-01",
 		"duration": "a time with its unit, such as 90s or 2h",
 		"bool":     "true or false", "intSlice": "integers, separated by commas",
 	}[kind]
