@@ -71,6 +71,7 @@ func TestUsersPage(t *testing.T) {
 	if got := b.Evaluate(t, "document.querySelectorAll('#rows tr').length"); got != "2" {
 		t.Errorf("%s batches are shown, want 2", got)
 	}
+	b.Await(t, time.Minute, "#used-rows tr", "m\t5\t9\t0\t6")
 	for _, what := range []string{"localStorage.length", "sessionStorage.length",
 		"document.cookie.length"} {
 		if got := b.Evaluate(t, what); got != "0" {

@@ -55,6 +55,8 @@ type Deps struct {
 	NeedsKey, Open func() bool
 	// History returns the history by hour of a pool, or of all if it is empty.
 	History func(ctx context.Context, pool string, since time.Time) ([]store.PoolHour, error)
+	// Usage returns sums of what was used.
+	Usage func(ctx context.Context, q store.UsageQuery) ([]store.Used, error)
 	// Forget drops what was learned of a pool. The error is store.ErrNotFound if nothing is known
 	// of it, and has a method Leader if another process leads it.
 	Forget func(ctx context.Context, pool string) error
@@ -83,6 +85,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.Handle("GET /admin/pools/{pool}/decisions", c.serve(c.decisions))
 	mux.Handle("DELETE /admin/pools/{pool}/learned", c.serve(c.forget))
 	mux.Handle("GET /admin/history", c.serve(c.history))
+	mux.Handle("GET /admin/usage", c.serve(c.usage))
 	mux.Handle("GET /admin/batches", c.serve(c.batches))
 	mux.Handle("GET /admin/batches/{id}", c.serve(c.batch))
 	mux.Handle("GET /admin/batches/{id}/lines", c.serve(c.endedLines))

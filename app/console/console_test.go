@@ -90,6 +90,9 @@ func newDeps(names ...string) console.Deps {
 		History: func(context.Context, string, time.Time) ([]store.PoolHour, error) {
 			return nil, nil
 		},
+		Usage: func(context.Context, store.UsageQuery) ([]store.Used, error) {
+			return nil, nil
+		},
 		Scaling:         func() (*autoscale.Snapshot, error) { return &autoscale.Snapshot{}, nil },
 		Registry:        func() (*registry.Catalogs, error) { return new(registry.Catalogs), nil },
 		RegistrySources: func() []console.RegistrySource { return nil },

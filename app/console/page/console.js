@@ -6,6 +6,7 @@ import { BatchView } from './batch.js';
 import { BatchPage } from './batchpage.js';
 import * as find from './find.js';
 import './felt.js';
+import './used.js';
 import { clock, duration } from './format.js';
 import { OverviewRow } from './overview.js';
 import { Notice, PoolView } from './pool.js';

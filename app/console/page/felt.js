@@ -4,8 +4,9 @@ import { get } from './api.js';
 import { h, name, setText, Keyed } from './dom.js';
 import { Chart } from './chart.js';
 import { dash } from './format.js';
+import { minutely } from './minutely.js';
 
-const week = 7 * 86400, hour = 3600, interval = 60_000;
+const week = 7 * 86400, hour = 3600;
 const section = h('section', { class: 'card', id: 'felt', hidden: '' }, h('div', { class: 'head' },
   h('h2', {}, 'What users felt'), h('span', { class: 'muted' }, 'the last 7 days, by hour')));
 const percent = (n) => (n === null ? dash : n > 0 && n < 10 ? n.toFixed(n < 1 ? 2 : 1) : n.toFixed(0));
@@ -50,18 +51,5 @@ async function refresh() {
   views.update(items, ({ history }) => history.pool);
 }
 
-// run refreshes the section while somebody sees the page, and at once when somebody looks again.
-async function run() {
-  document.getElementById('pools').after(section);
-  let wake = () => {};
-  document.addEventListener('visibilitychange', () => wake());
-  for (;;) {
-    if (!document.hidden) await refresh().catch((error) => console.debug(error));
-    await new Promise((resolve) => {
-      wake = resolve;
-      setTimeout(resolve, interval);
-    });
-  }
-}
-
-run();
+document.getElementById('pools').after(section);
+minutely(refresh);

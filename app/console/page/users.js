@@ -5,6 +5,7 @@ import { verdicts } from './batch.js';
 import { h, Keyed, save, setText } from './dom.js';
 import { count, date, relative } from './format.js';
 import { endOf, Row } from './usersbatch.js';
+import { hideUsage, showUsage } from './usersusage.js';
 
 const by = (id) => document.getElementById(id);
 const pageSize = 20;
@@ -51,6 +52,7 @@ async function update() {
       more = page.has_more && page.data.length > 0;
     }
     show(batches, more);
+    await showUsage(batches.filter(endOf).length);
     return batches.every(endOf) ? 10000 : 3000;
   } catch (fault) {
     if (fault.status === 401 || fault.status === 403) return signIn(key.value ? fault.message : '');
@@ -77,6 +79,7 @@ function signIn(fault) {
   clearTimeout(timer);
   key.value = '';
   by('submit').hidden = by('batches').hidden = true;
+  hideUsage();
   by('sign-in').hidden = false;
   by('sign-in-fault').hidden = !fault;
   setText(by('sign-in-fault'), fault);
