@@ -147,7 +147,9 @@ func TestChaosClusterOutages(t *testing.T) {
 // checkResults checks that every line of the batches has one result.
 func (n *nodes) checkResults(t *testing.T, tr *Trial, inputs map[string]Lines) {
 	t.Helper()
+	used := 0
 	for id, lines := range inputs {
+		used += len(lines.Bodies)
 		d := n.any(1)
 		b := d.Client().AwaitEnd(t, id, 2*time.Minute)
 		sum := d.Client().CheckOnce(t, b, lines)
@@ -156,4 +158,5 @@ func (n *nodes) checkResults(t *testing.T, tr *Trial, inputs map[string]Lines) {
 		d.Client().CheckComplete(t, b, lines)
 		d.Verify(t, id)
 	}
+	n.any(1).Client().CheckUsed(t, used)
 }

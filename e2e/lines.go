@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // Lines is a batch input and the body of each of its lines.
@@ -159,5 +160,33 @@ func (d *Daemon) Verify(t testing.TB, id string) {
 	t.Helper()
 	if out, status := d.Run("verify", id); status != 0 {
 		t.Errorf("verify %s: status %d\n%s", id, status, out)
+	}
+}
+
+// CheckUsed checks that the ledger has each line of all batches once, with the tokens of a [Stub].
+func (c *Client) CheckUsed(t testing.TB, lines int) {
+	t.Helper()
+	var page struct {
+		Data []struct {
+			Results []struct {
+				Requests int `json:"num_model_requests"`
+				Input    int `json:"input_tokens"`
+				Output   int `json:"output_tokens"`
+			}
+		}
+	}
+	if err := c.json("GET", fmt.Sprint("/v1/organization/usage/completions?limit=31&start_time=",
+		time.Now().Add(-24*time.Hour).Unix()), "", nil, &page); err != nil {
+		t.Fatal(err)
+	}
+	requests, input, output := 0, 0, 0
+	for _, bucket := range page.Data {
+		for _, used := range bucket.Results {
+			requests, input, output = requests+used.Requests, input+used.Input, output+used.Output
+		}
+	}
+	if requests != lines || input != 3*lines || output != 2*lines {
+		t.Errorf("the ledger has %d requests, %d input and %d output tokens; want %d lines of 3 and 2",
+			requests, input, output, lines)
 	}
 }
