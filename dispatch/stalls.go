@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/work"
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -59,15 +60,16 @@ func (s *stalls) doubt(
 	return f
 }
 
-// trying reports whether lines of a batch are in flight, or don't start for a fault. Those that
-// wait for their turn are left out: the forecast knows what is before them.
+// trying reports whether lines of a batch are in flight, or don't start for a fault or because the
+// pool is watched first. Those that wait for their turn are left out: the forecast knows what is
+// before them.
 func trying(r *work.State, status plan.BatchStatus) bool {
 	if status.InFlight > 0 || status.Retrying > 0 || r.Blocked != plan.Flowing {
 		return true
 	}
 	switch status.Waiting {
 	case plan.RunnersDown, plan.RunnersFailing, plan.NoRunner, plan.WaitingToRetry,
-		plan.StoreDown, plan.DiskFull, plan.StorageAway:
+		plan.StoreDown, plan.DiskFull, plan.StorageAway, plan.Reason(flowcontrol.ReasonWatching):
 		return true
 	}
 	return false

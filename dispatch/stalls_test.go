@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/dispatch/work"
+	"github.com/tidefill/tidefill/flowcontrol"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -17,6 +18,7 @@ func TestForecastsOfStalledBatchesAreDoubted(t *testing.T) {
 		Earliest: start, Latest: start.Add(2 * time.Second), OneMore: start.Add(time.Second)}
 	hanging := plan.BatchStatus{InFlight: 40}
 	failing := plan.BatchStatus{Waiting: plan.RunnersFailing}
+	watched := plan.BatchStatus{Waiting: plan.Reason(flowcontrol.ReasonWatching)}
 	queued := plan.BatchStatus{Waiting: plan.Queued}
 	for _, c := range []struct {
 		name   string
@@ -34,6 +36,8 @@ func TestForecastsOfStalledBatchesAreDoubted(t *testing.T) {
 			9 * time.Minute, store.VerdictAtRisk},
 		{"runners fail", failing, 9 * time.Minute, 0, time.Hour, 9 * time.Minute,
 			store.VerdictAtRisk},
+		{"the pool is watched", watched, 2 * time.Minute, 0, 24 * time.Hour, 2 * time.Minute,
+			store.VerdictOK},
 		{"a line was done", hanging, 9 * time.Minute, 1, time.Hour, 0, store.VerdictOK},
 		{"others go first", queued, 9 * time.Minute, 0, time.Hour, 0, store.VerdictOK},
 	} {
