@@ -186,7 +186,7 @@ func (c *Client) CheckUsed(t testing.TB, lines int) {
 		}
 	}
 	if requests != lines || input != 3*lines || output != 2*lines {
-		t.Errorf("the ledger has %d requests, %d input and %d output tokens; want %d lines of 3 and 2",
-			requests, input, output, lines)
+		t.Errorf("the ledger has %d requests, %d input and %d output tokens; want %d lines of 3 "+
+			"and 2", requests, input, output, lines)
 	}
 }

@@ -216,8 +216,8 @@ const (
 	minUsageName = 10
 )
 
-// names returns the columns that say what rows are of. Without -o wide, long names are shortened so
-// that the table has at most 80 columns.
+// names returns the columns that say what rows are of. Without -o wide, long names, but no times,
+// are shortened so that the table has at most 80 columns.
 func (u *usageLister) names(rows []usageRow) (names []*usageName) {
 	left := 80 - usageNumbers
 	for _, n := range []struct {
@@ -244,8 +244,11 @@ func (u *usageLister) names(rows []usageRow) (names []*usageName) {
 		names = append(names, name)
 		left -= name.max + 2
 	}
-	for ; left < 0 && u.format != formatWide && len(names) > 0; left++ {
-		longest := slices.MaxFunc(names, func(a, b *usageName) int {
+	short := slices.DeleteFunc(slices.Clone(names), func(n *usageName) bool {
+		return strings.HasSuffix(n.title, "(UTC)")
+	})
+	for ; left < 0 && u.format != formatWide && len(short) > 0; left++ {
+		longest := slices.MaxFunc(short, func(a, b *usageName) int {
 			return cmp.Compare(a.max, b.max)
 		})
 		if longest.max <= minUsageName {
