@@ -20,12 +20,8 @@ func (db *DB) SaveLearned(
 		}
 	}
 	err := db.add(ctx, func(s *session) error {
-		leased, err := db.leased(ctx, s, o)
-		if err != nil {
+		if err := db.requireLease(ctx, s, o); err != nil {
 			return err
-		}
-		if !leased {
-			return store.ErrFenced
 		}
 		for _, state := range states {
 			if err := s.exec(ctx, `INSERT OR REPLACE INTO learned (pool, kind, saved, data)

@@ -28,12 +28,8 @@ func (db *DB) AddUsage(
 	ctx context.Context, o store.Owner, number int64, used []store.Used, before time.Time,
 ) error {
 	err := db.add(ctx, func(s *session) error {
-		leased, err := db.leased(ctx, s, o)
-		if err != nil {
+		if err := db.requireLease(ctx, s, o); err != nil {
 			return err
-		}
-		if !leased {
-			return store.ErrFenced
 		}
 		for _, u := range used {
 			if err := addUsed(ctx, s, u, o, number); err != nil {

@@ -100,3 +100,12 @@ func (db *DB) leased(ctx context.Context, s *session, o store.Owner) (bool, erro
 	}
 	return until > tables.Micros(db.now()), err
 }
+
+// requireLease returns ErrFenced unless the owner's lease lasts.
+func (db *DB) requireLease(ctx context.Context, s *session, o store.Owner) error {
+	leased, err := db.leased(ctx, s, o)
+	if err == nil && !leased {
+		err = store.ErrFenced
+	}
+	return err
+}

@@ -26,12 +26,8 @@ func (db *DB) AddPoolHours(
 	ctx context.Context, o store.Owner, number int64, hours []store.PoolHour, before time.Time,
 ) error {
 	err := db.add(ctx, func(s *session) error {
-		leased, err := db.leased(ctx, s, o)
-		if err != nil {
+		if err := db.requireLease(ctx, s, o); err != nil {
 			return err
-		}
-		if !leased {
-			return store.ErrFenced
 		}
 		for _, h := range hours {
 			if err := addPoolHour(ctx, s, ` ON CONFLICT (pool, hour) DO UPDATE SET `+
