@@ -198,6 +198,7 @@ func testTakeOver(
 		tr.Tried++
 	}
 	n.checkResults(t, tr, inputs)
+	n.checkUsed(t, inputs)
 	if tr.Resent = n.stub.Repeats(); tr.Resent > most {
 		t.Errorf("%d lines were sent again in %d rounds, want at most %d", tr.Resent, rounds, most)
 	}
