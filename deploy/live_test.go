@@ -57,6 +57,7 @@ var withoutData = map[string]string{
 	"tidefill_inline_queue_wait_seconds":              outside,
 	"tidefill_inline_first_token_seconds":             outside,
 	"tidefill_inline_token_seconds":                   outside,
+	"tidefill_deliveries_total":                       "no batch names a bucket",
 	"tidefill_pool_warning":                           "nothing is wrong with the configuration",
 	"tidefill_reading_degraded":                       "all sources give readings",
 	"tidefill_reading_failures_total":                 "all sources give readings",

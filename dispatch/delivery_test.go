@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tidefill/tidefill/dispatch"
 	"github.com/tidefill/tidefill/dispatch/plan"
 	servers "github.com/tidefill/tidefill/internal/testservers/s3"
@@ -28,13 +30,15 @@ type delivering struct {
 	list    *buckets.Buckets
 	objects *places.Shared
 	log     *warnings
+	// metrics are those of the dispatchers that were started first
+	metrics *prometheus.Registry
 }
 
 func newDelivering(t *testing.T) *delivering {
 	t.Helper()
 	server := servers.Start(t)
 	d := &delivering{world: newWorld(t), proxy: servers.StartProxy(t, server), secret: t.TempDir(),
-		log: &warnings{}}
+		log: &warnings{}, metrics: prometheus.NewRegistry()}
 	d.keys(servers.SecretKey)
 	p, _ := withPlaces(t, nil)
 	d.entry = buckets.Entry{Name: "team", Bucket: servers.Bucket, Prefix: "batch/",
@@ -68,8 +72,28 @@ func (d *delivering) start(
 		c.RefusedFor = refusedFor
 		deps.Buckets = d.list
 		deps.Logger = slog.New(d.log)
+		if node == "one" {
+			deps.Registerer = d.metrics
+		}
 	}, upstreams...)
 	return stop
+}
+
+// deliveries returns how often a result of deliveries was counted.
+func (d *delivering) deliveries(result string) (sum float64) {
+	d.t.Helper()
+	families, err := d.metrics.Gather()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if f.GetName() == "tidefill_deliveries_total" && m.Label[0].GetValue() == result {
+				sum += m.Counter.GetValue()
+			}
+		}
+	}
+	return sum
 }
 
 const outputURL = "s3://" + servers.Bucket + "/batch/out/"
@@ -233,6 +257,9 @@ func TestBatchEndsWithoutItsBucket(t *testing.T) {
 		outputURL) {
 		t.Errorf("logged %q", said)
 	}
+	if failed, given := d.deliveries("failed"), d.deliveries("given_up"); failed < 2 || given != 1 {
+		t.Errorf("%v deliveries failed and %v were given up, want 2 and 1", failed, given)
+	}
 	d.proxy.Choose(nil)
 
 	d.list.Configure(nil)
@@ -243,6 +270,9 @@ func TestBatchEndsWithoutItsBucket(t *testing.T) {
 	d.list.Configure([]buckets.Entry{d.entry}) // in time
 	d.touch(removed)
 	d.isDelivered(d.awaitEnd(removed), "output.jsonl", "errors.jsonl")
+	if n := d.deliveries("delivered"); n != 1 {
+		t.Errorf("%v deliveries are counted, want 1", n)
+	}
 }
 
 func TestBucketThatRefusesResults(t *testing.T) {

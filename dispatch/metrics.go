@@ -19,14 +19,15 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 	first    *prometheus.HistogramVec
 	// as runners report them
-	queueWait *prometheus.HistogramVec
-	gpuTime   *prometheus.CounterVec
-	streams   *prometheus.CounterVec
-	dropped   *prometheus.CounterVec
-	lines     *prometheus.CounterVec
-	tokens    *prometheus.CounterVec
-	accounts  accounts // of lines and tokens
-	ends      *prometheus.CounterVec
+	queueWait  *prometheus.HistogramVec
+	gpuTime    *prometheus.CounterVec
+	streams    *prometheus.CounterVec
+	dropped    *prometheus.CounterVec
+	lines      *prometheus.CounterVec
+	tokens     *prometheus.CounterVec
+	accounts   accounts // of lines and tokens
+	ends       *prometheus.CounterVec
+	deliveries *prometheus.CounterVec
 	// batches of which no line was in flight by their start_by
 	startsMissed prometheus.Counter
 	unranked     prometheus.Gauge // batches that the ordering policy can't rank
@@ -82,6 +83,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			"kind", "tenant", "model"),
 		ends: counters("tidefill_batches_ended_total", "Batches that ended, by final state. "+
 			"expired: the completion window ended before all lines were done.", "state"),
+		deliveries: counters("tidefill_deliveries_total", "Deliveries of results to the bucket "+
+			"that a batch names (output_url): delivered; failed, tried again; given_up, the batch "+
+			"ended without.", "result"),
 		status: &statusMetrics{},
 		feed:   newFeed(),
 		startsMissed: prometheus.NewCounter(prometheus.CounterOpts{
@@ -99,7 +103,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	if registerer != nil {
 		registerer.MustRegister(m.requests, m.duration, m.first, m.streams, m.lines, m.tokens,
-			m.queueWait, m.gpuTime, m.dropped, m.ends, m.status, m.startsMissed, m.unranked, m.feed)
+			m.queueWait, m.gpuTime, m.dropped, m.ends, m.deliveries, m.status, m.startsMissed,
+			m.unranked, m.feed)
 	}
 	return m
 }
@@ -206,6 +211,9 @@ func (m *metrics) Committed(tenant, model string, c store.Commit) {
 		m.tokens.WithLabelValues(kind, of.tenant, of.model).Add(float64(tokens))
 	}
 }
+
+// Delivered implements [finish.Metrics].
+func (m *metrics) Delivered(result string) { m.deliveries.WithLabelValues(result).Inc() }
 
 // Ended implements [finish.Metrics].
 func (m *metrics) Ended(state store.State) { m.ends.WithLabelValues(string(state)).Inc() }

@@ -119,10 +119,14 @@ func (e *ending) deliver(ctx context.Context) error {
 	}
 	given, err := e.fz.giveUp(e.run, b, e.copyResults(ctx))
 	if err != nil {
+		e.fz.Metrics.Delivered(DeliveryFailed)
 		return err
 	}
 	e.delivery = &store.Delivery{Delivered: given == nil}
-	if given != nil {
+	if given == nil {
+		e.fz.Metrics.Delivered(Delivered)
+	} else {
+		e.fz.Metrics.Delivered(DeliveryGivenUp)
 		e.delivery.Error = given.Cause
 		e.fz.Log.ErrorContext(ctx, "the results of a batch are not delivered to the bucket that "+
 			"it names; they are files of the API", "batch_id", b.ID, "url", b.Options.OutputURL,

@@ -137,7 +137,9 @@ func (fz *Finalizer) tryResult(ctx context.Context, r *work.Run, b *store.Batch)
 		return err
 	}
 	if err = fz.tryDelivery(ctx, b); err != nil {
-		_, err = fz.giveUp(r, b, err)
+		if _, err = fz.giveUp(r, b, err); err != nil {
+			fz.Metrics.Delivered(DeliveryFailed)
+		}
 	}
 	return err
 }

@@ -28,11 +28,19 @@ type Recorder struct {
 	blockedChunks map[*work.Chunk]bool // whose journals can't be written now
 }
 
-// Metrics count results and ends of batches.
+// Metrics count results, and ends and deliveries of batches.
 type Metrics interface {
 	Committed(tenant, model string, c store.Commit)
 	Ended(state store.State)
+	Delivered(result string)
 }
+
+// What becomes of a delivery.
+const (
+	Delivered       = "delivered"
+	DeliveryFailed  = "failed" // it is tried again
+	DeliveryGivenUp = "given_up"
+)
 
 // NewRecorder returns a recorder of which no journal is blocked. The finisher gets the chunks of
 // which every line has a durable result.
