@@ -86,8 +86,8 @@ func checkPrinted(got, want string) error {
 	return nil
 }
 
-// Every command of docs/faq.md answers its question, on a daemon with users, a batch with failed
-// lines, one that runs, and another tenant's.
+// Every command of docs/faq.md answers its question, on a daemon with users, a completed batch, one
+// with failed lines, one that runs, and another tenant's.
 func TestFrequentQuestions(t *testing.T) {
 	t.Parallel()
 	var upstreams []string
@@ -101,6 +101,7 @@ func TestFrequentQuestions(t *testing.T) {
 		"\", tenant: default, role: admin}\n")
 	config := u.write("tidefill.yaml", "data: "+data+"\nauth: {keys_file: "+keys+"}\n")
 	u.write("requests.jsonl", short(400))
+	u.write("small.jsonl", short(3))
 	u.write("failing.jsonl", short(38)+strings.ReplaceAll(short(2), `"content":`,
 		`"content":7,"name":`))
 	u.write("nightly.jsonl", short(20000))
@@ -113,6 +114,7 @@ func TestFrequentQuestions(t *testing.T) {
 		return err == nil && strings.Contains(output, "of 2 of 2 runners")
 	})
 	for _, line := range []string{
+		"tidefill batch submit small.jsonl --wait", // an earlier batch that completed
 		"tidefill batch submit failing.jsonl --wait || [ $? = 4 ]",
 		"tidefill batch submit nightly.jsonl --meta project=nightly",
 	} {

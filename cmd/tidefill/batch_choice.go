@@ -18,7 +18,8 @@ import (
 )
 
 // batchChoice is the batches that a command is about: ids or beginnings of them, the latest one
-// or, for commands about several, all that a filter selects.
+// or, for commands about several, all that a filter selects. With a filter, the latest one is that
+// of the selection.
 type batchChoice struct {
 	latest bool
 	filter batchFilter
@@ -45,30 +46,29 @@ func (b *batchChoice) register(cmd *cobra.Command, r *remote) {
 
 // registerMany registers also the flags that select batches without their ids.
 func (b *batchChoice) registerMany(cmd *cobra.Command, r *remote) {
-	b.filter.register(cmd)
 	cmd.Flags().BoolVarP(&b.yes, "yes", "y", false,
 		"don't ask before batches are changed that --status, --model and the like select")
+	b.registerFilter(cmd, r)
+}
+
+// registerFilter registers the flags that select batches, of a command that changes none.
+func (b *batchChoice) registerFilter(cmd *cobra.Command, r *remote) {
+	b.filter.register(cmd)
 	b.register(cmd, r)
 	completeModels(cmd, r)
 }
 
 func (b *batchChoice) check(args []string) error {
 	filtered := b.filter.flags != nil && b.filter.given()
-	ways := 0
-	for _, given := range []bool{len(args) > 0, b.latest, filtered} {
-		if given {
-			ways++
-		}
-	}
+	none := len(args) == 0 && !b.latest && !filtered
 	switch {
-	case ways == 0 && b.filter.flags != nil:
+	case none && b.filter.flags != nil:
 		return errors.New("name batches, or select them by --latest, --status, --model, --meta " +
 			"or their times")
-	case ways == 0:
+	case none:
 		return errors.New("name a batch, or give --latest")
-	case ways > 1:
-		return errors.New("ids, --latest and a selection by --status, --model and the like " +
-			"exclude each other")
+	case len(args) > 0 && (b.latest || filtered):
+		return errors.New("ids exclude --latest and a selection by --status, --model and the like")
 	case b.one && len(args) > 1:
 		return fmt.Errorf("%s takes one batch, and %d are named", b.action, len(args))
 	}
@@ -82,7 +82,7 @@ func (b *batchChoice) ids(
 ) (ids []string, err error) {
 	switch {
 	case b.latest:
-		for batch, err := range c.AllBatches(ctx, nil, 0) {
+		for batch, err := range c.AllBatches(ctx, b.filter.query(), 0) {
 			if err != nil {
 				return nil, err
 			}
@@ -90,7 +90,7 @@ func (b *batchChoice) ids(
 				return []string{batch.ID}, nil
 			}
 		}
-		return nil, fmt.Errorf("there is no batch to %s, so none is the latest", b.action)
+		return nil, fmt.Errorf("there is no such batch to %s, so none is the latest", b.action)
 	case len(args) == 0:
 		return b.selected(ctx, c, in, errs)
 	}
@@ -131,7 +131,7 @@ func (b *batchChoice) selected(
 		fmt.Fprintf(errs, "No such batches to %s.\n", b.action)
 		return nil, nil
 	}
-	if b.yes {
+	if b.yes || b.filter.flags.Lookup("yes") == nil {
 		return ids, nil
 	}
 	return ids, confirm(in, errs, b.action+" "+batchCount(len(ids)))

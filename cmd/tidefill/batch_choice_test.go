@@ -41,6 +41,8 @@ func TestBatchesAreChosen(t *testing.T) {
 		want []string
 	}{
 		{"get -l -q", ids[2:]},
+		{"get -l -q --meta team=b", ids[1:2]},
+		{"get -q --meta team=a", []string{ids[2], ids[0]}},
 		{"show -q " + strings.TrimPrefix(short, "batch_"), ids[1:2]},
 		{"get -o name " + short + " " + ids[0] + " " + short, []string{ids[1], ids[0]}},
 		{"pause -q " + ids[0] + " " + shortID(ids[2]), []string{ids[0], ids[2]}},

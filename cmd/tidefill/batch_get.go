@@ -21,13 +21,14 @@ func getCommand() *cobra.Command {
 again every 2 s.`,
 		Example: `  tidefill batch get batch_Fps2iyiA
   tidefill batch get --latest --watch
+  tidefill batch get --latest --status completed
   tidefill batch get batch_Fps2iyiA batch_Hj7Qx0aa -o wide`,
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show again every 2 s, until Ctrl-C")
-	choice.register(cmd, r)
+	choice.registerFilter(cmd, r)
 	return r.command(cmd, tableFormats, func(ctx context.Context, c *client.Client, r *remote,
 		args []string, out io.Writer) error {
-		ids, err := choice.ids(ctx, c, args, nil, nil)
+		ids, err := choice.ids(ctx, c, args, nil, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
