@@ -36,6 +36,7 @@ func (a *App) logPromise(
 		log.WarnContext(ctx, "interactive users are not protected: the policy keeps to no latency")
 	default:
 		log.InfoContext(ctx, "interactive users are protected", "promise", flow.SLO.String(),
+			"where_nothing_shows_users", flow.SLO.ByAnswers(),
 			"signals", strings.Join(slices.Concat(read, ownSignals(flow)), ", "))
 	}
 	if shadow := flow.Shadow.Policy; shadow != "" {

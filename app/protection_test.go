@@ -22,7 +22,8 @@ func TestPromiseIsLogged(t *testing.T) {
 		want   []string
 	}{
 		{"by default", func(*config.Config) {}, []string{"level=INFO", "policy=headroom",
-			"at most 1.15 times as long",
+			"at most 1.15 times as long as without batch work", `where_nothing_shows_users="lines ` +
+				`grow while their answers take at most 1.15 times as long as the fastest`,
 			`signals="metrics of 1 runner every 1s (250ms where that is cheap), capabilities of 1 ` +
 				`runner every 5s where there are any, times of answers"`}},
 		{"with objectives", func(c *config.Config) {

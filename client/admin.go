@@ -135,6 +135,7 @@ type Decision struct {
 	Jobs            int              `json:"jobs"`
 	Evicted         float64          `json:"evicted_total"`
 	Objective       *float64         `json:"objective_ms"`
+	Configured      *float64         `json:"configured_objective_ms"` // where Objective is lower
 	Target          *float64         `json:"target_ms"`
 	Alone           *float64         `json:"alone_ms"`
 	WatchLeft       *float64         `json:"watch_left_s"`

@@ -78,6 +78,12 @@ func (s SLO) String() string {
 	return fmt.Sprintf("%s, but for %.3g %% of requests", strings.Join(parts, " and "), 100*s.Late)
 }
 
+// ByAnswers says what limits batch lines where nothing shows what interactive users feel.
+func (s SLO) ByAnswers() string {
+	return fmt.Sprintf("lines grow while their answers take at most %v times as long as the "+
+		"fastest of the last ten minutes", s.Slowdown)
+}
+
 // usualTTFT and usualTPOT are the objectives of WithUsual.
 const (
 	usualTTFT = 2 * time.Second

@@ -28,6 +28,9 @@ const (
 	// TermObjective is the limit of the time between tokens of interactive requests, in
 	// milliseconds. 0: unknown.
 	TermObjective = "objective of tokens"
+	// TermConfigured is the configured objective in milliseconds, where TermObjective is lower
+	// because no engine needs as much. 0: it is as configured.
+	TermConfigured = "configured objective of tokens"
 	// TermAlone is that time without batch work, in milliseconds. 0: unknown.
 	TermAlone = "alone"
 	// TermTarget is the target of that time with batch work, in milliseconds. 0: unknown.
@@ -37,6 +40,9 @@ const (
 	// watched.
 	TermWatched  = "watched"
 	TermWatching = "watched at most"
+	// TermUnseen is 1 where nothing shows what users feel, so that lines are limited by the times
+	// of their own answers. 0: something does, or it is not known yet.
+	TermUnseen = "users unseen"
 	// TermRequests is the number of interactive requests that a gateway has shown, with weights
 	// that fade, and TermLate the share of them that was late.
 	TermRequests = "real requests"

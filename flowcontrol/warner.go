@@ -41,9 +41,10 @@ const sayPromise = "configure what users are promised, or set slo.ttft and slo.t
 	"objective relative to the engines"
 
 // Implausible reports whether the TPOT objective does not fit engines whose iterations take so long
-// without batch lines: they exceed it, or are below a fifth of it. No objective is plausible.
-func (s SLO) Implausible(alone time.Duration) (Warning, bool) {
-	took := alone.Round(100 * time.Microsecond)
+// without batch lines: they exceed it, or are below a fifth of it. kept is the time that the policy
+// keeps instead. No objective is plausible.
+func (s SLO) Implausible(alone, kept time.Duration) (Warning, bool) {
+	took, kept := alone.Round(100*time.Microsecond), kept.Round(100*time.Microsecond)
 	switch {
 	case s.TPOT <= 0 || alone <= 0:
 		return Warning{}, false
@@ -52,8 +53,8 @@ func (s SLO) Implausible(alone time.Duration) (Warning, bool) {
 			"batch lines, so none may run; %s", s.TPOT, took, sayPromise)}, true
 	case alone*plausibleRatio < s.TPOT:
 		return Warning{WarnObjective, fmt.Sprintf("slo.tpot is %v, but iterations take only %v "+
-			"without batch lines, so users may get tokens more than %d times as slowly; %s",
-			s.TPOT, took, plausibleRatio, sayPromise)}, true
+			"without batch lines, less than a fifth of it, so lines are limited by %v instead; %s",
+			s.TPOT, took, kept, sayPromise)}, true
 	}
 	return Warning{}, false
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/tidefill/tidefill/telemetry"
 )
 
-// planner shows a pool for each name.
+// planner shows a pool for each name. Nothing shows the users of that with the name unseen.
 type planner struct{ names []string }
 
 func (p planner) Pools() (all []plan.PoolStatus) {
@@ -38,7 +38,13 @@ func (p planner) Pools() (all []plan.PoolStatus) {
 	return all
 }
 func (p planner) Terms(time.Time) [][]flowcontrol.Term {
-	return make([][]flowcontrol.Term, len(p.names))
+	all := make([][]flowcontrol.Term, len(p.names))
+	for i, name := range p.names {
+		if name == "unseen" {
+			all[i] = []flowcontrol.Term{{Name: flowcontrol.TermUnseen, Value: 1}}
+		}
+	}
+	return all
 }
 func (p planner) Warnings(time.Time) [][]flowcontrol.Warning {
 	return make([][]flowcontrol.Warning, len(p.names))
@@ -331,13 +337,17 @@ func TestAnUnreadableStoreIsReported(t *testing.T) {
 }
 
 func TestProtectionIsStated(t *testing.T) {
-	for policy, want := range map[string]string{"headroom": "at most 1.15 times",
-		"aimd": "are not protected", "alone": "to itself"} {
-		deps := newDeps("m")
+	for policy, want := range map[string]string{"headroom": "users are promised: first tokens",
+		"aimd": "are not protected", "alone": "to itself",
+		"unseen": "Nothing shows what interactive users feel, so batch work goes by its answers"} {
+		deps := newDeps(policy)
 		deps.Flow = func(string, []string) flowcontrol.Config {
 			cfg := flowcontrol.DefaultConfig()
-			if cfg.Policy = policy; policy == "alone" {
-				cfg.Policy, cfg.Shared = "headroom", false
+			switch policy {
+			case "alone":
+				cfg.Shared = false
+			case "aimd":
+				cfg.Policy = policy
 			}
 			return cfg
 		}

@@ -106,7 +106,8 @@ func (c *Console) ownPools() (pools []pool, sources []degraded) {
 		shown := pool{Name: p.Name, Node: c.deps.Node, Models: p.Models, Policy: p.Policy,
 			Warnings: []warning{}, Failures: []failures{}, Decision: p.Last,
 			Requests: requestsOf(of[p.Name].Requests), Fallback: fallbackOf(of[p.Name].Fallback)}
-		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Group, p.Models))
+		shown.Protected, shown.Protection = protection(c.deps.Flow(p.Group, p.Models),
+			p.Last.Unseen)
 		if f := shown.Fallback; f != nil {
 			shown.Protected, shown.Protection = true, f.sentence()
 		}
@@ -130,14 +131,19 @@ func (c *Console) ownPools() (pools []pool, sources []degraded) {
 	return pools, sources
 }
 
-// protection says whether interactive users of a pool are protected, and how.
-func protection(flow flowcontrol.Config) (protected bool, sentence string) {
+// protection says whether interactive users of a pool are protected, and how. unseen says that
+// nothing shows what they feel.
+func protection(flow flowcontrol.Config, unseen bool) (protected bool, sentence string) {
 	switch {
 	case !flow.Shared:
 		return false, "Batch work has the pool to itself (flowcontrol.shared is false)."
 	case !flowcontrol.NeedsOf(flow.Policy).Protects:
 		return false, fmt.Sprintf(
 			"Interactive users are not protected: the policy %s keeps to no latency.", flow.Policy)
+	case unseen:
+		return true, fmt.Sprintf("Nothing shows what interactive users feel, so batch work goes "+
+			"by its answers: %s. Have metrics of the engines or of a gateway read to keep the "+
+			"promise: %v.", flow.SLO.ByAnswers(), flow.SLO)
 	}
 	return true, fmt.Sprintf("Interactive users are promised: %v.", flow.SLO)
 }

@@ -76,6 +76,11 @@ func TestExplainSaysForHowLongAndWhatLimits(t *testing.T) {
 			t.Errorf("it lacks %q:\n%s", want, busy)
 		}
 	}
+	lowered := text(`{"objective_ms":10.9,"configured_objective_ms":15,"runners":[` + runner + `]}`)
+	if want := "objective 10.9 ms instead of the configured 15.0 ms, which is over 4 times the " +
+		"time without batch work"; !strings.Contains(lowered, want) {
+		t.Errorf("it lacks %q:\n%s", want, lowered)
+	}
 	if idle := text(`{"reason":"nothing_ready","runners":[` + runner + `]}`); strings.Contains(idle,
 		"runner_limit") || strings.Contains(idle, "configured limit") {
 		t.Errorf("a runner without lines is limited:\n%s", idle)

@@ -126,6 +126,10 @@ func usersFeel(d *client.Decision) string {
 	}
 	if d.Objective != nil {
 		text += fmt.Sprintf(", objective %.1f ms", *d.Objective)
+		if d.Configured != nil {
+			text += fmt.Sprintf(" instead of the configured %.1f ms, which is over 4 times the "+
+				"time without batch work", *d.Configured)
+		}
 	}
 	if d.Alone != nil {
 		text += fmt.Sprintf(", %.1f ms without batch work", *d.Alone)

@@ -25,11 +25,18 @@ type Decision struct {
 	WatchLeft Number `json:"watch_left_s,omitzero"`
 	WatchOf   Number `json:"watch_of_s,omitzero"`
 
+	// Unseen says that nothing shows what interactive users feel, so that lines are limited by the
+	// times of their own answers.
+	Unseen bool `json:"users_unseen,omitzero"`
+
 	// Objective is the limit of the time between tokens of interactive requests, Target what the
 	// policy steers it to, and Alone that time without batch work, in milliseconds.
 	Objective Number `json:"objective_ms"`
-	Target    Number `json:"target_ms"`
-	Alone     Number `json:"alone_ms"`
+	// Configured is the configured objective, where the policy keeps a lower one. Unknown: it keeps
+	// that.
+	Configured Number `json:"configured_objective_ms,omitzero"`
+	Target     Number `json:"target_ms"`
+	Alone      Number `json:"alone_ms"`
 	// Slowdown is the time of first tokens as a multiple of that without batch work, by the
 	// policy's estimate. SlowdownAllowed is the largest multiple allowed.
 	Slowdown        Number `json:"first_token_slowdown"`

@@ -138,6 +138,8 @@ func (s *sample) decision(with details) Decision {
 		InFlight: s.values[poolInFlight], Allowance: s.values[poolAllowance],
 		Jobs: s.values[poolJobs], Evicted: s.totals.evicted,
 		Objective:       positive(s.term("", flowcontrol.TermObjective)),
+		Configured:      positive(s.term("", flowcontrol.TermConfigured)),
+		Unseen:          s.term("", flowcontrol.TermUnseen) == 1,
 		Target:          positive(s.term("", flowcontrol.TermTarget)),
 		Alone:           positive(s.term("", flowcontrol.TermAlone)),
 		Slowdown:        s.term("", flowcontrol.TermSlowdown),

@@ -33,6 +33,13 @@ func TestShortAnswersSetTheLines(t *testing.T) {
 			if c.lines < test.least || c.lines > test.most {
 				t.Errorf("%v lines, want %v to %v", c.lines, test.least, test.most)
 			}
+			if termOf(t, c, now, flowcontrol.TermUnseen) != 1 {
+				t.Error("it is not explained that nothing shows users")
+			}
+			c.roster.Members[0].State.iterations.seenAt = now
+			if termOf(t, c, now, flowcontrol.TermUnseen) != 0 {
+				t.Error("iterations are seen, and it is explained that nothing shows users")
+			}
 		})
 	}
 }

@@ -11,10 +11,7 @@ import (
 func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 	model, mix := c.fit.fitted(), c.LineMix()
 	slowdown, _ := c.poolSlowdown()
-	mixed := 0.0
-	if c.mixture.mixed() {
-		mixed = 1
-	}
+	unseen := c.shared && c.watched && c.blind() && now.Sub(c.began) >= firstReading
 	watched, watching := c.watchTimes(now)
 	terms := []flowcontrol.Term{
 		{Name: flowcontrol.TermTargetShare, Value: c.target.value()},
@@ -23,6 +20,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "prefill part of cost", Value: c.target.part.mean},
 		{Name: flowcontrol.TermTarget, Value: c.targetTime(), Unit: "ms"},
 		{Name: flowcontrol.TermObjective, Value: c.knownObjective(), Unit: "ms"},
+		{Name: flowcontrol.TermConfigured, Value: c.loweredObjective(), Unit: "ms"},
 		{Name: flowcontrol.TermPromptTokens, Value: c.promptTokens.value, Unit: "tokens"},
 		{Name: "lines by feedback", Value: c.lines, Unit: "lines"},
 		{Name: "lines by cost model", Value: c.predictedLines(), Unit: "lines"},
@@ -39,7 +37,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: flowcontrol.TermAlone, Value: c.alone.iteration.mean(), Unit: "ms"},
 		{Name: "lines by room", Value: c.linesByRoom()},
 		{Name: "packed runners", Value: float64(c.packing.runners), Unit: "runners"},
-		{Name: "gateway counts lines", Value: mixed},
+		{Name: "gateway counts lines", Value: oneIf(c.mixture.mixed())},
 		{Name: "best packed", Value: float64(c.bestPacked()), Unit: "runners"},
 		{Name: "token time allowed", Value: c.tokens.room, Unit: "ms"},
 		{Name: "times as long by KV cache", Value: c.kvLonger},
@@ -68,6 +66,7 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 		{Name: "wasted by evictions", Value: c.waste.share()},
 		{Name: flowcontrol.TermWatched, Value: watched.Seconds(), Unit: "s"},
 		{Name: flowcontrol.TermWatching, Value: watching.Seconds(), Unit: "s"},
+		{Name: flowcontrol.TermUnseen, Value: oneIf(unseen)},
 	}
 	for _, m := range c.roster.Members {
 		r := m.State
@@ -97,6 +96,14 @@ func (c *Controller) Explain(now time.Time) []flowcontrol.Term {
 	return terms
 }
 
+// oneIf returns 1 for true and 0 for false.
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 // knownObjective returns the longest time of an iteration, in milliseconds; 0 while a relative
 // objective has nothing measured to relate to.
 func (c *Controller) knownObjective() float64 {
@@ -104,6 +111,15 @@ func (c *Controller) knownObjective() float64 {
 		return 0
 	}
 	return c.objectiveTime()
+}
+
+// loweredObjective returns the configured time between tokens, in milliseconds, where the objective
+// in force is lower; 0: it is not.
+func (c *Controller) loweredObjective() float64 {
+	if configured := milliseconds(c.slo.TPOT); c.objectiveTime() < configured {
+		return configured
+	}
+	return 0
 }
 
 // knownFirstObjective returns the longest time to first token, in milliseconds; 0 while a relative

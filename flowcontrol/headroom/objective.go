@@ -81,5 +81,5 @@ func (c *Controller) implausibleTPOT() (flowcontrol.Warning, bool) {
 	if objective := milliseconds(c.slo.TPOT); alone <= objective && c.objectiveTime() >= objective {
 		return flowcontrol.Warning{}, false // the slowest answers need it
 	}
-	return c.slo.Implausible(fromMilliseconds(alone))
+	return c.slo.Implausible(fromMilliseconds(alone), fromMilliseconds(c.objectiveTime()))
 }

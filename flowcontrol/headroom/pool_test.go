@@ -41,3 +41,15 @@ func newPool(
 
 // near reports whether two values differ by no more than a hundredth.
 func near(got, want float64) bool { return got >= 0.99*want && got <= 1.01*want }
+
+// termOf returns the value of a term of the pool.
+func termOf(t *testing.T, c *Controller, now time.Time, name string) float64 {
+	t.Helper()
+	for _, term := range c.Explain(now) {
+		if term.Name == name {
+			return term.Value
+		}
+	}
+	t.Fatalf("no term %q", name)
+	return 0
+}

@@ -27,6 +27,10 @@ func TestObjectivesOfSlowAnswers(t *testing.T) {
 		if got := c.objectiveTime(); got < test.objective || got > 1.1*test.objective {
 			t.Errorf("slowest %v ms: the objective is %v ms", test.slowest, got)
 		}
+		lowered := map[bool]float64{true: 500}[test.objective < 500]
+		if got := termOf(t, c, noon, flowcontrol.TermConfigured); got != lowered {
+			t.Errorf("slowest %v ms: lowered from %v ms, want %v", test.slowest, got, lowered)
+		}
 		if got := c.targetTime(); got > test.most {
 			t.Errorf("slowest %v ms: the target is %v ms", test.slowest, got)
 		}

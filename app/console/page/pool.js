@@ -77,7 +77,7 @@ export class PoolView {
       running === null ? 'no metrics show them' : 'running + waiting');
     const mean = tokenTime.pool(d);
     put('token', mean === null ? 'unknown' : milliseconds(mean), d.objective_ms === null ? 'no objective is known'
-      : [`objective ${milliseconds(d.objective_ms)}`, ...(d.target_ms ? [`target ${milliseconds(d.target_ms)}`] : []),
+      : [`objective ${milliseconds(d.objective_ms)}${d.configured_objective_ms ? ` instead of the configured ${milliseconds(d.configured_objective_ms)}` : ''}`, ...(d.target_ms ? [`target ${milliseconds(d.target_ms)}`] : []),
         `alone ${milliseconds(d.alone_ms)}`].join(', '));
     const first = firstToken.pool(d), objective = firstToken.objective(d);
     put('first', first === null ? 'unknown' : milliseconds(first), [
