@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -95,10 +94,10 @@ func (s *silentRunners) opened(
 func (s *silentRunners) closed(
 	log *slog.Logger, now time.Time, pool, runner string, was silentRunner,
 ) {
-	level, message := slog.LevelInfo, "a runner answers lines again"
+	message := "a runner answers lines again"
 	if was.failing {
-		level, message = slog.LevelWarn, "a runner answers lines well again"
+		message = "a runner answers lines well again"
 	}
-	log.Log(context.Background(), level, message, "pool", pool, "runner", runner, "after",
+	log.Info(message, "pool", pool, "runner", runner, "after",
 		now.Sub(was.since).Round(time.Second))
 }

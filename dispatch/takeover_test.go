@@ -38,7 +38,8 @@ func TestTheLogSaysWhoLedBefore(t *testing.T) {
 		})
 	}
 	a, _, stopA := start("a")
-	says(a, `msg=leading component=dispatch node=a took_over_from="dead, whose lease ended"`)
+	says(a, `msg="leading: this process sends lines to the runners" component=dispatch node=a `+
+		`took_over_from="dead, whose lease ended"`)
 	b, _, _ := start("b")
 	says(b, "standing by")
 	stopA()

@@ -41,7 +41,7 @@ func TestRestartKeepsWhatWasLearned(t *testing.T) {
 		d.Restart()
 		restarted = time.Now()
 		await(t, 10*time.Second, "leadership", func() bool {
-			return strings.Contains(d.Log()[earlier:], "msg=leading")
+			return strings.Contains(d.Log()[earlier:], "leading: this process")
 		})
 		return d.Log()[earlier:], restarted
 	}

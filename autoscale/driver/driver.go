@@ -66,6 +66,7 @@ type Driver struct {
 	memory  *memory
 	record  *record
 	last    time.Time // of the last state; it never decreases
+	failing bool      // the last decision failed, which is logged
 }
 
 // New returns a driver. Run starts it.
@@ -159,39 +160,45 @@ func (d *Driver) once(ctx context.Context) time.Duration {
 		d.note(ctx, err)
 		return lookEvery
 	}
+	due := lookEvery
 	leads, err := d.deps.Dispatcher.LeadScaling(asking)
 	switch {
 	case err != nil:
 	case leads:
 		var wake time.Time
 		if wake, err = d.decide(asking); err == nil {
-			d.metrics.failing.Set(0)
-			return time.Until(wake)
+			due = time.Until(wake)
 		}
 	default:
 		if d.memory.loaded { // what this process knew grows old while another decides
 			d.memory.loaded = false
 			d.deps.Dispatcher.SetForecasts(nil)
 		}
-		if err = d.follow(asking); err == nil {
-			d.metrics.failing.Set(0)
-		}
+		err = d.follow(asking)
 	}
 	d.note(ctx, err)
 	if errors.Is(err, dispatch.ErrNotLoaded) || errors.Is(err, ErrUnknown) {
 		return loadEvery
 	}
-	return lookEvery
+	return due
 }
 
-// note logs the first of several errors, and that there are none any more.
+// note logs the first of several errors.
 func (d *Driver) note(ctx context.Context, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	d.metrics.failing.Set(1)
-	if !errors.Is(err, ErrUnknown) && !errors.Is(err, dispatch.ErrNotLoaded) {
-		d.log.WarnContext(ctx, "could not decide how many replicas the pools need, trying again; "+
-			"the last decision stays, and grows old", "error", err)
+	switch {
+	case err == nil:
+		d.metrics.failing.Set(0)
+		d.failing = false
+	case ctx.Err() != nil:
+	case errors.Is(err, ErrUnknown), errors.Is(err, dispatch.ErrNotLoaded):
+		d.metrics.failing.Set(1)
+	default:
+		d.metrics.failing.Set(1)
+		if !d.failing {
+			d.log.WarnContext(ctx, "could not decide how many replicas the pools need, and when "+
+				"batches will end, trying again; the last decision stays, and grows old", "error",
+				err)
+		}
+		d.failing = true
 	}
 }

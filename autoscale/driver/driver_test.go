@@ -1,11 +1,14 @@
 package driver_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tidefill/tidefill/autoscale"
@@ -258,4 +261,37 @@ func TestOneProcessDecides(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// A decision that fails again and again, as on a full disk, is logged once, and again after one
+// that did not fail.
+func TestRepeatedFailuresAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(newShared())
+		var log bytes.Buffer
+		d, err := driver.New(autoscale.DefaultConfig(), driver.Deps{Dispatcher: p,
+			Snapshots: live.Stored{States: p}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- d.Run(ctx) }()
+		for i, fails := range []error{store.ErrNoSpace, nil, store.ErrNoSpace} {
+			p.mu.Lock()
+			p.err = fails
+			p.mu.Unlock()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			want := []int{1, 1, 2}[i]
+			if got := strings.Count(log.String(), "could not decide"); got != want {
+				t.Errorf("after %d minutes the failure is logged %d times, want %d:\n%s", i+1, got,
+					want, &log)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -296,7 +296,8 @@ func (l *Lease) takeOver(ctx context.Context, epoch int64, names []string, from 
 		if from != "" {
 			log = log.With("took_over_from", from)
 		}
-		log.InfoContext(ctx, "leading", "epoch", epoch, "names", len(names))
+		log.InfoContext(ctx, "leading: this process sends lines to the runners",
+			"runners_and_models", len(names))
 	}
 	return nil
 }

@@ -24,7 +24,8 @@ type Session struct {
 // Ended reports that this process has ended a batch in the store.
 func (s *Session) Ended(ctx context.Context, b *store.Batch) {
 	level := slog.LevelInfo
-	if b.Counts.Failed > 0 && len(b.Failures) > 0 {
+	if b.State == store.Expired ||
+		b.Counts.Failed > 0 && (b.State == store.Failed || len(b.Failures) > 0) {
 		level = slog.LevelWarn
 	}
 	s.Log.Log(ctx, level, "batch ended", b.EndLogArgs()...)
