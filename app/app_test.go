@@ -2,9 +2,12 @@ package app_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +156,28 @@ func TestNotReadyWhileDraining(t *testing.T) {
 	awaitStatus(t, http.StatusServiceUnavailable, func() int {
 		return get(t, a.AdminURL()+"/readyz")
 	})
+	var says struct {
+		Waiting []string
+		Roles   map[string]struct {
+			Waiting []string
+			State   string
+		}
+	}
+	answer, err := http.Get(a.AdminURL() + "/readyz")
+	if err == nil {
+		err = errors.Join(json.NewDecoder(answer.Body).Decode(&says), answer.Body.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := []string{"shutting down"}; !slices.Equal(says.Waiting, why) || len(says.Roles) != 3 {
+		t.Errorf("/readyz says %+v", says)
+	}
+	for role, r := range says.Roles {
+		if r.State != "stopping" || !slices.Equal(r.Waiting, []string{"shutting down"}) {
+			t.Errorf("the role %s is %+v", role, r)
+		}
+	}
 	listener.Close() // a part that fails ends the delay
 	if err := <-ended; err == nil {
 		t.Error("Run hides the failure")

@@ -30,7 +30,7 @@ type roleReadiness struct {
 	Ready   bool     `json:"ready"`
 	Waiting []string `json:"waiting"`
 	// State says what the process does: serving, leading, standing by, waiting for runners,
-	// deciding or following.
+	// deciding, following or stopping.
 	State string `json:"state"`
 }
 
@@ -40,9 +40,6 @@ func (a *App) readiness() readiness {
 	r := readiness{Waiting: []string{}, Degraded: []string{},
 		Roles: map[config.Role]roleReadiness{}}
 	var common []string
-	if a.draining.Load() {
-		common = append(common, "shutting down")
-	}
 	if !a.dispatches() && !a.registered.Load() {
 		common = append(common, "registering with the store")
 	}
@@ -56,9 +53,16 @@ func (a *App) readiness() readiness {
 	if misplaced := a.misplaced(); misplaced != "" {
 		common = append(common, misplaced)
 	}
+	stops := a.draining.Load()
+	if stops { // whatever else is missing then
+		common = []string{"shutting down"}
+	}
 	r.Waiting = append(r.Waiting, common...)
 	for _, role := range a.cfg.Roles {
-		one := a.roleReadiness(role)
+		one := roleReadiness{State: "stopping"}
+		if !stops {
+			one = a.roleReadiness(role)
+		}
 		r.Waiting = append(r.Waiting, one.Waiting...)
 		one.Waiting = append(append([]string{}, common...), one.Waiting...)
 		one.Ready = len(one.Waiting) == 0

@@ -22,8 +22,10 @@ type RunnerFailures struct {
 	Causes []store.Failure
 	// Failing says that the runner gets single lines only, since Since. Bad of its last Judged
 	// answers were bad. The next line may be sent at Trial.
-	Failing      bool
-	Bad, Judged  int
+	Failing     bool
+	Bad, Judged int
+	// Last is its last bad answer, while it is Failing: its causes may be older than those shown.
+	Last         plan.RunnerFailure
 	Since, Trial time.Time
 }
 
@@ -33,14 +35,25 @@ const recentMinutes = 5
 // Text says in a few words what the runner fails.
 func (f RunnerFailures) Text() string {
 	what := "lines"
-	if len(f.Causes) > 0 {
+	switch {
+	case len(f.Causes) > 0:
 		what = CauseText(f.Causes[0])
+	case f.Last != plan.RunnerFailure{}:
+		what = answerText(f.Last)
 	}
 	if f.Failing {
 		return fmt.Sprintf("failing: %s, %d of the last %d", what, f.Bad, f.Judged)
 	}
 	return fmt.Sprintf("%s: %d of %d lines of the last %d minutes failed", what, f.Failed,
 		f.Answered+f.Failed, recentMinutes)
+}
+
+// answerText says a bad answer in a few words: the status, and what it means for the line.
+func answerText(f plan.RunnerFailure) string {
+	if f.Status > 0 {
+		return fmt.Sprintf("%d (%s)", f.Status, f.Outcome)
+	}
+	return f.Outcome.String()
 }
 
 // CauseText says a cause in a few words: the status or the code, and the sample.
@@ -104,6 +117,9 @@ func (rf *runnerFailures) publish(now time.Time, pools []plan.PoolStatus) {
 			there[r.ID] = true
 			shown := RunnerFailures{Pool: pools[i].ID, Runner: r.ID, Failing: r.Failing, Bad: r.Bad,
 				Judged: r.Judged, Since: r.Since, Trial: r.Trial}
+			if r.Failing {
+				shown.Last = r.Failed
+			}
 			rf.sum(now, &shown)
 			if shown.Failed > 0 || shown.Failing {
 				all = append(all, shown)

@@ -18,7 +18,8 @@ func TestFailuresOfRunners(t *testing.T) {
 		rf.count(time.Unix(int64(at), 0), f)
 	}
 	pools := []plan.PoolStatus{{ID: "m", Runners: []plan.RunnerStatus{{ID: "a"},
-		{ID: "b", Failing: true, Open: true, Bad: 37, Judged: 40}, {ID: "c"}}}}
+		{ID: "b", Failing: true, Open: true, Bad: 37, Judged: 40, Failed: plan.RunnerFailure{
+			Outcome: plan.Failed, Status: 502}}, {ID: "c"}}}}
 	for i := range 100 {
 		end(i, "a", plan.Succeeded, 200, "")
 		end(i, "b", plan.Failed, 500, "boom")
@@ -33,6 +34,10 @@ func TestFailuresOfRunners(t *testing.T) {
 	}
 	if got, want := all[1].Text(), `failing: 500 "boom", 37 of the last 40`; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	rf.publish(time.Unix(100+60*(recentMinutes+1), 0), pools)
+	if got, want := rf.all()[0].Text(), "failing: 502 (failed), 37 of the last 40"; got != want {
+		t.Errorf("after the last minutes: %q, want %q", got, want)
 	}
 	pools[0].Runners[1].Failing = false
 	rf.publish(time.Unix(100+60*(recentMinutes+1), 0), pools)

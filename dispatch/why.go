@@ -14,6 +14,9 @@ import (
 func whyWaiting(
 	b *store.Batch, s plan.BatchStatus, noRunner func(model string) string, v store.Verdict,
 ) string {
+	if b.State == store.Finalizing || b.State == store.Cancelling {
+		return whyNotEnded(s.Waiting)
+	}
 	switch s.Waiting {
 	case plan.Flowing:
 		return ""
@@ -35,10 +38,19 @@ func whyWaiting(
 		}
 		return plan.Queued.Because(behind(s))
 	case plan.RunnersFailing:
-		return plan.RunnersFailing.Because(failing(s.Failing))
+		return plan.RunnersFailing.Because(failing(s))
 	default:
 		return s.Waiting.Text()
 	}
+}
+
+// whyNotEnded returns why the results of a batch that starts no more lines can't be kept, whatever
+// its lines would wait for.
+func whyNotEnded(why plan.Reason) string {
+	if why == plan.DiskFull || why == plan.StoreDown {
+		return why.Text()
+	}
+	return ""
 }
 
 // noRunnerOf says that none of the pools that a batch may use has a runner for its model.
@@ -87,20 +99,20 @@ func about(d time.Duration) string {
 	}
 }
 
-// failing says which runner answers with which errors. It shows no answer, which may be to a line
-// of another tenant.
-func failing(r plan.RunnerStatus) string {
+// failing says how many runners answer with errors, and one of them with which. It shows no answer,
+// which may be to a line of another tenant.
+func failing(s plan.BatchStatus) string {
+	r := s.Failing
 	if r.ID == "" {
 		return plan.Explain(plan.RunnersFailing).Meaning
 	}
-	answer := r.Failed.Outcome.String()
-	if r.Failed.Status > 0 {
-		answer = fmt.Sprintf("%d (%s)", r.Failed.Status, answer)
-	}
-	count := ""
+	sentence := r.ID + " answered " + answerText(r.Failed)
 	if r.Judged > 0 {
-		count = fmt.Sprintf(", %d of its last %d lines were answered badly", r.Bad, r.Judged)
+		sentence += fmt.Sprintf(", %d of its last %d lines were answered badly", r.Bad, r.Judged)
 	}
-	return fmt.Sprintf("%s answered %s%s, and nothing shows that the lines are the cause; one is "+
-		"tried now and then.", r.ID, answer, count)
+	if s.Runners > 1 {
+		sentence = fmt.Sprintf("%d of %d runners answer with errors: %s", s.FailingRunners,
+			s.Runners, sentence)
+	}
+	return sentence + ", and nothing shows that the lines are the cause; one is tried now and then."
 }

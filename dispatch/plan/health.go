@@ -469,16 +469,20 @@ func (j *job) answeredBadly() bool {
 	return some
 }
 
-// failing returns a runner that answers lines of the job badly.
-func (j *job) failing() RunnerStatus {
+// failing returns the first of the runners that answer lines of the job badly, and their number of
+// all.
+func (j *job) failing() (first RunnerStatus, n, of int) {
 	for _, pool := range j.pools {
+		of += len(pool.runners)
 		for _, r := range pool.runners {
-			if r.failing() || slices.Contains(r.answers.failed, j) {
-				s := r.status()
-				s.Failed = r.answers.last
-				return s
+			if !r.failing() && !slices.Contains(r.answers.failed, j) {
+				continue
+			}
+			if n++; n == 1 {
+				first = r.status()
+				first.Failed = r.answers.last
 			}
 		}
 	}
-	return RunnerStatus{}
+	return first, n, of
 }

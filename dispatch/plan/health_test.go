@@ -27,7 +27,7 @@ type badRunners struct {
 	succeeded, failed []int // lines of each batch
 	requests          map[string]int
 	took              time.Duration
-	maxWait           Reason // of the first batch, seen last
+	status            BatchStatus // of the first batch, seen last
 }
 
 // badTime is the time of a bad answer.
@@ -126,7 +126,7 @@ func (b *badRunners) run(t *testing.T) {
 			}
 		}
 		if s, known := p.Status(now, name(0)); known {
-			b.maxWait = s.Waiting
+			b.status = s
 		}
 	}
 	b.took = now.Sub(noon)
@@ -340,8 +340,12 @@ func TestBatchOfFailuresWaits(t *testing.T) {
 			}}
 		b.run(t)
 		t.Logf("failed %v, %v", b.failed, b.requests)
-		if b.failed[0] > 0 || b.maxWait != RunnersFailing {
-			t.Errorf("%d lines failed; waiting: %q", b.failed[0], b.maxWait)
+		if b.failed[0] > 0 || b.status.Waiting != RunnersFailing {
+			t.Errorf("%d lines failed; waiting: %q", b.failed[0], b.status.Waiting)
+		}
+		if n := len(runners); b.status.FailingRunners != n || b.status.Runners != n {
+			t.Errorf("%d of %d runners fail, want all %d", b.status.FailingRunners,
+				b.status.Runners, n)
 		}
 	}
 }

@@ -23,8 +23,10 @@ type BatchStatus struct {
 	Behind string
 	// StartsIn is when the first line is expected to start, if Waiting is Queued. 0: unknown.
 	StartsIn time.Duration
-	// Failing is a runner that answers with errors, if Waiting is RunnersFailing.
-	Failing RunnerStatus
+	// Failing is a runner that answers with errors, one of FailingRunners of the Runners of the
+	// model, if Waiting is RunnersFailing.
+	Failing                 RunnerStatus
+	FailingRunners, Runners int
 	// Unranked is why the ordering policy can't rank a job of the batch, which then goes last. Nil:
 	// it can.
 	Unranked error
@@ -53,7 +55,7 @@ func (p *Planner) Status(now time.Time, batch string) (BatchStatus, bool) {
 		s.Behind, s.StartsIn = p.place(now, of)
 	case RunnersFailing:
 		if of != nil {
-			s.Failing = of.failing()
+			s.Failing, s.FailingRunners, s.Runners = of.failing()
 		}
 	default: // the reason says it all
 	}
