@@ -33,7 +33,7 @@ daemon imports them; set --endpoint if they are no chat completions.
 Each row of a file *.csv becomes a line as --csv-body says, such as {"model": "m", "messages": [{"role": "user", "content": "{{question}}"}]}. The
 first row names the columns. A string that is only "{{column|json}}" becomes the JSON value of the cell.
 
-The options are checked before the upload, and what was uploaded is deleted if the batch is refused.
+The options are checked before the upload, and what was uploaded is deleted if the batch is refused or fails at once by faults of its files.
 
 Print the batch. With --wait, its progress goes to standard error and the exit status depends on its end.
 
@@ -131,6 +131,11 @@ func (s *submission) run(
 	}
 	if err != nil {
 		return err
+	}
+	if b.Status == "failed" { // its input is faulty, as the batch says
+		if err := deleteFiles(ctx, c, ids); err != nil {
+			return err
+		}
 	}
 	if s.waits() {
 		printf(s.progress, "%s submitted%s\n", b.ID, submitted)

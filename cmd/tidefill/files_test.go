@@ -89,6 +89,10 @@ func TestRefusedSubmitLeavesNothing(t *testing.T) {
 			t.Errorf("%q: %s", args, got.errors)
 		}
 	}
+	faulty := must(t, exitNotComplete, "batch", "submit", writeFile(t, "README.md", "# Tidefill\n"))
+	if !strings.Contains(faulty.out, "invalid_json_line") {
+		t.Errorf("a file without requests: %s%s", faulty.out, faulty.errors)
+	}
 	if got := must(t, exitOK, "files", "list", "-q"); got.out != "" {
 		t.Errorf("left behind:\n%s", got.out)
 	}
