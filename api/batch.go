@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/tidefill/tidefill/internal/batchfile"
@@ -203,7 +204,7 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 		details.Waiting = orNull(waitingPaused)
 		return
 	}
-	details.Rate = p.LinesPerSecond
+	details.Rate = shownRate(p.LinesPerSecond)
 	if b.State == store.Cancelling {
 		return
 	}
@@ -218,6 +219,12 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 		eta := now.Unix() + int64(math.Ceil(seconds))
 		details.ETA = &eta
 	}
+}
+
+// shownRate rounds a rate to three significant digits: it is a measurement of some seconds.
+func shownRate(rate float64) float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 3, 64), 64) // its own format
+	return rounded
 }
 
 func showDetails(b store.Batch) batchDetails {

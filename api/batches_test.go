@@ -358,7 +358,7 @@ func TestProgressIsLive(t *testing.T) {
 		}
 	}
 	post(store.Progress{Completed: 4, Failed: 1, InFlight: 2, Retrying: 1, Attempts: 9,
-		LinesPerSecond: 0.3, Waiting: "at_limit", UpdatedAt: s.clock.now()})
+		LinesPerSecond: 0.3004, Waiting: "at_limit", UpdatedAt: s.clock.now()})
 	b := s.get("/v1/batches/" + id).ok()
 	if diff := cmp.Diff(map[string]any{"total": 10.0, "completed": 4.0, "failed": 1.0},
 		b["request_counts"]); diff != "" {
