@@ -147,7 +147,7 @@ func TestReadme(t *testing.T) {
 	u.daemon = NewDaemon(t, Options{Admin: freeAddress(t), Upstreams: []string{upstream}})
 	// Blocks that other tests run, by their first words: the demo, the installation of a release,
 	// and the starts of a daemon.
-	others := []string{"go run ./cmd/tidefill demo", "make test", "sha256sum", "go build",
+	others := []string{"go run ./cmd/tidefill demo", "sha256sum", "go build",
 		"tidefill serve", "TIDEFILL_API_KEYS="}
 	block := regexp.MustCompile("(?s)\n```sh\n(.*?)```" +
 		"(?:[^`]*?\n```\n(.*?)```)?") // with the output, if one follows

@@ -68,7 +68,8 @@ func (b *batchChoice) check(args []string) error {
 	case none:
 		return errors.New("name a batch, or give --latest")
 	case len(args) > 0 && (b.latest || filtered):
-		return errors.New("ids exclude --latest and a selection by --status, --model and the like")
+		return errors.New("ids exclude --latest, and a selection by --status, --model and " +
+			"the like")
 	case b.one && len(args) > 1:
 		return fmt.Errorf("%s takes one batch, and %d are named", b.action, len(args))
 	}

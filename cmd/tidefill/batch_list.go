@@ -62,7 +62,7 @@ all commands take in place of ids; -o wide, -q and -o json have complete ones.`,
 // batchesCommand is batch under the name by which kubectl's users know a list: alone, it lists.
 func batchesCommand() *cobra.Command {
 	cmd := listCommand()
-	cmd.Use, cmd.Aliases = "batches", nil
+	cmd.Use, cmd.Aliases, cmd.SuggestFor = "batches", nil, []string{"list", "ls"}
 	cmd.Short = "List batches; batches COMMAND is batch COMMAND"
 	cmd.AddCommand(listCommand())
 	cmd.AddCommand(batchCommands()...)

@@ -41,6 +41,7 @@ of its lines failed; 130 interrupted.`,
   tidefill serve --upstream http://gpu-1:8000              a daemon in front of a pool
   tidefill batch submit requests.jsonl --wait --out .      run a batch and fetch its results`,
 		Version:       version(),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -60,27 +61,32 @@ func explainFlagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("--%s is %q; give %s", wrong.GetFlag().Name, wrong.GetValue(), expected)
 }
 
-// suggestCommands has a command, and those below it, refuse an unknown command with the known one
-// that is nearest.
+// suggestCommands has a command, and those below it, refuse an unknown command with the one that
+// has the nearest name, alias or word of SuggestFor.
 func suggestCommands(cmd *cobra.Command) {
 	for _, of := range cmd.Commands() {
 		suggestCommands(of)
 	}
-	if !cmd.HasSubCommands() || !cmd.HasParent() {
-		return // the root does so by itself
+	if !cmd.HasSubCommands() {
+		return
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
 		var known []string
+		meant := map[string]string{}
 		for _, of := range cmd.Commands() {
 			if of.IsAvailableCommand() {
-				known = append(append(known, of.Name()), of.Aliases...)
+				known = append(append(append(known, of.Name()), of.Aliases...), of.SuggestFor...)
+			}
+			for _, word := range of.SuggestFor {
+				meant[word] = of.Name()
 			}
 		}
 		hint := ""
 		if near := suggest.Nearest(args[0], known); near != "" {
+			near = cmp.Or(meant[near], near)
 			hint = fmt.Sprintf("; did you mean %s?", near)
 		}
 		return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint)

@@ -25,13 +25,16 @@ func TestMistakesAndErrors(t *testing.T) {
 		{"unknown flag", []string{"version", "--loud"}, exitUsage,
 			[]string{"unknown flag: --loud"}},
 		{"no batch", []string{"batch", "get"}, exitUsage,
-			[]string{"name a batch, or give --latest"}},
+			[]string{"name batches, or select them by --latest, --status"}},
 		{"no batches", []string{"batch", "cancel"}, exitUsage, []string{"--latest, --status"}},
 		{"ids and a selection", []string{"batch", "cancel", "b", "--model", "m"}, exitUsage,
-			[]string{"exclude each other"}},
+			[]string{"ids exclude"}},
 		{"two of one", []string{"verify", "a", "b"}, exitUsage, []string{"takes one batch"}},
 		{"mistyped subcommand", []string{"batch", "lst"}, exitUsage, []string{
 			`unknown command "lst" for "tidefill batch"; did you mean list?`}},
+		{"mistyped command", []string{"lst"}, exitUsage, []string{
+			`unknown command "lst" for "tidefill"; did you mean batches?; see tidefill --help`}},
+		{"mistyped name", []string{"bach"}, exitUsage, []string{"did you mean batch?"}},
 		{"mistyped below a plural", []string{"batches", "cancle"}, exitUsage,
 			[]string{"did you mean cancel?"}},
 		{"unknown format", []string{"batch", "list", "-o", "xml"}, exitUsage,
