@@ -88,17 +88,23 @@ func (s Setup) checkFit(q NoBatch) error {
 	if q.Alone != nil {
 		got = *q.Alone
 	}
-	if wanted := s.Scenario.Interactive.SLO.Attainment; got.Attainment < wanted {
-		return &UnfitError{Scenario: s.Scenario.Name, Replicas: s.Scenario.Pool.Replicas,
-			Wanted: wanted, Got: got}
+	if slo := s.Scenario.Interactive.SLO; got.Attainment < slo.Attainment {
+		return s.unfit("", slo.Attainment, slo.TPOT, got)
 	}
 	for i, c := range s.Scenario.Interactive.All()[1:] {
 		if got := got.Classes[i+1].Interactive; got.Attainment < c.SLO.Attainment {
-			return &UnfitError{Scenario: s.Scenario.Name, Class: c.Name,
-				Replicas: s.Scenario.Pool.Replicas, Wanted: c.SLO.Attainment, Got: got}
+			return s.unfit(c.Name, c.SLO.Attainment, c.SLO.TPOT, got)
 		}
 	}
 	return nil
+}
+
+// unfit says that a class of traffic misses its SLO.
+func (s Setup) unfit(class string, wanted float64, tpot time.Duration, got Interactive) error {
+	alone := s.Profile.CostModel.Iteration(1, 0, 0)
+	return &UnfitError{Scenario: s.Scenario.Name, Class: class,
+		Replicas: s.Scenario.Pool.Replicas, Wanted: wanted, Got: got, Objective: tpot,
+		Alone: time.Duration(alone * float64(time.Millisecond))}
 }
 
 // RunAgainst simulates the scenario with the policy's batch work and compares it with the run
@@ -155,6 +161,9 @@ type UnfitError struct {
 	Replicas int
 	Wanted   float64
 	Got      Interactive
+	// Alone is the time per token of a request that an engine computes alone, and Objective the
+	// longest that is allowed.
+	Alone, Objective time.Duration
 }
 
 func (e *UnfitError) Error() string {
@@ -162,14 +171,19 @@ func (e *UnfitError) Error() string {
 	if e.Class != "" {
 		of = fmt.Sprintf("requests of class %q", e.Class)
 	}
+	remedy := fmt.Sprintf("raise pool.replicas (now %d), bring less traffic (interactive.rate, or "+
+		"another trace), loosen interactive.slo, or accept less than its attainment by "+
+		"interactive.slo.attainment", e.Replicas)
+	if e.Alone > e.Objective {
+		remedy = fmt.Sprintf("a request that is alone on an engine takes %v per token, so no "+
+			"number of replicas attains slo.tpot %v: loosen it, or take a faster pool.profile",
+			e.Alone.Round(100*time.Microsecond), e.Objective)
+	}
 	return fmt.Sprintf(
 		"%s: without batch work %.2f%% of %d %s attain the SLO, and %.2f%% must (%d missed ttft, "+
-			"%d tpot, %d are too long); "+
-			"raise pool.replicas (now %d), bring less traffic (interactive.rate, or another "+
-			"trace), loosen interactive.slo, or accept less than its attainment by "+
-			"interactive.slo.attainment",
+			"%d tpot, %d are too long); %s",
 		e.Scenario, 100*e.Got.Attainment, e.Got.Requests, of, 100*e.Wanted, e.Got.MissedTTFT,
-		e.Got.MissedTPOT, e.Got.Refused, e.Replicas)
+		e.Got.MissedTPOT, e.Got.Refused, remedy)
 }
 
 // simulate runs a simulation to its end.

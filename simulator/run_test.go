@@ -96,6 +96,17 @@ func TestPoolTooSmallIsRefused(t *testing.T) {
 	}
 }
 
+// More replicas are no remedy for an objective that a single request misses.
+func TestObjectiveBelowTheEngineIsRefused(t *testing.T) {
+	_, err := Run(bundled(t, "s1-steady.yaml", horizon(10*time.Minute), func(s *Setup) {
+		s.Scenario.Interactive.SLO.TPOT = 30 * time.Millisecond
+	}), silent)
+	if err == nil || strings.Contains(err.Error(), "raise pool.replicas") || !strings.Contains(
+		err.Error(), "alone on an engine takes 33.1ms per token, so no number of replicas") {
+		t.Errorf("30 ms per token where one takes 33.1 ms: %v", err)
+	}
+}
+
 func TestScenarioWithoutRequestsIsRefused(t *testing.T) {
 	_, err := Run(tiny(t, "0,10,10\n299,10,10\n600,1,1\n"), silent)
 	if err == nil || !strings.Contains(err.Error(), "nothing to measure") {
