@@ -53,7 +53,7 @@ func TestExplainSaysForHowLongAndWhatLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		explainPool(&out, &p, client.PoolList{Reasons: map[string]client.Explanation{
+		explainPool(&out, &p, client.PoolList{Time: 1000.5, Reasons: map[string]client.Explanation{
 			"watching":     {Meaning: "The policy watches the pool.", Remedy: "Wait."},
 			"runner_limit": {Meaning: "The configured limit is reached."}}})
 		return out.String()
@@ -75,6 +75,10 @@ func TestExplainSaysForHowLongAndWhatLimits(t *testing.T) {
 		if !strings.Contains(busy, want) {
 			t.Errorf("it lacks %q:\n%s", want, busy)
 		}
+	}
+	if got := text(`{"time":1000,"in_flight":7,"allowance":9,"runners":[]}`); !strings.Contains(got,
+		"7 in flight, 9 allowed, decided 0.5 s ago\n") {
+		t.Errorf("the age of the decision is missing:\n%s", got)
 	}
 	lowered := text(`{"objective_ms":10.9,"configured_objective_ms":15,"runners":[` + runner + `]}`)
 	if want := "objective 10.9 ms instead of the configured 15.0 ms, which is over 4 times the " +

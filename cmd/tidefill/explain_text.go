@@ -82,7 +82,7 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 	if text := engineLoad(d); text != "" {
 		row("engines", "%s", text)
 	}
-	row("lines", "%d in flight, %d allowed", d.InFlight, d.Allowance)
+	row("lines", "%d in flight, %d allowed%s", d.InFlight, d.Allowance, decided(d, list.Time))
 	if text := refusals(d); text != "" {
 		row("", "%s", text)
 	}
@@ -107,6 +107,15 @@ func explainPool(w io.Writer, p *client.Pool, list client.PoolList) {
 		explainRunnerReasons(w, d, list.Reasons)
 	}
 	fmt.Fprintln(w)
+}
+
+// decided says how old a decision is, by the time of the daemon; nothing if that is not known.
+func decided(d *client.Decision, now float64) string {
+	if d.Time == 0 || now < d.Time {
+		return ""
+	}
+	age := now - d.Time
+	return ", decided " + ago(&age)
 }
 
 // usersFeel says how long tokens take, and how long they may.

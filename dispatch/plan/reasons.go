@@ -44,9 +44,11 @@ func Explanations() []Explanation {
 			"Load the model, or check the runner."},
 		{QueueFull, "The runner says that its queue is full.", wait},
 		{KVFull, "The runner says that its KV cache is full.", wait},
-		{"watching", "The policy watches the pool before lines start: 5 s where nothing shows " +
-			"users, else until it has seen 60 requests, for three minutes at most.", wait},
-		{"growing", "Lines grow as they show what they cost users.", wait},
+		{"watching", "The policy watches the pool before lines start. That takes 5 s where " +
+			"nothing shows users, else until it has seen 60 requests, three minutes at most.",
+			wait},
+		{"growing", "Nothing has shown yet that more lines are safe, so they grow step by step.",
+			wait},
 		{"shed", "The runner refused lines for load (429 or 503).", wait},
 		{"budget", "The requests or tokens that the provider grants per minute are used up.",
 			wait},
