@@ -299,6 +299,40 @@ func TestGoalsThatWereNotJudged(t *testing.T) {
 	}
 }
 
+// The reason why goals were not judged stands once, with its policies if it is not that of all.
+// Without baselines and oracles there is no score.
+func TestReasonsOfUnjudgedGoalsStandOnce(t *testing.T) {
+	other := policy("aimd", run(1, 30, 2))
+	other.Baseline = false
+	s := scenarioWith("s", scenario.Goals{HarvestOfEngine: 0.5, FlaggedWithin: 60e9, GPUHours: 1.1},
+		policy("headroom", run(1, 30, 0)), other)
+	text := func(s report.Scenario) string {
+		var text strings.Builder
+		r := judge(s)
+		if err := r.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text.String()
+	}
+	got := text(s)
+	for _, want := range []string{
+		"\nnot judged of headroom: harvest, share of oracle E: only oracles",
+		"\nnot judged of aimd: harvest, share of oracle E: the policy loses more than 1 point",
+		"\nnot judged: infeasible jobs flagged after, seconds; GPU hours, times the LP's: only",
+	} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("the text lacks %q, or has it twice:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "\nscore ") {
+		t.Errorf("there is a score without a measure:\n%s", got)
+	}
+	s.Additions.Best, s.Additions.BestName = []float64{60e6}, "an oracle"
+	if got := text(s); !strings.Contains(got, "\nscore ") {
+		t.Errorf("there is no score beside an oracle:\n%s", got)
+	}
+}
+
 func TestPoliciesWarnInTheReport(t *testing.T) {
 	warned := func(r *simulator.Result) {
 		r.Warnings = []simulator.PolicyWarning{{Pool: "chat", Code: "slow", Text: "too slow",

@@ -125,7 +125,9 @@ func (s *Scenario) batchRows(asked []*Policy) [][]string {
 		return float64(r.Batch.Output) * anHour
 	})
 	row("work, engine seconds", func(p *Policy) string { return p.Work.text(0, n) })
-	row("score", func(p *Policy) string { return p.Score.text(3, n) })
+	if s.scored() {
+		row("score", func(p *Policy) string { return p.Score.text(3, n) })
+	}
 	row("wasted batch tokens, at most %", func(p *Policy) string {
 		return p.Wasted.times(100).text(2, n)
 	})
@@ -140,6 +142,13 @@ func (s *Scenario) batchRows(asked []*Policy) [][]string {
 	}
 	row("GPU hours", func(p *Policy) string { return p.GPUHours.text(1, n) })
 	return rows
+}
+
+// scored reports whether scores say something: they are shares of the best harvest, and the best of
+// the policies that were asked for is no measure of them.
+func (s *Scenario) scored() bool {
+	return len(s.Additions.Best) > 0 ||
+		slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.Baseline })
 }
 
 func (s *Scenario) baselineRow(p Policy) []string {

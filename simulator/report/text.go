@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,18 +115,34 @@ func (s *Scenario) goalsText(w io.Writer, asked []*Policy) {
 	}
 }
 
-// unjudged says why goals were not judged.
-func unjudged(asked []*Policy) []string {
-	var notes []string
-	for _, p := range asked {
-		for _, g := range p.Goals {
-			if !g.Figure.Known() {
-				notes = append(notes, fmt.Sprintf("%s: not judged: %s", g.Name, g.Note))
+// unjudged says why goals were not judged. It names policies where goals of others were.
+func unjudged(asked []*Policy) (notes []string) {
+	type reason struct{ note, policies string }
+	var reasons []reason
+	goals := map[reason][]string{}
+	for i, g := range asked[0].Goals {
+		policies := map[string][]string{} // by note
+		for _, p := range asked {
+			if g := p.Goals[i]; !g.Figure.Known() {
+				policies[g.Note] = append(policies[g.Note], p.Name)
 			}
 		}
+		for _, note := range slices.Sorted(maps.Keys(policies)) {
+			why := reason{note: note}
+			if len(policies[note]) < len(asked) {
+				why.policies = " of " + strings.Join(policies[note], ", ")
+			}
+			if goals[why] == nil {
+				reasons = append(reasons, why)
+			}
+			goals[why] = append(goals[why], g.Name)
+		}
 	}
-	slices.Sort(notes)
-	return slices.Compact(notes)
+	for _, why := range reasons {
+		notes = append(notes, fmt.Sprintf("not judged%s: %s: %s", why.policies,
+			strings.Join(goals[why], "; "), why.note))
+	}
+	return notes
 }
 
 // Text is the figure with its verdict, met or NOT met, or that there is none.
