@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidefill/tidefill/costmodel"
 	"github.com/tidefill/tidefill/internal/humanize"
 	"github.com/tidefill/tidefill/simulator/compare"
 	"github.com/tidefill/tidefill/simulator/engine"
@@ -35,7 +36,11 @@ func profileListCommand() *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the bundled profiles",
-		Args:    cobra.NoArgs,
+		Long: `List the bundled profiles: the model and the GPUs that each is of, and whether its cost model is fitted to iterations of a server or
+composed from timings of operators. ALONE is the time per token of a request that is alone on the engine, below which no objective can be. TOKENS/S
+are those of answers, by the cost model, of an engine full of requests with 700 prompt tokens and 200 tokens of answer. -o wide has the
+coefficients of the cost model.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -57,6 +62,18 @@ func profileListCommand() *cobra.Command {
 func profileRows(o *output) *listing[engine.Profile] {
 	rows := &listing[engine.Profile]{output: o, columns: []column[engine.Profile]{
 		{title: "PROFILE", cell: func(p engine.Profile) string { return p.Name }},
+		{title: "MODEL", cell: func(p engine.Profile) string {
+			return engine.OriginOf(p.Name).Model
+		}},
+		{title: "GPUS", cell: func(p engine.Profile) string {
+			return engine.OriginOf(p.Name).GPUs
+		}},
+		{title: "ALONE", cell: func(p engine.Profile) string {
+			return fmt.Sprintf("%.1f ms", p.CostModel.Iteration(1, 0, 0))
+		}},
+		{title: "TOKENS/S", cell: func(p engine.Profile) string {
+			return humanize.Thousands(int64(p.Throughput(costmodel.Mix{Prompt: 700, Output: 200})))
+		}},
 		{title: "FROM", cell: func(p engine.Profile) string {
 			if p.Measured {
 				return "iterations"
@@ -77,10 +94,10 @@ func profileRows(o *output) *listing[engine.Profile] {
 		{"P1", func(p engine.Profile) float64 { return p.CostModel.P1 }},
 		{"P2", func(p engine.Profile) float64 { return p.CostModel.P2 }},
 	} {
-		rows.columns = append(rows.columns, column[engine.Profile]{title: c.title,
+		rows.columns = append(rows.columns, column[engine.Profile]{title: c.title, wide: true,
 			cell: func(p engine.Profile) string { return fmt.Sprintf("%g", c.of(p)) }})
 	}
-	rows.columns = append(rows.columns, column[engine.Profile]{title: "KV TOKENS",
+	rows.columns = append(rows.columns, column[engine.Profile]{title: "KV TOKENS", wide: true,
 		cell: func(p engine.Profile) string { return humanize.Thousands(int64(p.KVTokens)) }})
 	return rows
 }

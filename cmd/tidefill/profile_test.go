@@ -90,10 +90,21 @@ func read(t *testing.T, name string) string {
 
 func TestProfileListAndShow(t *testing.T) {
 	list := must(t, exitOK, "profile", "list").out
-	for _, want := range []string{"llama-70b-h100", "iterations", "llama-8b-a100", "operators"} {
+	for _, want := range []string{
+		"llama-70b-h100      Llama-2-70B  4 H100  16.1 ms  2,510     iterations\n",
+		"llama-8b-a100       Llama-3-8B   1 A100  12.3 ms  2,268     operators\n"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list lacks %q:\n%s", want, list)
 		}
+	}
+	for _, p := range engine.Profiles() {
+		if engine.OriginOf(p.Name) == (engine.Origin{}) {
+			t.Errorf("nobody says what the profile %s is of", p.Name)
+		}
+	}
+	wide := must(t, exitOK, "profile", "list", "-o", "wide").out
+	if !strings.Contains(wide, " C0 ") {
+		t.Errorf("the wide list lacks the cost model:\n%s", wide)
 	}
 	if lines := strings.Count(must(t, exitOK, "profile", "list", "--json").out,
 		"\n"); lines != len(engine.Profiles()) {
