@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidefill/tidefill/internal/batchfile"
 	"github.com/tidefill/tidefill/store"
 )
 
@@ -18,7 +19,6 @@ type BatchDetails struct {
 	Batch    store.Batch // without metadata, options, samples and messages of errors
 	Retrying int
 	Attempts int64
-	Faults   []FaultCount // of the input
 }
 
 // FaultCount counts the faults of an input that have the same code.
@@ -26,6 +26,25 @@ type FaultCount struct {
 	Code  string `json:"code"`
 	Count int    `json:"count"`
 	Line  int    `json:"line"` // the first one; 0: none
+	// Message is that of the first one; empty: it may repeat what the user wrote.
+	Message string `json:"message"`
+}
+
+// countFaults counts faults by their codes, in the order in which these come first.
+func countFaults(faults []batchfile.Fault) (counts []FaultCount) {
+	for _, f := range faults {
+		i := slices.IndexFunc(counts, func(c FaultCount) bool { return c.Code == f.Code })
+		if i < 0 {
+			c := FaultCount{Code: f.Code, Line: f.Line}
+			// Messages about lines quote them; those about models and files name what is shown.
+			if f.Line == 0 || f.Code == batchfile.CodeModelNotFound {
+				c.Message = f.Message
+			}
+			i, counts = len(counts), append(counts, c)
+		}
+		counts[i].Count++
+	}
+	return counts
 }
 
 // Details returns a batch of any tenant. The error is store.ErrNotFound if it does not exist.
@@ -34,20 +53,14 @@ func (s *Server) Details(ctx context.Context, id string) (BatchDetails, error) {
 	if err != nil {
 		return BatchDetails{}, fmt.Errorf("read batch %s: %w", id, err)
 	}
-	d := BatchDetails{}
-	for _, f := range b.Errors {
-		i := slices.IndexFunc(d.Faults, func(c FaultCount) bool { return c.Code == f.Code })
-		if i < 0 {
-			i, d.Faults = len(d.Faults), append(d.Faults, FaultCount{Code: f.Code, Line: f.Line})
-		}
-		d.Faults[i].Count++
-	}
+	faults := countFaults(b.Errors)
 	b.Errors, b.Metadata, b.OptionsJSON = nil, nil, nil
 	shown, err := s.show(ctx, b)
 	if err != nil {
 		return BatchDetails{}, err
 	}
-	d.BatchSummary = summarize(b, shown[0])
+	d := BatchDetails{BatchSummary: summarize(b, shown[0])}
+	d.Faults = faults
 	d.Retrying, d.Attempts = shown[0].Tidefill.Retrying, shown[0].Tidefill.Attempts
 	b.Failures = nil
 	d.Batch = b

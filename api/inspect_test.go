@@ -22,7 +22,8 @@ func TestDetails(t *testing.T) {
 	}
 	s.change(id, func(b *store.Batch) {
 		b.Errors = []batchfile.Fault{{Code: "invalid_json", Line: 2, Message: "secret"},
-			{Code: "invalid_json", Line: 5}, {Code: "model_not_found"}}
+			{Code: "invalid_json", Line: 5},
+			{Code: "model_not_found", Line: 4, Message: "no m"}}
 		b.Metadata = map[string]string{"secret": "secret"}
 		b.Failures = []store.Failure{{Count: 1, Status: 400, Sample: "secret"}}
 	})
@@ -37,9 +38,16 @@ func TestDetails(t *testing.T) {
 	if diff := cmp.Diff([]string{"paused", "resumed"}, changes); diff != "" {
 		t.Errorf("the changes are (-want +got)\n%s", diff)
 	}
-	want := []FaultCount{{"invalid_json", 2, 2}, {"model_not_found", 1, 0}}
+	want := []FaultCount{{"invalid_json", 2, 2, ""}, {"model_not_found", 1, 4, "no m"}}
 	if diff := cmp.Diff(want, d.Faults); diff != "" {
 		t.Errorf("the faults are (-want +got)\n%s", diff)
+	}
+	listed, err := s.server.Summaries(t.Context(), []string{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, listed[0].Faults); diff != "" {
+		t.Errorf("the faults in a list are (-want +got)\n%s", diff)
 	}
 	if text := fmt.Sprintf("%+v", d); strings.Contains(text, "secret") {
 		t.Errorf("the details have what the user wrote: %s", text)

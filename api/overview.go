@@ -24,6 +24,7 @@ type BatchSummary struct {
 	Waiting    string          // why no further line is started; empty: lines start
 	Reason     string          // why the batch ended early
 	Failures   []store.Failure // the most frequent causes of failed lines, without samples
+	Faults     []FaultCount    // of the input
 	CreatedAt  time.Time
 	Deadline   time.Time     // zero: none
 	Verdict    store.Verdict // whether Deadline will be met; empty: unknown
@@ -38,7 +39,7 @@ type BatchSummary struct {
 // Summaries returns summaries of batches by their ids, of all tenants, in the same order. It leaves
 // out those that do not exist.
 func (s *Server) Summaries(ctx context.Context, ids []string) ([]BatchSummary, error) {
-	batches := make([]store.Batch, 0, len(ids))
+	batches, faults := make([]store.Batch, 0, len(ids)), make([][]FaultCount, 0, len(ids))
 	for _, id := range ids {
 		b, err := s.meta.Batch(ctx, "", id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -47,6 +48,7 @@ func (s *Server) Summaries(ctx context.Context, ids []string) ([]BatchSummary, e
 		if err != nil {
 			return nil, fmt.Errorf("read batch %s: %w", id, err)
 		}
+		faults = append(faults, countFaults(b.Errors))
 		b.Errors = nil // may be many, and are not shown
 		batches = append(batches, b)
 	}
@@ -57,6 +59,7 @@ func (s *Server) Summaries(ctx context.Context, ids []string) ([]BatchSummary, e
 	all := make([]BatchSummary, len(batches))
 	for i, b := range batches {
 		all[i] = summarize(b, shown[i])
+		all[i].Faults = faults[i]
 	}
 	return all, nil
 }

@@ -24,8 +24,7 @@ type batchDetails struct {
 	Retrying int    `json:"retrying"`
 	Attempts int64  `json:"attempts"`
 	// History lists what has happened, oldest first.
-	History []happened       `json:"history"`
-	Faults  []api.FaultCount `json:"faults"` // of its input
+	History []happened `json:"history"`
 	// NeedsKey says whether reading results, and changing the batch, needs a key of the API.
 	NeedsKey bool `json:"needs_key"`
 	// Refused says why the console can't do either; null: it can.
@@ -52,8 +51,7 @@ func (c *Console) batch(w http.ResponseWriter, r *http.Request) error {
 		Object: "batch", Time: decision.Time{Time: c.deps.Now()}, batch: show(&d.BatchSummary),
 		Endpoint: d.Batch.Endpoint, Window: d.Batch.Window, RetryOf: d.Batch.Options.RetryOf,
 		Retrying: d.Retrying, Attempts: d.Attempts, History: history(&d.Batch),
-		Faults: append([]api.FaultCount{}, d.Faults...), NeedsKey: c.deps.NeedsKey(),
-		Refused: orNull(c.refusal(r)),
+		NeedsKey: c.deps.NeedsKey(), Refused: orNull(c.refusal(r)),
 	})
 }
 

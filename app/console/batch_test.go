@@ -18,8 +18,8 @@ func TestABatchIsShown(t *testing.T) {
 	deps := newDeps()
 	deps.Details = func(_ context.Context, id string) (api.BatchDetails, error) {
 		return api.BatchDetails{
-			BatchSummary: api.BatchSummary{ID: id, Tenant: "t", State: store.Expired},
-			Faults:       []api.FaultCount{{Code: "c", Count: 2, Line: 1}},
+			BatchSummary: api.BatchSummary{ID: id, Tenant: "t", State: store.Expired,
+				Faults: []api.FaultCount{{Code: "c", Count: 2, Line: 1, Message: "w"}}},
 			Batch: store.Batch{State: store.Expired, Window: "1h", CreatedAt: began,
 				ExpiredAt: began.Add(time.Hour), InProgressAt: began.Add(3 * time.Second),
 				Changes: []store.Change{
@@ -32,9 +32,12 @@ func TestABatchIsShown(t *testing.T) {
 		`{"at":1800000001,"what":"paused","by":"sha256:1"},` +
 		`{"at":1800000002,"what":"resumed","by":""},` +
 		`{"at":1800000003,"what":"input checked, lines may start","by":""},` +
-		`{"at":1800003600,"what":"expired","by":""}],"faults":[{"code":"c","count":2,"line":1}]`
-	if !strings.Contains(body, want) || !strings.Contains(body, `"id":"b1","tenant":"t"`) {
-		t.Errorf("got %s, want %s in it", body, want)
+		`{"at":1800003600,"what":"expired","by":""}]`
+	const fault = `"faults":[{"code":"c","count":2,"line":1,"message":"w"}]`
+	for _, part := range []string{want, fault, `"id":"b1","tenant":"t"`} {
+		if !strings.Contains(body, part) {
+			t.Errorf("got %s, want %s in it", body, part)
+		}
 	}
 }
 

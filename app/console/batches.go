@@ -39,6 +39,8 @@ type batch struct {
 
 	// Failures are the most frequent causes of failed lines.
 	Failures []store.Failure `json:"failures"`
+	// Faults are those of the input.
+	Faults []api.FaultCount `json:"faults"`
 
 	CreatedAt *int64  `json:"created_at"`
 	Deadline  *int64  `json:"deadline"`
@@ -104,6 +106,7 @@ func show(s *api.BatchSummary) batch {
 		InFlight: s.InFlight, Rate: s.Rate,
 		Waiting: orNull(s.Waiting), Reason: orNull(s.Reason),
 		Failures:  append([]store.Failure{}, s.Failures...),
+		Faults:    append([]api.FaultCount{}, s.Faults...),
 		CreatedAt: unix(s.CreatedAt), Deadline: unix(s.Deadline),
 		Verdict: orNull(string(s.Verdict)), Finish: unix(s.Finish), Band: band,
 		OneMore: unix(s.OneMore), EndedAt: unix(s.EndedAt),

@@ -312,7 +312,7 @@ func TestBatchesAreShown(t *testing.T) {
 		`"priority":0,"request_counts":{"total":9,"completed":2,"failed":1},"in_flight":0,` +
 		`"rate":0,"waiting":"paused","reason":null,` +
 		`"failures":[{"count":1,"status":500,"code":"","sample":"","runner":"r"}],` +
-		`"created_at":1800000000,"deadline":null,` +
+		`"faults":[],"created_at":1800000000,"deadline":null,` +
 		`"verdict":"at_risk","predicted_finish":1800000120,` +
 		`"predicted_band":[1800000060,1800003600],` +
 		`"predicted_finish_with_one_more":null,"ended_at":null}`

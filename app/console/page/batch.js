@@ -31,6 +31,18 @@ export function causeOf(f) {
   return [f.status || (f.code ? '' : 'no answer'), f.code].filter(Boolean).join(' ');
 }
 
+const shownFault = 160; // characters of a message in a row
+
+// faultOf returns the first fault of an input as text, the number of the others too; empty: there is none.
+export function faultOf(faults) {
+  const [first] = faults ?? [];
+  if (!first) return '';
+  const more = faults.reduce((n, f) => n + f.count, 0) - 1;
+  let text = words(first.code) + (first.line ? ` in line ${count(first.line)}` : '');
+  if (first.message) text += ': ' + (first.message.length > shownFault ? first.message.slice(0, shownFault) + '…' : first.message);
+  return text + (more ? ` (and ${count(more)} more)` : '');
+}
+
 // waitingOf says why no further line is started, without the code before the sentences.
 export function waitingOf(text) {
   const [code, sentences] = text.split(/: (.*)/s);
@@ -69,6 +81,7 @@ export class BatchView {
     this.failed = h('div', { class: 'failed' });
     this.progress = h('span', { class: 'number' });
     this.waiting = h('span', { class: 'muted' });
+    this.fault = h('span', { class: 'muted' });
     this.causes = h('span', { class: 'muted' });
     this.deadline = h('span', { class: 'number' });
     this.verdict = h('span', { class: 'reason', hidden: true });
@@ -77,7 +90,7 @@ export class BatchView {
       h('th', { scope: 'row' }, h('a', { href: '#batch/' + encodeURIComponent(batch.id) }, h('code', {}, batch.id)), this.owner),
       h('td', { 'data-label': 'Tenant', class: 'tenant' }, this.tenant), h('td', { 'data-label': 'Status' }, this.status),
       h('td', { 'data-label': 'Progress' }, h('div', { class: 'progress' },
-        h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.causes, this.waiting)),
+        h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.causes, this.waiting, this.fault)),
       h('td', { 'data-label': 'Deadline' }, h('div', { class: 'due' }, this.deadline, this.verdict)), h('td', { 'data-label': 'Predicted finish' }, this.finish));
   }
 
@@ -97,6 +110,8 @@ export class BatchView {
     setText(this.causes, causes.length ? 'failed: ' + causes.join('; ') : '');
     setText(this.waiting, batch.reason ?? (ended ? '' : batch.waiting ? 'waiting: ' + waitingOf(batch.waiting)
       : batch.in_flight ? `${count(batch.in_flight)} in flight` : ''));
+    setText(this.fault, batch.reason ? '' : faultOf(batch.faults));
+    set(this.fault, 'title', batch.faults?.[0]?.code ?? null);
     setText(this.deadline, batch.deadline === null ? 'none' : ended ? kept(batch) : relative(batch.deadline, now));
     set(this.deadline, 'title', batch.deadline === null ? '' : date(batch.deadline));
     showVerdict(this.verdict, batch);

@@ -201,7 +201,7 @@ export class BatchPage {
     this.causes.show(failures.map((f, i) => ({ key: i, cells: [causeOf(f), count(f.count), f.runner ? name(f.runner) : 'unknown', f.sample ? name(f.sample) : 'shown with a key of the tenant'] })));
     const messages = this.object?.errors?.data ?? [];
     this.faults.show(b.faults.map((f) => ({ key: f.code, cells: [words(f.code), count(f.count), f.line || dash,
-      name(messages.find((m) => m.code === f.code)?.message ?? 'shown with a key of the tenant')] })));
+      name(messages.find((m) => m.code === f.code)?.message || f.message || 'shown with a key of the tenant')] })));
     this.history.show(b.history.map((e, i) => ({ key: i, cells: [words(e.what), `${date(e.at)}, ${relative(e.at, now)}`, e.by ? h('code', {}, e.by) : dash] })));
     this.showDownloads();
   }

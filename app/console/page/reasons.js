@@ -17,6 +17,7 @@ const named = {
   runners_down: 'no runner answers', kv_full: 'engine memory full', kv: 'engine memory', slots: 'engine places', brake: 'users suffer', late: 'users late',
   queue: 'users wait', token_time: 'time per token', first_token: 'first tokens', prompt_limit: 'prompts to compute', shed: 'runner refuses', retry_after: 'runner asked for a pause',
   aging: 'no recent reading', stale: 'no reading', max_concurrency: 'limit of the batch',
+  invalid_json_line: 'invalid JSON',
 };
 
 // words returns a reason or a status for people.
