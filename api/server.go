@@ -187,6 +187,10 @@ func (s *Server) meant(r *http.Request) string {
 		slices.Contains(inlineURLs, "/v1"+path)):
 		return " This server takes batches only. Send interactive requests to the model server, " +
 			"or have its operator set inline.enabled."
+	case path == "/console" || strings.HasPrefix(path, "/console/") ||
+		strings.HasPrefix(path, "/admin/"):
+		return " The console is at the daemon's address for operators, which its configuration " +
+			"names as admin_listen; the page of users is at /, for browsers."
 	case path == "/":
 		return " This is the API of Tidefill; clients use it by the base URL that ends in /v1. " +
 			"GET " + descriptionURL + " describes it."

@@ -267,6 +267,9 @@ func TestUnknownURLsNameTheRemedy(t *testing.T) {
 		"/files/file-1":        "The base URL must end in /v1.",
 		"/v1/v1/batches":       "The base URL has /v1 twice.",
 		"/":                    "the base URL that ends in /v1. GET /openapi.json describes it.",
+		"/console":             "which its configuration names as admin_listen",
+		"/console/":            "which its configuration names as admin_listen",
+		"/admin/pools":         "which its configuration names as admin_listen",
 		"/v1/nothing":          "GET /openapi.json lists the URLs.",
 	} {
 		a := s.get(path)
