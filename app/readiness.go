@@ -91,7 +91,7 @@ func (a *App) failing() (names []string) {
 	}
 	for _, f := range a.dispatcher.Failures() {
 		if f.Failing {
-			names = append(names, fmt.Sprintf("runner %s is %s", f.Runner, f.Text()))
+			names = append(names, fmt.Sprintf("runner %s is failing: %s", f.Runner, f.Text()))
 		}
 	}
 	return names

@@ -32,7 +32,8 @@ type RunnerFailures struct {
 // recentMinutes is the time over which failures of runners are shown.
 const recentMinutes = 5
 
-// Text says in a few words what the runner fails.
+// Text says in a few words what the runner fails. Whoever shows it says whether the runner is
+// failing.
 func (f RunnerFailures) Text() string {
 	what := "lines"
 	switch {
@@ -42,7 +43,7 @@ func (f RunnerFailures) Text() string {
 		what = answerText(f.Last)
 	}
 	if f.Failing {
-		return fmt.Sprintf("failing: %s, %d of the last %d", what, f.Bad, f.Judged)
+		return fmt.Sprintf("%s, %d of the last %d", what, f.Bad, f.Judged)
 	}
 	return fmt.Sprintf("%s: %d of %d lines of the last %d minutes failed", what, f.Failed,
 		f.Answered+f.Failed, recentMinutes)

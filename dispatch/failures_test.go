@@ -32,7 +32,7 @@ func TestFailuresOfRunners(t *testing.T) {
 		strings.Contains(all[0].Text(), "secret") || !strings.Contains(all[0].Text(), "400 bad") {
 		t.Errorf("got %+v", all)
 	}
-	if got, want := all[1].Text(), `failing: 500 "boom", 37 of the last 40`; got != want {
+	if got, want := all[1].Text(), `500 "boom", 37 of the last 40`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	rf.publish(time.Unix(100+60*(recentMinutes+1), 0), pools)

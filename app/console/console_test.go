@@ -280,7 +280,7 @@ func TestFailuresOfRunnersAreShown(t *testing.T) {
 	const want = `"failures":[{"runner":"r","answered":0,"failed":0,` +
 		`"causes":[{"count":9,"status":500,"code":"","sample":"boom","runner":""}],` +
 		`"failing":true,"since":null,"next_trial":null,` +
-		`"text":"failing: 500 \"boom\", 9 of the last 10"}]`
+		`"text":"500 \"boom\", 9 of the last 10"}]`
 	if got := w.Body.String(); !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s in it", got, want)
 	}
