@@ -90,6 +90,8 @@ type batchDetails struct {
 	Attempts      int64 `json:"attempts"` // requests sent, retries included
 	InFlight      int   `json:"in_flight"`
 	Retrying      int   `json:"retrying"`
+	// lines of request_counts.failed without an answer, because the batch ended first
+	NotRun int `json:"not_run"`
 	// when a dispatcher last reported the numbers that change while the batch runs, which it does
 	// when they change, in Unix seconds; null: none has
 	ReportedAt *int64  `json:"reported_at"`
@@ -236,6 +238,7 @@ func showDetails(b store.Batch) batchDetails {
 		StartByMissed: b.StartMissed,
 		Priority:      b.Options.Priority,
 		Attempts:      b.Attempts,
+		NotRun:        b.NotRun,
 		Reason:        orNull(b.Reason),
 		Failures:      append([]store.Failure{}, b.Failures...),
 		Models:        make([]batchModel, len(b.Models)),

@@ -19,6 +19,7 @@ type BatchSummary struct {
 	Models     []string
 	Priority   int
 	Counts     store.Counts
+	NotRun     int // lines of Counts.Failed without an answer, because the batch ended first
 	InFlight   int
 	Rate       float64         // lines per second at present
 	Waiting    string          // why no further line is started; empty: lines start
@@ -69,6 +70,7 @@ func summarize(b store.Batch, shown batchObject) BatchSummary {
 	s := BatchSummary{
 		ID: b.ID, Tenant: b.Tenant, State: b.State, Paused: b.Paused, Priority: d.Priority,
 		Counts: store.Counts(shown.RequestCounts), InFlight: d.InFlight, Rate: d.Rate,
+		NotRun: d.NotRun,
 		Reason: b.Reason, CreatedAt: b.CreatedAt, Deadline: b.Deadline, EndedAt: b.EndedAt(),
 	}
 	s.Failures = slices.Clone(d.Failures)

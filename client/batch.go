@@ -61,6 +61,7 @@ type Extensions struct {
 	Attempts      int64  `json:"attempts"` // requests sent, those of retries included
 	InFlight      int    `json:"in_flight"`
 	Retrying      int    `json:"retrying"`
+	NotRun        int    `json:"not_run"`         // of Counts.Failed: the batch ended first
 	Waiting       string `json:"waiting"`         // why no more lines start now; empty: they do
 	Reason        string `json:"reason"`          // why the batch ended early
 	StartByMissed bool   `json:"start_by_missed"` // no line was in flight by start_by
@@ -138,6 +139,13 @@ type Counts struct {
 	Total     int `json:"total"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
+}
+
+// Ran returns the counts of the batch, with those lines as failed only that got an answer.
+func (b Batch) Ran() Counts {
+	c := b.Counts
+	c.Failed -= b.Tidefill.NotRun
+	return c
 }
 
 // Done returns the number of lines that have a result.

@@ -352,8 +352,9 @@ func TestCancelKeepsResultsAndListsOtherLines(t *testing.T) {
 	})
 	b := w.awaitEnd(id)
 	_, errs := w.results(id)
-	if b.State != store.Cancelled || b.Counts.Completed != 30 || b.CancelledAt.IsZero() {
-		t.Errorf("got %s, %+v", b.State, b.Counts)
+	if b.State != store.Cancelled || b.Counts.Completed != 30 || b.CancelledAt.IsZero() ||
+		b.NotRun != 70 || b.Counts.Failed != 70 {
+		t.Errorf("got %s, %+v, %d not run", b.State, b.Counts, b.NotRun)
 	}
 	if len(errs) != 70 || errs[0].Error == nil || errs[0].Error.Code != "batch_cancelled" {
 		t.Errorf("the rest is not listed: %d lines, first %+v", len(errs), errs)

@@ -60,6 +60,9 @@ type Batch struct {
 	Changes []Change `json:",omitempty"`
 
 	Counts Counts
+	// NotRun counts the lines of Counts.Failed that got no answer because the batch ended first. It
+	// is set at the end.
+	NotRun int `json:",omitempty"`
 	// Failures are the most frequent causes of failed lines, set at the end.
 	Failures []Failure `json:",omitempty"`
 	// Delivery is what became of the results in the bucket of Options.OutputURL. It is set at the

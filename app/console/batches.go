@@ -32,6 +32,7 @@ type batch struct {
 	Models   []string `json:"models"`
 	Priority int      `json:"priority"`
 	Counts   counts   `json:"request_counts"`
+	NotRun   int      `json:"not_run"` // of the failed ones: the batch ended first
 	InFlight int      `json:"in_flight"`
 	Rate     float64  `json:"rate"`
 	Waiting  *string  `json:"waiting"`
@@ -103,7 +104,7 @@ func show(s *api.BatchSummary) batch {
 	return batch{
 		ID: s.ID, Tenant: s.Tenant, Status: string(s.State), Paused: s.Paused,
 		Models: models, Priority: s.Priority, Counts: counts(s.Counts),
-		InFlight: s.InFlight, Rate: s.Rate,
+		NotRun: s.NotRun, InFlight: s.InFlight, Rate: s.Rate,
 		Waiting: orNull(s.Waiting), Reason: orNull(s.Reason),
 		Failures:  append([]store.Failure{}, s.Failures...),
 		Faults:    append([]api.FaultCount{}, s.Faults...),

@@ -309,7 +309,7 @@ func TestBatchesAreShown(t *testing.T) {
 	}
 	w := serve(t, deps, "/admin/batches?limit=3")
 	const want = `{"id":"b1","tenant":"t","status":"in_progress","paused":false,"models":[],` +
-		`"priority":0,"request_counts":{"total":9,"completed":2,"failed":1},"in_flight":0,` +
+		`"priority":0,"request_counts":{"total":9,"completed":2,"failed":1},"not_run":0,"in_flight":0,` +
 		`"rate":0,"waiting":"paused","reason":null,` +
 		`"failures":[{"count":1,"status":500,"code":"","sample":"","runner":"r"}],` +
 		`"faults":[],"created_at":1800000000,"deadline":null,` +

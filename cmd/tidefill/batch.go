@@ -72,10 +72,13 @@ func describe(w io.Writer, on screen, b client.Batch, now time.Time, files ...st
 	painted := func(name string, c color, text string) {
 		printf(w, "  %-10s %s\n", name, on.paint(c, text))
 	}
-	c, x := b.Counts, b.Tidefill
-	painted("lines", failedColor(b), fmt.Sprintf("%s, %s completed, %s failed",
-		humanize.Thousands(int64(c.Total)), humanize.Thousands(int64(c.Completed)),
-		humanize.Thousands(int64(c.Failed))))
+	c, x := b.Ran(), b.Tidefill
+	lines := fmt.Sprintf("%s, %s completed, %s failed", humanize.Thousands(int64(c.Total)),
+		humanize.Thousands(int64(c.Completed)), humanize.Thousands(int64(c.Failed)))
+	if x.NotRun > 0 {
+		lines += fmt.Sprintf(", %s not run", humanize.Thousands(int64(x.NotRun)))
+	}
+	painted("lines", failedColor(b), lines)
 	if !b.Ended() {
 		row("progress", "%s, %s in flight, %s retrying", percent(c),
 			humanize.Thousands(int64(x.InFlight)), humanize.Thousands(int64(x.Retrying)))
@@ -122,8 +125,12 @@ func describe(w io.Writer, on screen, b client.Batch, now time.Time, files ...st
 		row([]string{"failed", ""}[min(i, 1)], "%s × %s", humanize.Thousands(int64(f.Count)),
 			humanize.Printable(f.String()))
 	}
-	if b.Ended() && c.Failed > 0 {
-		row("", "send these lines again: tidefill batch retry %s", b.ID)
+	if retriable(b) {
+		which := "failed lines"
+		if x.NotRun > 0 {
+			which = "lines that failed or did not run"
+		}
+		row("retry", "send %s again: tidefill batch retry %s", which, b.ID)
 	}
 	if x.Waiting != "" {
 		row("waiting", "%s", x.Waiting)

@@ -260,9 +260,9 @@ func batchRows(o *output, on screen, now time.Time) *listing[client.Batch] {
 			if b.Counts.Total == 0 {
 				return ""
 			}
-			return fmt.Sprintf("%s of %s", percent(b.Counts), number(b.Counts.Total))
+			return fmt.Sprintf("%s of %s", percent(b.Ran()), number(b.Counts.Total))
 		}},
-		{title: "FAILED", cell: func(b batch) string { return number(b.Counts.Failed) },
+		{title: "FAILED", cell: func(b batch) string { return number(b.Ran().Failed) },
 			color: failedColor},
 		{title: "RATE", cell: rateText},
 		{title: "ETA", cell: func(b batch) string {
@@ -272,6 +272,9 @@ func batchRows(o *output, on screen, now time.Time) *listing[client.Batch] {
 			color: verdictColor},
 		{title: "DONE", wide: true, cell: func(b batch) string {
 			return number(b.Counts.Completed)
+		}},
+		{title: "NOT RUN", wide: true, cell: func(b batch) string {
+			return number(b.Tidefill.NotRun)
 		}},
 		{title: "IN FLIGHT", wide: true, cell: func(b batch) string {
 			return number(b.Tidefill.InFlight)
@@ -347,7 +350,7 @@ func statusColor(b client.Batch) color {
 }
 
 func failedColor(b client.Batch) color {
-	if b.Counts.Failed > 0 {
+	if b.Ran().Failed > 0 {
 		return red
 	}
 	return plain

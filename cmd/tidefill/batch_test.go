@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/dispatch/plan"
@@ -128,6 +131,38 @@ func TestSubmitDryRun(t *testing.T) {
 	var files struct{ Data []any }
 	if err := json.NewDecoder(answer.Body).Decode(&files); err != nil || len(files.Data) != 0 {
 		t.Errorf("dry runs left files: %v, %v", files.Data, err)
+	}
+}
+
+// Lines that a batch did not run are not shown as failed, and every row has a heading.
+func TestDescribeLinesThatDidNotRun(t *testing.T) {
+	show := func(b client.Batch, format string) string {
+		var out bytes.Buffer
+		o := output{format: format}
+		if format == formatWide {
+			rows := batchRows(&o, screen{}, time.Unix(1000, 0))
+			if err := errors.Join(rows.add(&out, b), rows.end()); err != nil {
+				t.Fatal(err)
+			}
+			return out.String()
+		}
+		describe(&out, screen{}, b, time.Unix(1000, 0))
+		return out.String()
+	}
+	full := show(stopped, "")
+	for _, want := range []string{"10, 3 completed, 1 failed, 6 not run\n",
+		"  retry      send lines that failed or did not run again: tidefill batch retry batch_1\n",
+	} {
+		if !strings.Contains(full, want) {
+			t.Errorf("got %s, want %q in it", full, want)
+		}
+	}
+	if strings.Contains(full, "\n             ") {
+		t.Errorf("a row has no heading: %s", full)
+	}
+	if got := strings.Join(strings.Fields(show(stopped, formatWide)), " "); !strings.Contains(got,
+		"cancelled 40% of 10 1 ") {
+		t.Errorf("the row is %s", got)
 	}
 }
 

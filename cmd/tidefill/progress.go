@@ -66,7 +66,7 @@ func (p *batchProgress) show(b client.Batch) {
 // wraps can't be written over.
 func (p *batchProgress) row(b client.Batch, status, figures string) {
 	filled := 0
-	if c := b.Counts; c.Total > 0 {
+	if c := b.Ran(); c.Total > 0 {
 		filled = barWidth * c.Done() / c.Total
 	}
 	bar := strings.Repeat("█", filled) + strings.Repeat("░", barWidth-filled)
@@ -82,7 +82,7 @@ func (p *batchProgress) row(b client.Batch, status, figures string) {
 	if b.Ended() {
 		c = statusColor(b)
 	}
-	if b.Counts.Failed > 0 && c != red {
+	if b.Ran().Failed > 0 && c != red {
 		c = yellow
 	}
 	printf(p.out, "%s", p.screen.paint(c, row).over())
@@ -103,7 +103,7 @@ func (p *batchProgress) end() {
 // progressText returns the figures of a batch: 120/300 (40%), 31.5 lines/s, ETA 6s, 1 failed, 2
 // retrying.
 func progressText(b client.Batch, now time.Time) string {
-	c, x := b.Counts, b.Tidefill
+	c, x := b.Ran(), b.Tidefill
 	parts := []string{fmt.Sprintf("%d/%d (%s)", c.Done(), c.Total, percent(c))}
 	if !b.Ended() {
 		if x.Rate > 0 && !x.Paused {
@@ -115,6 +115,9 @@ func progressText(b client.Batch, now time.Time) string {
 	}
 	if c.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", c.Failed))
+	}
+	if x.NotRun > 0 {
+		parts = append(parts, fmt.Sprintf("%d not run", x.NotRun))
 	}
 	if !b.Ended() {
 		if text := deadlineText(x.Verdict); x.Verdict != "" && x.Verdict != "ok" {

@@ -10,6 +10,11 @@ import (
 	"github.com/tidefill/tidefill/internal/humanize"
 )
 
+// stopped is a batch that was cancelled after one line had failed.
+var stopped = client.Batch{ID: "batch_1", Status: "cancelled", InProgressAt: 900,
+	CancelledAt: 1000, Counts: client.Counts{Total: 10, Completed: 3, Failed: 7},
+	Tidefill: client.Extensions{NotRun: 6}}
+
 func TestProgressText(t *testing.T) {
 	now := time.Unix(1000, 0)
 	running := client.Batch{
@@ -34,6 +39,10 @@ func TestProgressText(t *testing.T) {
 		InProgressAt: 900, CompletedAt: 1000}
 	if got, want := progressText(ended, now), "3/3 (100%), in 1m40s"; got != want {
 		t.Errorf("ended: got %q, want %q", got, want)
+	}
+	want = "4/10 (40%), 1 failed, 6 not run, in 1m40s"
+	if got := progressText(stopped, now); got != want {
+		t.Errorf("cancelled: got %q, want %q", got, want)
 	}
 }
 

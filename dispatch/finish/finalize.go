@@ -155,6 +155,7 @@ type ending struct {
 	found   *results
 	outputs []store.Output
 	counts  store.Counts
+	notRun  int // lines of counts.Failed without an answer
 	// failures are the most frequent causes of failed lines
 	failures []store.Failure
 	files    []store.File // whose bytes are committed
@@ -184,7 +185,8 @@ func (e *ending) write(ctx context.Context) error {
 			return fmt.Errorf("write results of batch %s: %w", b.ID, err)
 		}
 		e.counts.Completed += w.completed
-		e.counts.Failed += w.failed
+		e.counts.Failed += w.failed + w.notRun
+		e.notRun += w.notRun
 	}
 	return nil
 }
@@ -234,6 +236,7 @@ func (e *ending) ended() store.Batch {
 		b.State, b.CancelledAt = store.Cancelled, time.Now()
 	}
 	b.Outputs, b.Counts, b.Attempts = e.outputs, e.counts, e.found.attempts
+	b.NotRun = e.notRun
 	b.Usage, b.Failures, b.Delivery = &e.found.usage, e.failures, e.delivery
 	b.Paused = false
 	return b

@@ -16,6 +16,7 @@ type resultFiles struct {
 	end               *ending
 	source            *work.Source // nil: the input is lost
 	completed, failed int
+	notRun            int                   // lines that are listed without a result
 	open              map[int]store.Results // by chunk
 	missing           []uint32              // lines without a result that are not listed yet
 	buf               []byte
@@ -129,7 +130,7 @@ func leftover(b *store.Batch) (code, message string) {
 func (w *resultFiles) listMissing(bad *resultFile) error {
 	numbers := w.missing
 	w.missing = w.missing[:0]
-	w.failed += len(numbers)
+	w.notRun += len(numbers)
 	if len(numbers) == 0 || w.source == nil {
 		return nil
 	}

@@ -43,6 +43,12 @@ export function faultOf(faults) {
   return text + (more ? ` (and ${count(more)} more)` : '');
 }
 
+// endedOf counts the lines of a batch that ended by themselves: those that it did not run, because it ended first, are apart.
+export function endedOf({ completed, failed, total }, notRun) {
+  failed -= notRun;
+  return { completed, failed, total, notRun, done: completed + failed, share: (n) => (total ? 100 * n / total : 0) };
+}
+
 // waitingOf says why no further line is started, without the code before the sentences.
 export function waitingOf(text) {
   const [code, sentences] = text.split(/: (.*)/s);
@@ -95,15 +101,15 @@ export class BatchView {
   }
 
   update({ batch, now }) {
-    const c = batch.request_counts, ended = batch.ended_at !== null;
+    const c = endedOf(batch.request_counts, batch.not_run), ended = batch.ended_at !== null;
     setParts(this.owner, h('span', { class: 'own' }, name(batch.tenant), ' · '), ...(batch.models.length ? names(batch.models) : ['no model']));
     showStatus(this.status, batch);
-    const share = (n) => (c.total ? 100 * n / c.total : 0);
-    this.done.style.width = share(c.completed) + '%';
-    this.failed.style.width = share(c.failed) + '%';
-    let text = `${count(c.completed + c.failed)} of ${count(c.total)}`;
-    if (c.total) text += ` (${Math.floor(share(c.completed + c.failed))} %)`;
+    this.done.style.width = c.share(c.completed) + '%';
+    this.failed.style.width = c.share(c.failed) + '%';
+    let text = `${count(c.done)} of ${count(c.total)}`;
+    if (c.total) text += ` (${Math.floor(c.share(c.done))} %)`;
     if (c.failed) text += `, ${count(c.failed)} failed`;
+    if (c.notRun) text += `, ${count(c.notRun)} not run`;
     if (!ended && batch.rate > 0) text += `, ${batch.rate.toFixed(1)} lines/s`;
     setText(this.progress, text);
     const causes = (batch.failures ?? []).map((f) => `${count(f.count)} × ${causeOf(f)}${f.runner ? ' from ' + f.runner : ''}`);

@@ -1,7 +1,7 @@
 // The page of one batch: its history, its lines by state, why lines failed, and the last lines that ended.
 
 import { ask, get, key } from './api.js';
-import { causeOf, kept, showStatus, showVerdict, waitingOf } from './batch.js';
+import { causeOf, endedOf, kept, showStatus, showVerdict, waitingOf } from './batch.js';
 import { Keyed, h, name, names, save, set, setParts, setText } from './dom.js';
 import { count, dash, date, duration, relative } from './format.js';
 import { words } from './reasons.js';
@@ -182,7 +182,7 @@ export class BatchPage {
   }
 
   show() {
-    const b = this.batch, c = b.request_counts, { time: now } = b;
+    const b = this.batch, c = endedOf(b.request_counts, b.not_run), { time: now } = b;
     setParts(this.owner, name(b.tenant), ' · ', ...(b.models.length ? names(b.models) : ['no model']), ` · ${b.endpoint}`,
       ...(b.retry_of ? [' · retry of ', h('a', { href: '#batch/' + b.retry_of }, h('code', {}, b.retry_of))] : []));
     showStatus(this.status, b);
@@ -192,11 +192,11 @@ export class BatchPage {
     if (!this.priority.value) this.priority.value = b.priority;
     this.keyForm.hidden = b.refused !== null || !b.needs_key || this.object !== null;
     this.showFigures(b, now);
-    const rest = Math.max(0, c.total - c.completed - c.failed);
+    const rest = Math.max(0, c.total - c.done);
     const states = [['completed', c.completed], ['failed', c.failed], ...(b.ended_at === null
       ? [['in flight', b.in_flight], ['waiting to retry', b.retrying], ['not started', Math.max(0, rest - b.in_flight - b.retrying)]]
-      : [['never run', rest]])];
-    this.states.show(states.map(([state, n]) => ({ key: state, cells: [state, count(n), c.total ? `${(100 * n / c.total).toFixed(1)} %` : dash] })));
+      : [['not run', rest]])];
+    this.states.show(states.map(([state, n]) => ({ key: state, cells: [state, count(n), c.total ? `${c.share(n).toFixed(1)} %` : dash] })));
     const failures = this.object?.tidefill.failures ?? b.failures;
     this.causes.show(failures.map((f, i) => ({ key: i, cells: [causeOf(f), count(f.count), f.runner ? name(f.runner) : 'unknown', f.sample ? name(f.sample) : 'shown with a key of the tenant'] })));
     const messages = this.object?.errors?.data ?? [];
@@ -207,9 +207,10 @@ export class BatchPage {
   }
 
   showFigures(b, now) {
-    const ended = b.ended_at !== null, c = b.request_counts, at = ended ? b.ended_at : b.predicted_finish;
+    const ended = b.ended_at !== null, c = endedOf(b.request_counts, b.not_run), at = ended ? b.ended_at : b.predicted_finish;
     const figures = [
-      ['Lines ended', `${count(c.completed + c.failed)} of ${count(c.total)}`, c.failed ? `${count(c.failed)} failed` : ''],
+      ['Lines ended', `${count(c.done)} of ${count(c.total)}`,
+        [[c.failed, 'failed'], [c.notRun, 'not run']].filter(([n]) => n).map(([n, what]) => `${count(n)} ${what}`).join(', ')],
       ['Rate', ended ? dash : `${b.rate.toFixed(1)} lines/s`, b.attempts ? `${count(b.attempts)} requests so far` : ''],
       [ended ? 'Ended' : 'Predicted end', at === null ? 'unknown' : relative(ended ? at : Math.max(at, now), now),
         ended ? `after ${duration(at - b.created_at)}` : at === null ? 'nothing is predicted' : date(at)],

@@ -1,6 +1,6 @@
 // A batch of a user, as a row with what can be done to it.
 
-import { causeOf, showStatus, waitingOf } from './batch.js';
+import { causeOf, endedOf, showStatus, waitingOf } from './batch.js';
 import { h, name, set, setParts, setText } from './dom.js';
 import { count, dash, date, duration, relative } from './format.js';
 
@@ -52,7 +52,7 @@ export class Row {
 
   update({ batch, now }) {
     this.batch = batch;
-    const { request_counts: c, tidefill: t } = batch;
+    const t = batch.tidefill, c = endedOf(batch.request_counts, t.not_run);
     const ended = endOf(batch);
     const runs = batch.status === 'validating' || batch.status === 'in_progress';
     showStatus(this.status, { ...batch, paused: t.paused, ended_at: ended });
@@ -61,11 +61,11 @@ export class Row {
     setText(this.detail, [...faults, t.reason, causes.length ? 'failed: ' + causes.join('; ') : null, ended || t.paused || !t.waiting ? null : waitingOf(t.waiting)].filter(Boolean).join(' '));
     const project = Object.entries(batch.metadata ?? {}).map(([k, v]) => `${k}: ${v}`).join(', ');
     setParts(this.note, ` ${relative(batch.created_at, now)} · `, name(batch.model ?? 'no model'), ...(project ? [' · ', name(project)] : []));
-    const share = (n) => (c.total ? 100 * n / c.total : 0);
-    this.done.style.width = share(c.completed) + '%';
-    this.failed.style.width = share(c.failed) + '%';
-    let text = `${count(c.completed + c.failed)} of ${count(c.total)}`;
+    this.done.style.width = c.share(c.completed) + '%';
+    this.failed.style.width = c.share(c.failed) + '%';
+    let text = `${count(c.done)} of ${count(c.total)}`;
     if (c.failed) text += `, ${count(c.failed)} failed`;
+    if (c.notRun) text += `, ${count(c.notRun)} not run`;
     if (t.rate > 0 && !ended) text += `, ${t.rate.toFixed(1)} a second`;
     setText(this.progress, text);
     const eta = t.predicted_finish ?? t.eta ?? null;
@@ -78,7 +78,7 @@ export class Row {
     b.error.hidden = !batch.error_file_id;
     b.pause.hidden = !runs || t.paused;
     b.resume.hidden = !!ended || !t.paused;
-    b.retry.hidden = !ended || !c.failed;
+    b.retry.hidden = !ended || !batch.request_counts.failed;
     b.cancel.hidden = !!ended || batch.status === 'cancelling';
     b.remove.hidden = !ended;
   }
