@@ -29,6 +29,9 @@ func TestConsoleShowsTenPools(t *testing.T) {
 	if got := b.Evaluate(t, "document.querySelectorAll('.pool').length"); got != "0" {
 		t.Errorf("%s pools are shown with details before one is selected", got)
 	}
+	b.Evaluate(t, "document.querySelector('#overview summary').click()")
+	b.Await(t, time.Minute, "#overview .meanings", "nothing to do", "No line waits.")
+	b.Evaluate(t, "document.querySelector('#overview summary').click()")
 	b.Evaluate(t, "document.querySelector('#overview-rows tr:nth-child(3) a').click()")
 	b.Await(t, time.Minute, ".pool h2", "org/model-2")
 	awaitValue(t, b, "document.querySelectorAll('.pool').length", "1")

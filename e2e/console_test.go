@@ -40,7 +40,7 @@ func TestConsole(t *testing.T) {
 	b.Await(t, time.Minute, ".chart.first figcaption", "95 % of requests within",
 		"objective 3000")
 	b.Await(t, time.Minute, ".runners tbody td[data-label='First tokens']", " ms")
-	b.Await(t, time.Minute, ".figures", "with batch lines", "objective 3000 ms")
+	b.Await(t, time.Minute, ".figures", "batch lines included", "objective 3000 ms")
 	for _, latency := range []string{"token", "first"} {
 		for _, path := range []string{"users", "objective"} {
 			expression := fmt.Sprintf("document.querySelector('.chart.%s path.%s')"+

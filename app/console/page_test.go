@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -44,6 +45,36 @@ func TestColorsOfWordsHaveContrast(t *testing.T) {
 					colors[word], got, minContrast)
 			}
 		}
+	}
+}
+
+// Links of the page to the documentation lead to a heading that is there.
+func TestLinksToTheDocumentation(t *testing.T) {
+	scripts, err := fs.Glob(files, "page/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`https://github\.com/tidefill/tidefill/blob/main/([^'#]+)#([\w-]+)`)
+	found := 0
+	for _, name := range scripts {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range link.FindAllStringSubmatch(string(text), -1) {
+			page, err := os.ReadFile("../../" + to[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			found++
+			heading := `(?im)^#+ ` + strings.ReplaceAll(to[2], "-", " ") + `\W*$`
+			if !regexp.MustCompile(heading).Match(page) {
+				t.Errorf("%s links to %s, which has no heading %s", name, to[1], to[2])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no script has a link")
 	}
 }
 

@@ -97,7 +97,7 @@ export class BatchView {
       h('td', { 'data-label': 'Tenant', class: 'tenant' }, this.tenant), h('td', { 'data-label': 'Status' }, this.status),
       h('td', { 'data-label': 'Progress' }, h('div', { class: 'progress' },
         h('div', { class: 'bar' }, this.done, this.failed), this.progress, this.causes, this.waiting, this.fault)),
-      h('td', { 'data-label': 'Deadline' }, h('div', { class: 'due' }, this.deadline, this.verdict)), h('td', { 'data-label': 'Predicted finish' }, this.finish));
+      h('td', { 'data-label': 'Deadline' }, h('div', { class: 'due' }, this.deadline, this.verdict)), h('td', { 'data-label': 'Finish' }, this.finish));
   }
 
   update({ batch, now }) {
@@ -130,7 +130,7 @@ export class BatchView {
     if (ended) text = `ended ${relative(at, now)}, after ${duration(at - batch.created_at)}`;
     else if (at !== null) {
       late = batch.deadline !== null && at > batch.deadline;
-      text = relative(Math.max(at, now), now) + (late ? ', after the deadline' : '');
+      text = 'predicted ' + relative(Math.max(at, now), now) + (late ? ', after the deadline' : '');
       const more = batch.predicted_finish_with_one_more ?? null;
       if (more !== null) text += `; ${relative(Math.max(more, now), now)} with one more runner`;
     }

@@ -2,7 +2,7 @@
 
 import { ask, get, key } from './api.js';
 import { causeOf, endedOf, kept, showStatus, showVerdict, waitingOf } from './batch.js';
-import { Keyed, h, name, names, save, set, setParts, setText } from './dom.js';
+import { Keyed, h, name, names, save, set, setFigure, setParts, setText } from './dom.js';
 import { count, dash, date, duration, relative } from './format.js';
 import { words } from './reasons.js';
 
@@ -225,7 +225,7 @@ export class BatchPage {
         this.values.set(i, shown);
         this.figures.append(h('div', {}, ...shown));
       }
-      [label, value, note].forEach((text, j) => setText(shown[j], text));
+      [setText, setFigure, setText].forEach((write, j) => write(shown[j], [label, value, note][j]));
     });
     if (!this.verdict) {
       this.verdict = h('dd', { class: 'reason' });

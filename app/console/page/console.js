@@ -10,7 +10,7 @@ import './used.js';
 import { clock, duration } from './format.js';
 import { OverviewRow } from './overview.js';
 import { Notice, PoolView } from './pool.js';
-import { learn } from './reasons.js';
+import { Meanings, learn, words } from './reasons.js';
 import { ProfileView, RefusedView, TemplateView, UseCaseView, refusedKey, summary, useCasesOf } from './registry.js';
 import { ScalingView } from './scaling.js';
 
@@ -26,6 +26,8 @@ const useCases = new Keyed(byId('use-case-rows'), () => new UseCaseView());
 const refused = new Keyed(byId('refused'), () => new RefusedView());
 const batches = new Keyed(byId('batch-rows'), ({ batch }) => new BatchView(batch));
 const notices = new Keyed(byId('notices'), (notice) => new Notice(notice.kind));
+const meanings = new Meanings();
+byId('overview').append(meanings.element);
 let isScaled = false; // some pool is
 let reached = null; // when the daemon answered last, in seconds by the clock of this machine
 
@@ -88,6 +90,7 @@ async function showPools(all) {
   const single = all.length === 1, shown = single ? all : all.filter((pool) => pool.name === selected);
   byId('overview').hidden = all.length < 2;
   overview.update(all.map((pool) => ({ pool, selected: pool.name === selected })), ({ pool }) => pool.name);
+  meanings.update(all.map((pool) => pool.decision.reason));
   pools.update(shown, (pool) => pool.name);
   await Promise.all(shown.map(readHistory));
   pools.update(shown, (pool) => pool.name);
@@ -152,7 +155,8 @@ function noticesOf(state) {
   }
   for (const d of state.degraded) {
     all.push({ key: `degraded ${d.target} ${d.source}`, kind: 'warn',
-      parts: [`${d.source} of `, name(d.target), `: ${d.state} for ${duration(state.time - d.since)}. ${d.meaning}`] });
+      title: d.state,
+      parts: [`${d.source} of `, name(d.target), `: ${words(d.state)} for ${duration(state.time - d.since)}. ${d.meaning}`] });
   }
   return all;
 }

@@ -23,6 +23,12 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+// setFigure is setText for the figure of a tile. One that is unknown has no size to show.
+export function setFigure(element, text) {
+  setText(element, text);
+  set(element, 'data-unknown', text === 'unknown' ? '' : null);
+}
+
 // name returns a name from outside as an element of its own: characters in it that change the direction of text, such as
 // U+202E, must not reverse what stands beside it.
 export function name(text) {

@@ -1,13 +1,13 @@
 // A pool: what limits it now, what its interactive users feel, and the last hour.
 
-import { h, name, names, set, setParts, setText, Keyed } from './dom.js';
+import { h, name, names, set, setFigure, setParts, setText, Keyed } from './dom.js';
 import { Band, Chart, spanOf } from './chart.js';
 import { age, count, dash, milliseconds, percent, times } from './format.js';
 import { History } from './history.js';
 import { LatencyChart, firstToken, isOver, known, sum, tokenTime } from './latency.js';
-import { kind, meaning, remedy, words } from './reasons.js';
+import { Meanings, kind, meaning, remedy, words } from './reasons.js';
 import { fallbackText, RequestsView } from './requests.js';
-import { RunnerView } from './runner.js';
+import { RunnerView, limitOf } from './runner.js';
 
 export class PoolView {
   constructor() {
@@ -32,6 +32,7 @@ export class PoolView {
     (n) => (n === null ? dash : n < 3 && n % 1 ? n.toFixed(1) : n.toFixed(0)));
     this.band = new Band('Limiting reason over time');
     this.shares = h('span', { class: 'legend' });
+    this.meanings = new Meanings();
     this.runners = new Keyed(h('tbody'), (r) => new RunnerView(r));
     this.noRunner = h('p', { class: 'muted empty', hidden: '' }, 'No runner serves this pool now.');
     this.table = h('table', { class: 'runners' },
@@ -43,7 +44,8 @@ export class PoolView {
       h('div', { class: 'head' }, this.title, this.policy, h('span', { class: 'spacer' }), this.reason),
       this.sentence, this.promise, this.warnings.parent, figures,
       h('div', { class: 'charts' }, ...this.latencies.map((chart) => chart.element), this.lines.element),
-      h('div', { class: 'reasons' }, h('div', { class: 'caption' }, h('span', { class: 'title' }, 'Limited by'), this.shares), this.band.element),
+      h('div', { class: 'reasons' }, h('div', { class: 'caption' }, h('span', { class: 'title' }, 'Limited by'), this.shares), this.band.element,
+        this.meanings.element),
       this.table, this.noRunner, this.fallback, this.requests.element);
   }
 
@@ -56,7 +58,7 @@ export class PoolView {
     setText(this.sentence, pool.not_led?.replace(/^\w+: /, '') ?? [meaning(d.reason), remedy(d.reason)].filter(Boolean).join(' '));
     setText(this.promise, pool.protection);
     set(this.promise, 'data-kind', pool.protected ? null : 'unprotected');
-    this.warnings.update(pool.warnings.map((w) => ({ key: w.code, text: `${w.code}: ${w.text}` })), (w) => w.key);
+    this.warnings.update(pool.warnings.map((w) => ({ key: w.code, text: `${words(w.code)}: ${w.text}`, title: w.code })), (w) => w.key);
     this.failures = pool.failures;
     this.fallback.hidden = !pool.fallback;
     if (pool.fallback) setText(this.fallback, fallbackText(pool.fallback));
@@ -67,8 +69,8 @@ export class PoolView {
 
   updateFigures(d) {
     const put = (key, value, note) => {
-      setText(this.figures[key].value, value);
-      setText(this.figures[key].note, note);
+      setFigure(this.figures[key].value, value);
+      setText(this.figures[key].note, [note].flat().join('\n'));
     };
     put('lines', `${count(d.in_flight)} / ${count(d.allowance)}`, 'in flight / allowed');
     const running = sum(known(d.runners.map((r) => r.interactive_running)));
@@ -78,13 +80,14 @@ export class PoolView {
     const mean = tokenTime.pool(d);
     put('token', mean === null ? 'unknown' : milliseconds(mean), d.objective_ms === null ? 'no objective is known'
       : [`objective ${milliseconds(d.objective_ms)}${d.configured_objective_ms ? ` instead of the configured ${milliseconds(d.configured_objective_ms)}` : ''}`, ...(d.target_ms ? [`target ${milliseconds(d.target_ms)}`] : []),
-        `alone ${milliseconds(d.alone_ms)}`].join(', '));
+        ...(d.alone_ms === null ? [] : [`${milliseconds(d.alone_ms)} without batch work`])]);
     const first = firstToken.pool(d), objective = firstToken.objective(d);
     put('first', first === null ? 'unknown' : milliseconds(first), [
-      first === null ? 'none in the last minute' : d.first_tokens.source === 'gateway' ? 'or less: 95 %' : 'or less: 95 %, with batch lines',
+      first === null ? 'none came in the last minute' : '95 % came within this time' + (d.first_tokens.source === 'gateway' ? '' : ', batch lines included'),
       objective === null ? '' : `objective ${milliseconds(objective)}`,
-      d.first_token_slowdown === null ? '' : `${times(d.first_token_slowdown)} alone, ${times(d.first_token_slowdown_allowed)} allowed`,
-    ].filter(Boolean).join('; '));
+      d.first_token_slowdown === null ? '' : `${times(d.first_token_slowdown)} the time without batch work` +
+        (d.first_token_slowdown_allowed === null ? '' : `, ${times(d.first_token_slowdown_allowed)} allowed`),
+    ].filter(Boolean));
     for (const [measure, value] of [[tokenTime, mean], [firstToken, first]]) {
       set(this.figures[measure.key].value, 'data-kind', isOver(measure, value, d) ? 'over' : null);
     }
@@ -102,6 +105,7 @@ export class PoolView {
     const shares = this.band.update(all.map((one) => [one.time, one.reason]), from, to);
     this.shares.replaceChildren(...shares.slice(0, 6).map(([reason, share]) => h('span', { title: meaning(reason) },
       h('i', { class: 'dot ' + kind(reason) }), words(reason) + ' ', h('b', { class: 'number' }, Math.round(100 * share) + ' %'))));
+    this.meanings.update([...shares.map(([reason]) => reason), ...d.runners.map(limitOf)]);
     this.runners.update(d.runners.map((runner) => ({ runner, decision: d, series: this.history.runner(runner.name), from, to,
       failures: (this.failures ?? []).find((f) => f.runner === runner.name) })),
       (one) => one.runner.name);
@@ -118,5 +122,6 @@ export class Notice {
 
   update(notice) {
     setParts(this.element, ...(notice.parts ?? [notice.text]));
+    set(this.element, 'title', notice.title ?? null);
   }
 }

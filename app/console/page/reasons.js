@@ -2,6 +2,8 @@
 // The reasons are constants of dispatch/plan and of flow-control policies. List a new one in kinds, unless it is a
 // fault.
 
+import { h, setParts } from './dom.js';
+
 const kinds = {
   flowing: 'flow', none: 'flow', nothing_ready: 'idle', loading: 'idle', paused: 'idle', draining: 'idle', closed: 'idle', queued: 'idle',
   token_time: 'users', queue: 'users', queue_full: 'users', kv_full: 'users', first_token: 'users', late_lines: 'users', prompt_limit: 'users', kv: 'users', slots: 'users', packed: 'users',
@@ -17,7 +19,8 @@ const named = {
   runners_down: 'no runner answers', kv_full: 'engine memory full', kv: 'engine memory', slots: 'engine places', brake: 'users suffer', late: 'users late',
   queue: 'users wait', token_time: 'time per token', first_token: 'first tokens', prompt_limit: 'prompts to compute', shed: 'runner refuses', retry_after: 'runner asked for a pause',
   aging: 'no recent reading', stale: 'no reading', max_concurrency: 'limit of the batch',
-  invalid_json_line: 'invalid JSON',
+  invalid_json_line: 'invalid JSON', no_page: 'page missing',
+  implausible_ttft: 'implausible objective of first tokens',
 };
 
 // words returns a reason or a status for people.
@@ -43,4 +46,22 @@ export function meaning(reason) {
 
 export function remedy(reason) {
   return (explained[reason]?.remedy ?? '').replaceAll('`', '');
+}
+
+const allReasons = 'https://github.com/tidefill/tidefill/blob/main/docs/metrics.md#why-is-my-batch-waiting';
+
+// Meanings says what reasons mean to whoever opens it: a tooltip needs a mouse.
+export class Meanings {
+  constructor() {
+    this.list = h('dl');
+    this.element = h('details', { class: 'meanings' }, h('summary', {}, 'What these reasons mean'), this.list,
+      h('a', { href: allReasons, rel: 'noreferrer' }, 'All reasons, and what to do'));
+  }
+
+  // update shows those of some reasons, each once.
+  update(reasons) {
+    const known = [...new Set(reasons)].filter(meaning);
+    this.element.hidden = known.length === 0;
+    setParts(this.list, ...known.flatMap((reason) => [h('dt', { title: reason }, words(reason)), h('dd', {}, `${meaning(reason)} ${remedy(reason)}`)]));
+  }
 }

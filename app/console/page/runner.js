@@ -6,6 +6,11 @@ import { age, count, milliseconds } from './format.js';
 import { firstToken, isOver, tokenTime } from './latency.js';
 import { kind, meaning, remedy, words } from './reasons.js';
 
+// limitOf returns what keeps lines from a runner.
+export function limitOf(runner) {
+  return runner.breaker_open && runner.reason !== 'failing' ? 'unreachable' : runner.reason;
+}
+
 export class RunnerView {
   constructor({ runner }) {
     this.reason = h('span', { class: 'reason' });
@@ -26,7 +31,7 @@ export class RunnerView {
   }
 
   update({ runner, decision, series, from, to, failures }) {
-    const reason = runner.breaker_open && runner.reason !== 'failing' ? 'unreachable' : runner.reason;
+    const reason = limitOf(runner);
     setText(this.reason, words(reason) + (runner.evicting ? ', evicting' : ''));
     set(this.reason, 'data-kind', kind(reason));
     set(this.reason, 'title', [meaning(reason), remedy(reason)].filter(Boolean).join(' '));
