@@ -126,11 +126,11 @@ func describe(w io.Writer, on screen, b client.Batch, now time.Time, files ...st
 			humanize.Printable(f.String()))
 	}
 	if retriable(b) {
-		which := "failed lines"
+		which := "the failed lines"
 		if x.NotRun > 0 {
-			which = "lines that failed or did not run"
+			which = "the lines that failed or did not run"
 		}
-		row("retry", "send %s again: tidefill batch retry %s", which, b.ID)
+		row("retry", "send again %s: tidefill batch retry %s", which, b.ID)
 	}
 	if x.Waiting != "" {
 		row("waiting", "%s", x.Waiting)

@@ -151,7 +151,8 @@ func TestDescribeLinesThatDidNotRun(t *testing.T) {
 	}
 	full := show(stopped, "")
 	for _, want := range []string{"10, 3 completed, 1 failed, 6 not run\n",
-		"  retry      send lines that failed or did not run again: tidefill batch retry batch_1\n",
+		"  retry      send again the lines that failed or did not run: tidefill batch retry " +
+			"batch_1\n",
 	} {
 		if !strings.Contains(full, want) {
 			t.Errorf("got %s, want %q in it", full, want)

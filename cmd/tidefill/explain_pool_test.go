@@ -119,14 +119,18 @@ func TestExplainWatchNeedsAFirstAnswer(t *testing.T) {
 	must(t, exitError, "explain", "--watch")
 }
 
-// Who leads nothing any more is not said to carry lines.
+// Who leads nothing any more is not said to carry lines. A source without readings is named in
+// words, with its state.
 func TestExplainWithoutALeader(t *testing.T) {
 	startFakeAdmin(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"problems":["no_leader: It hangs.","the bucket: no answer within 2s"],
+			"time":70,"degraded":[{"source":"metrics","target":"a:1","state":"no_page","since":9,
+			"meaning":"It has none."}],
 			"data":[{"name":"m","models":["m"],"node":"n2","age_s":8.4,"policy":"fixed",
 			"not_led":"no_leader: It hangs.","decision":{"reason":"no_leader","in_flight":0}}]}`)
 	})
 	const want = "Degraded: no_leader: It hangs.\nDegraded: the bucket: no answer within 2s.\n" +
+		"Degraded: metrics of a:1: no reading for 1m01s (no_page). It has none.\n" +
 		"m  policy fixed, 0 runners\n  led by      nobody: n2 published this 8.4 s ago\n" +
 		"  limited by  no_leader: It hangs.\n\n"
 	if got := must(t, exitOK, "explain").out; got != want {

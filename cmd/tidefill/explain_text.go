@@ -35,8 +35,8 @@ func explainDaemon(w io.Writer, list client.PoolList, scaled int) {
 	}
 	for _, d := range list.Degraded {
 		since := time.Duration((list.Time - d.Since) * float64(time.Second))
-		printf(w, "Degraded: %s of %s is %s for %s. %s\n", d.Source, d.Target, d.State,
-			humanize.Duration(since), d.Meaning)
+		printf(w, "Degraded: %s of %s: no reading for %s (%s). %s\n", d.Source, d.Target,
+			humanize.Duration(since), d.State, d.Meaning)
 	}
 }
 

@@ -25,7 +25,7 @@ export class RunnerView {
     };
     this.element = h('tr', {},
       h('th', { scope: 'row' }, name(runner.name)),
-      h('td', { 'data-label': 'Limited by' }, h('div', { class: 'cell stacked' }, this.reason, this.failed, this.band.element)),
+      h('td', { 'data-label': 'Limited by' }, h('div', { class: 'cell stacked' }, this.reason, ' ', this.failed, this.band.element)),
       ...this.latencies.map(({ measure, spark }) => cell(measure.key, measure.label, spark.element)), cell('lines', 'Lines', this.lines.element),
       cell('users', 'Interactive'), cell('prompt', 'Prompt tokens'), cell('reading', 'Last reading'));
   }
