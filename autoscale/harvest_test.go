@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -42,6 +43,28 @@ func TestRatesAreMeasuredWithoutACostModel(t *testing.T) {
 			t.Errorf("at %v ms a second the job is predicted to take %.0f s, want about %.0f",
 				rate, got, left)
 		}
+	}
+}
+
+// What was learned while a pool got nothing done can be kept, and taken over.
+func TestStalledPoolsAreLearned(t *testing.T) {
+	f, steps := newFleet(t), 0
+	_, now := harvested(t, f, unknownPool(1), func() float64 {
+		if steps++; steps > 300 && steps < 500 {
+			return 0
+		}
+		return 5000
+	})
+	data, err := json.Marshal(f.Learned(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var learned []PoolLearned
+	if err := json.Unmarshal(data, &learned); err != nil || len(learned) != 1 {
+		t.Fatalf("learned of %d pools, %v", len(learned), err)
+	}
+	if err := newFleet(t).Recall(now, learned[0], 0); err != nil {
+		t.Error(err)
 	}
 }
 

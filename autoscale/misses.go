@@ -31,7 +31,7 @@ const (
 	enoughMisses = 10
 	// firstMiss is the factor that one of ten predictions is assumed to be wrong by, in either
 	// direction, until enough errors are known. minMiss bounds those that are known.
-	firstMiss, minMiss, maxMiss = 2.5, 1.03, 50
+	firstMiss, minMiss, maxMiss = 2.5, 1.03, 50.0 // not 50: 1/50 is 0
 	// ownMiss is the share by which the error of one job is more than that of the whole pool, since
 	// jobs come and go beside it.
 	ownMiss = 2
