@@ -36,7 +36,7 @@ func TestFailuresOfRunners(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	rf.publish(time.Unix(100+60*(recentMinutes+1), 0), pools)
-	if got, want := rf.all()[0].Text(), "failing: 502 (failed), 37 of the last 40"; got != want {
+	if got, want := rf.all()[0].Text(), "502 (failed), 37 of the last 40"; got != want {
 		t.Errorf("after the last minutes: %q, want %q", got, want)
 	}
 	pools[0].Runners[1].Failing = false
