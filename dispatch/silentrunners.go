@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -94,10 +95,10 @@ func (s *silentRunners) opened(
 func (s *silentRunners) closed(
 	log *slog.Logger, now time.Time, pool, runner string, was silentRunner,
 ) {
-	message := "a runner answers lines again"
+	level, message := slog.LevelInfo, "a runner answers lines again"
 	if was.failing {
-		message = "a runner answers lines well again"
+		level, message = slog.LevelWarn, "a runner answers lines well again"
 	}
-	log.Info(message, "pool", pool, "runner", runner, "after",
+	log.Log(context.Background(), level, message, "pool", pool, "runner", runner, "after",
 		now.Sub(was.since).Round(time.Second))
 }

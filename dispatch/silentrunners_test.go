@@ -51,7 +51,7 @@ func TestFailingRunnersAreLogged(t *testing.T) {
 	}{
 		{0, false, ""},
 		{1, true, `last=failed status=500 bad="37 of the last 40"`}, {2, true, ""},
-		{3, false, `level=INFO msg="a runner answers lines well again" pool=m runner=r after=2s`},
+		{3, false, `level=WARN msg="a runner answers lines well again" pool=m runner=r after=2s`},
 		{4, true, ""}, {5, false, ""}, {6, true, ""}, {11, true, "level=WARN"}, {12, false, "well"},
 		{100, true, "level=WARN"},
 	} {
