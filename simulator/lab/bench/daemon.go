@@ -3,12 +3,13 @@ package bench
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // daemon is a `tidefill serve` on a data directory.
@@ -23,11 +24,11 @@ type daemon struct {
 func (l *environment) startDaemon(
 	ctx context.Context, data, upstreams string, settings ...string,
 ) (*daemon, error) {
-	listen, err := freeAddress()
+	listen, err := testservers.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	admin, err := freeAddress()
+	admin, err := testservers.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -83,15 +84,6 @@ func (d *daemon) stop() error {
 		return fmt.Errorf("stop daemon: %w\n%s", err, tail(d.log))
 	}
 	return nil
-}
-
-// freeAddress returns a free address.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // tail returns the end of a file, for messages.

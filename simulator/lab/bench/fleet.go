@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/testservers"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator/lab/live"
 )
@@ -60,7 +61,7 @@ func (l *environment) startFleet(ctx context.Context) (urls []string, stop func(
 		return nil, stop, err
 	}
 	for range fleetRunners {
-		address, err := freeAddress()
+		address, err := testservers.FreeAddress()
 		if err != nil {
 			return nil, stop, err
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/testservers"
 	"github.com/tidefill/tidefill/simulator/workload"
 )
 
@@ -29,7 +30,7 @@ func startDaemon(
 ) (*daemon, error) {
 	d := &daemon{program: program}
 	for _, address := range []*string{&d.address, &d.admin} {
-		free, err := freeAddress()
+		free, err := testservers.FreeAddress()
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/tidefill/tidefill/internal/testservers"
 )
 
 // prometheusServer scrapes the gateway, as the one beside a pool does.
@@ -24,7 +26,7 @@ func startPrometheus(
 		return nil, fmt.Errorf("prometheus: %w; install Debian's package prometheus, or give its "+
 			"path by --prometheus", err)
 	}
-	address, err := freeAddress()
+	address, err := testservers.FreeAddress()
 	if err != nil {
 		return nil, err
 	}

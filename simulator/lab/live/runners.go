@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tidefill/tidefill/internal/testservers"
 	"github.com/tidefill/tidefill/runner/emulator"
 	"github.com/tidefill/tidefill/simulator"
 )
@@ -49,7 +50,7 @@ func startRunners(ctx context.Context, setup simulator.Setup, role []string) (*r
 		return startProcess(program, []string{r.address[i], string(config)}, role)
 	}
 	for range setup.Scenario.Pool.Replicas {
-		address, err := freeAddress()
+		address, err := testservers.FreeAddress()
 		if err != nil {
 			return nil, err
 		}
