@@ -8,7 +8,7 @@ import (
 	"github.com/tidefill/tidefill/store"
 )
 
-// Who asks before is told that a deadline can't be met if nine of ten batches like it miss it.
+// A dry run calls a deadline infeasible if nine of ten batches like it miss it.
 func TestVerdictBeforeABatchIsCreated(t *testing.T) {
 	due := time.Date(2027, 1, 15, 12, 0, 0, 0, time.UTC)
 	before, after := due.Add(-time.Minute), due.Add(time.Minute)
