@@ -68,6 +68,9 @@ type Answered struct {
 	// CachedTokens of the PromptTokens were found in the runner's prefix cache; 0: none, or
 	// unknown.
 	CachedTokens int
+	// Estimated is the number of prompt tokens of its Started, in which prompts are charged; 0:
+	// unknown.
+	Estimated int
 }
 
 // Shed reports that a runner refused a line because of load, with status 429 or 503.

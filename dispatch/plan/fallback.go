@@ -190,7 +190,7 @@ func (p *pool) observeRequest(now time.Time, x *request, ev *RequestEnded) {
 	default:
 		p.observe(now, &flowcontrol.Answered{Load: load, Latency: ev.Latency,
 			PromptTokens: prompt, OutputTokens: ev.OutputTokens,
-			CachedTokens: ev.CachedTokens})
+			CachedTokens: ev.CachedTokens, Estimated: x.PromptTokens})
 	}
 }
 

@@ -145,7 +145,8 @@ func (p *Planner) report(now time.Time, f *Finished, r *runner, cause fault) {
 	}
 	load, seen := r.load(), &r.pool.observed
 	seen.answered = flowcontrol.Answered{Load: load, Latency: f.Latency,
-		PromptTokens: f.InputTokens, OutputTokens: f.OutputTokens, CachedTokens: f.CachedTokens}
+		PromptTokens: f.InputTokens, OutputTokens: f.OutputTokens, CachedTokens: f.CachedTokens,
+		Estimated: int(f.Start.line.prompt)}
 	seen.shed = flowcontrol.Shed{Load: load, RetryAfter: f.RetryAfter}
 	seen.broken = flowcontrol.Broken{Load: load}
 	seen.evicted = flowcontrol.Evicted{Load: load, Latency: f.Latency}

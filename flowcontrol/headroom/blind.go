@@ -70,7 +70,8 @@ func (c *Controller) blind() bool { return !c.seesIterations() && c.outcomes.at.
 const instant = 20
 
 // tokenBound is the longest time of a prompt token that answers show, in milliseconds: the prompt
-// was computed in the time of the answer.
+// was computed in the time of the answer. Tokens are those that were estimated, if known, since the
+// bound limits what prompts are charged, by their estimates.
 type tokenBound struct {
 	ms float64 // 0: unknown
 	at time.Time

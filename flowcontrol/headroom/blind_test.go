@@ -78,6 +78,44 @@ func TestAnsweredPromptsOweNoMoreThanTheyTook(t *testing.T) {
 	}
 }
 
+// A prompt that was estimated at much more than the usage of its answer says keeps the others of a
+// pool that shows nothing waiting for seconds, however long the answer took.
+func TestOverestimatedPromptsDoNotHoldThePool(t *testing.T) {
+	for _, latency := range []time.Duration{10 * time.Millisecond, 300 * time.Millisecond,
+		time.Second} {
+		c, _ := newPool(t, func(cfg *flowcontrol.Config) {
+			cfg.SLO = flowcontrol.DefaultConfig().SLO
+			cfg.Engine = flowcontrol.DefaultConfig().Engine
+		}, "r")
+		now := noon
+		await := func(what string) {
+			for until := now.Add(5 * time.Minute); ; now = now.Add(100 * time.Millisecond) {
+				if g := c.Allowance(now).Runners[0]; g.Lines > 0 && g.Prompt > 0 {
+					return
+				}
+				if now.After(until) {
+					t.Fatalf("no line may start %s", what)
+				}
+			}
+		}
+		await("at first")
+		const estimated = 750_000
+		c.Observe(now, &flowcontrol.Started{Load: flowcontrol.Load{Runner: "r", InFlight: 1},
+			PromptTokens: estimated})
+		for range 10 {
+			now = now.Add(latency / 10)
+			c.Allowance(now)
+		}
+		c.Observe(now, &flowcontrol.Answered{Load: flowcontrol.Load{Runner: "r"}, Latency: latency,
+			PromptTokens: 3, OutputTokens: 2, Estimated: estimated})
+		answered := now
+		await("after the answer")
+		if waited := now.Sub(answered); waited > 15*time.Second {
+			t.Errorf("the next line waits for %v after an answer of %v", waited, latency)
+		}
+	}
+}
+
 // An opaque runner has any number of engines. It gets more lines than one engine has sequences, and
 // more prompts than one engine computes, as long as answers take no longer; and fewer once they do.
 func TestOpaqueRunnersGrowBeyondOneEngine(t *testing.T) {

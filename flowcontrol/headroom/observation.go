@@ -1,6 +1,7 @@
 package headroom
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -67,7 +68,7 @@ func (c *Controller) answered(now time.Time, r *runner, o *flowcontrol.Answered)
 	c.sizes.answer(o.PromptTokens, o.CachedTokens, o.OutputTokens)
 	r.ownAnswers.answered(o.OutputTokens)
 	c.waste.answered += float64(o.PromptTokens + o.OutputTokens)
-	c.tokenBound.see(now, o.Latency, o.PromptTokens-o.CachedTokens)
+	c.tokenBound.see(now, o.Latency, cmp.Or(o.Estimated, o.PromptTokens)-o.CachedTokens)
 	if !c.seesIterations() { // prompts were charged by a guess; they took no longer than this
 		r.budget = max(r.budget, -promptBudget(milliseconds(o.Latency)))
 	}
