@@ -30,6 +30,7 @@ type Records interface {
 	PoolHistory
 	Ledger
 	Keys
+	KeyUses
 	Notices
 	Status
 	Portable

@@ -7,9 +7,9 @@
 // which has all of these groups. They may be of different systems:
 //
 //   - Records: [Files], [Uploads], [UploadParts], [Batches], [BatchLists], [Changes], [References],
-//     [LearnedStates], [PoolHistory], [Keys], [Notices], [Status], [Portable]. Small rows,
-//     compare-and-set, listings by cursor. There is no row for each line: a batch of 50,000 lines
-//     is one row and some dozens of chunks.
+//     [LearnedStates], [PoolHistory], [Ledger], [Keys], [KeyUses], [Notices], [Status], [Portable].
+//     Small rows, compare-and-set, listings by cursor. There is no row for each line: a batch of
+//     50,000 lines is one row and some dozens of chunks.
 //   - Claims: [Owners], [Claims], [Tallies], [Locks], [Leads]. They decide who works on what.
 //   - Progress: [ProgressBoard], for users.
 //   - Bytes: [Blobs], written once as a stream and visible when committed, and [Spool].

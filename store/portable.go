@@ -26,18 +26,19 @@ const (
 	NoticeRows  RowKind = "notices"          // Notice
 	HourRows    RowKind = "hours of pools"   // PoolHour
 	UsageRows   RowKind = "hours of usage"   // Used
+	KeyUseRows  RowKind = "uses of API keys" // KeyUse
 )
 
 // RowKinds lists all kinds so that each follows those that it refers to. Claims, leases and
 // progress are not among them: they end with the processes that hold them.
 var RowKinds = []RowKind{FileRows, UploadRows, PartRows, BatchRows, ChunkRows, KeyRows,
-	LearnedRows, EpochRows, NoticeRows, HourRows, UsageRows}
+	LearnedRows, EpochRows, NoticeRows, HourRows, UsageRows, KeyUseRows}
 
 // RowKey names a row among those of its kind: files, uploads, parts and batches by the number that
 // grows with each, chunks by batch and index, keys by tenant and key, learned states by pool and
 // kind, epochs by the name of the lock (empty: the one of leaderships), notices by endpoint and
 // batch, hours of pools by pool and microseconds since 1970, hours of usage by tenant, model, class
-// and those microseconds.
+// and those microseconds, uses of API keys by hash.
 type RowKey struct {
 	Name, Sub, Third string
 	Number           int64

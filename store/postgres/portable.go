@@ -76,6 +76,12 @@ var portables = map[store.RowKind]portable{
 			s.do(insertUsed, usedArguments(row.Value.(store.Used), store.Owner{}, 0))
 			return nil
 		}},
+	store.KeyUseRows: {tables.SelectKeyUses + raw("hash"), tables.ExportKeyUse,
+		"DELETE FROM key_uses WHERE hash = ANY (@names::text[])",
+		func(_ *DB, s *steps, row store.Row) error {
+			s.noteKeys(row.Value.(store.KeyUse))
+			return nil
+		}},
 }
 
 // ExportRows implements [store.Portable]. It holds one connection until it ends, and has no limit

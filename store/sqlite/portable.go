@@ -61,6 +61,11 @@ var portables = map[store.RowKind]portable{
 		func(ctx context.Context, _ *DB, s *session, row store.Row) error {
 			return addUsed(ctx, s, row.Value.(store.Used), store.Owner{}, 0)
 		}},
+	store.KeyUseRows: {tables.SelectKeyUses + "hash", tables.ExportKeyUse,
+		"DELETE FROM key_uses WHERE hash = ?", byName,
+		func(ctx context.Context, _ *DB, s *session, row store.Row) error {
+			return noteKey(ctx, s, row.Value.(store.KeyUse))
+		}},
 }
 
 // ExportRows implements [store.Portable]. It holds one reading session until it ends.

@@ -31,12 +31,14 @@ var (
 	schema10 string
 	//go:embed schema_11_ledger.sql
 	schema11 string
+	//go:embed schema_12_keyuses.sql
+	schema12 string
 )
 
 // migrations lead from one schema version to the next. The file's user_version is the number of
 // those that were applied.
 var migrations = []string{schema1, schema2, schema3, schema4, schema5, schema6,
-	schema7, schema8, schema9, schema10, schema11}
+	schema7, schema8, schema9, schema10, schema11, schema12}
 
 // migrate applies the missing migrations. Processes that open a new file together do so in turn. If
 // none is missing it does not write, so that a process can start while another one, which may be

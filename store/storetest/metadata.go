@@ -29,6 +29,7 @@ type Store struct {
 	store.Ledger
 	store.ProgressBoard
 	store.Keys
+	store.KeyUses
 	store.Notices
 	store.Status
 	store.Portable
@@ -43,7 +44,7 @@ type Backend interface {
 // StoreOf returns the Store whose every field is b.
 func StoreOf(b Backend) Store {
 	return Store{b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b,
-		b, b, b}
+		b, b, b, b}
 }
 
 // Open returns a new, empty store that reads the time from now, and closes it when the test ends.
@@ -63,6 +64,7 @@ func TestMetadata(t *testing.T, open Open) {
 	t.Run("Ledger", func(t *testing.T) { TestLedger(t, open) })
 	t.Run("Progress", func(t *testing.T) { TestProgress(t, open) })
 	t.Run("Keys", func(t *testing.T) { TestKeys(t, open) })
+	t.Run("KeyUses", func(t *testing.T) { TestKeyUses(t, open) })
 	t.Run("Notices", func(t *testing.T) { TestNotices(t, open) })
 	t.Run("Status", func(t *testing.T) { TestStatus(t, open) })
 	t.Run("Portable", func(t *testing.T) { TestPortable(t, open) })
@@ -170,6 +172,14 @@ func TestProgress(t *testing.T, open Open) {
 func TestKeys(t *testing.T, open Open) {
 	run(t, open, []test{
 		{"the first value of a key is stored", keysAreStoredOnce},
+	})
+}
+
+// TestKeyUses runs the suite for KeyUses. It uses KeyUses.
+func TestKeyUses(t *testing.T, open Open) {
+	run(t, open, []test{
+		{"the last use of a key is kept", lastUseOfAKeyIsKept},
+		{"processes note keys at the same time", keysAreNotedConcurrently},
 	})
 }
 

@@ -91,6 +91,8 @@ func fill(t testing.TB, m Store, c *clock) (running store.Batch) {
 	must(t, m.AddUsage(ctx, o, 1, []store.Used{{Tenant: "t", Model: "a\xff", Class: "flex",
 		Hour: noon, Requests: 3, Failed: 1, Tokens: tokens(5)}, {Tenant: "t", Model: "a\xff",
 		Class: "critical", Hour: noon, Requests: 2}}, noon))
+	must(t, m.NoteKeys(ctx, []store.KeyUse{{Hash: "a\xff", At: noon}, {Hash: "zz", At: noon},
+		{Hash: "\\x", At: noon.Add(time.Hour)}}, noon))
 	_, _, err := m.Lock(ctx, o, "lock")
 	must(t, err)
 	_, _, err = m.Lead(ctx, o, []string{"model"})
