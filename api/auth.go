@@ -62,6 +62,7 @@ func (s *Server) authenticate(r *http.Request) (principal, *keyLifetime, error) 
 	if !ok {
 		return principal{}, nil, errWrongKey
 	}
+	s.keyUses.note(found.hash, s.now())
 	if p := found.owner; p.Role == roleViewer && r.Method != http.MethodGet &&
 		r.Method != http.MethodHead {
 		return principal{}, nil, &httpError{

@@ -147,6 +147,7 @@ var encoded = map[string]any{
 	"ProgressEvent": progressEvent{}, "ReasonEvent": reasonObject{}, "Model": modelObject{},
 	"Registry": registryObject{}, "Template": listedTemplate{}, "Profile": listedProfile{},
 	"UsageBucket": usageBucket{}, "UsageResult": usageResult{}, "UsageDetails": usageDetails{},
+	"Key": keyObject{}, "KeyOwner": keyOwner{}, "KeyDetails": keyDetails{},
 	"Tenant": tenantObject{}, "ErrorResponse": envelope{}, "Error": envelopeError{},
 }
 

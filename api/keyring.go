@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tidefill/tidefill/internal/humanize"
 )
@@ -30,10 +31,22 @@ type Keyring struct {
 }
 
 type keyEntry struct {
-	hash  [sha256.Size]byte
+	hash  keyHash
 	owner principal
 	life  *keyLifetime
+
+	source  keySource
+	title   string    // for people only; empty: none
+	created time.Time // as well; zero: not known
 }
+
+// keySource is where a key is configured.
+type keySource string
+
+const (
+	inKeysFile    keySource = "keys_file"
+	inEnvironment keySource = "environment"
+)
 
 // name returns what a log calls the key: the beginning of its hash, as in a keys file.
 func (e keyEntry) name() string { return hashPrefix + hex.EncodeToString(e.hash[:4]) }
@@ -129,8 +142,8 @@ func ParseKeys(list string) (*Keyring, error) {
 				"the key is empty, contains a space, or ends in '=' without a tenant; write key " +
 					"or tenant=key")
 		default:
-			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), owner: principal{
-				Tenant: tenant, Role: roleUser}})
+			err = ring.add(keyEntry{hash: sha256.Sum256([]byte(key)), source: inEnvironment,
+				owner: principal{Tenant: tenant, Role: roleUser}})
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s, item %d: %w", KeysVariable, i+1, err)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ type fileEntry struct {
 	Hash   string `yaml:"hash"`
 	Tenant string `yaml:"tenant"`
 	Role   role   `yaml:"role"`
-	// Name and Created tell people which key it is; nothing depends on them.
+	// Name and Created tell people which key it is; no right depends on them.
 	Name    string `yaml:"name"`
 	Created string `yaml:"created"`
 
@@ -175,17 +174,28 @@ func (k *Keyring) addEntry(entry fileEntry) error {
 	if !slices.Contains([]role{roleViewer, roleUser, roleAdmin}, owner.Role) {
 		return fmt.Errorf("role %q is unknown; use viewer, user or admin", owner.Role)
 	}
-	return k.add(keyEntry{hash: hash, owner: owner})
+	return k.add(keyEntry{hash: hash, owner: owner, source: inKeysFile, title: entry.Name,
+		created: entry.createdAt()})
 }
 
-func parseHash(text string) (hash [sha256.Size]byte, err error) {
+// createdAt returns the time of the text Created, a date or RFC 3339; zero: it is neither.
+func (e fileEntry) createdAt() time.Time {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(layout, e.Created); err == nil {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+func parseHash(text string) (hash keyHash, err error) {
 	digits, ok := strings.CutPrefix(text, hashPrefix)
 	raw, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(raw) != len(hash) {
 		return hash, errors.New(
 			`hash is not sha256: and 64 hex digits; make one with: printf %s "$KEY" | sha256sum`)
 	}
-	return [sha256.Size]byte(raw), nil
+	return keyHash(raw), nil
 }
 
 // NewKey is what a key is made with. Empty fields have their defaults.

@@ -79,6 +79,7 @@ type Server struct {
 	meta        Metadata
 	blobs       Blobs
 	keys        atomic.Pointer[Keyring]
+	keyUses     keyUses
 	log         *slog.Logger
 	now         func() time.Time
 	metrics     *metrics
@@ -98,7 +99,8 @@ type Server struct {
 	keysChange sync.Mutex // of SetKeys
 }
 
-// New returns a Server. Handler serves requests; Run removes what has expired.
+// New returns a Server. Handler serves requests; Run removes what has expired and saves the uses of
+// keys.
 func New(config Config, deps Deps) (*Server, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("api config: %w", err)
@@ -160,6 +162,7 @@ func (s *Server) routes() {
 	s.route("/v1/registry", methods{"GET": s.listRegistry})
 	s.route("/v1/tenants", methods{"GET": s.listTenants})
 	s.route("/v1/organization/usage/completions", methods{"GET": s.listUsage})
+	s.route("/v1/organization/admin_api_keys", methods{"GET": s.listKeys})
 	s.inlineRoutes()
 	s.fileRoutes()
 	s.uploadRoutes()

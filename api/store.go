@@ -36,6 +36,7 @@ type Metadata interface {
 	Claims
 	Tallies
 	Keys
+	KeyUses
 	Tenants
 }
 

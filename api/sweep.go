@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/tidefill/tidefill/store"
@@ -17,8 +18,12 @@ const sweepPage = 100
 const uploadRetention = 24 * time.Hour
 
 // Run removes expired files, parts of ended uploads, batches past their retention, and blobs that a
-// crash has left, until ctx ends. Each sweep retries what an earlier one could not remove.
+// crash has left, until ctx ends. Each sweep retries what an earlier one could not remove. Run also
+// saves when keys were last used.
 func (s *Server) Run(ctx context.Context) error {
+	var saving sync.WaitGroup
+	saving.Go(func() { s.keepKeyUses(ctx) })
+	defer saving.Wait()
 	sweeps := time.NewTicker(s.config().SweepEvery)
 	defer sweeps.Stop()
 	var orphans <-chan time.Time // nil, and never ready, if orphans are not removed
