@@ -1,22 +1,85 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
+	"errors"
 	"io"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidefill/tidefill/api"
+	"github.com/tidefill/tidefill/client"
+	"github.com/tidefill/tidefill/internal/humanize"
 )
 
 func keyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "Make API keys",
+		Short: "Make API keys, and list them with their last use",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(keyCreateCommand())
+	cmd.AddCommand(keyCreateCommand(), keyListCommand())
 	return cmd
+}
+
+func keyListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List API keys with their last use",
+		Long: `List the keys that the daemon knows, the last used first. A use is shown within a minute, and kept for 400 days. HASH is the beginning of
+the hash, by which the row in the keys file is found. Keys of TIDEFILL_API_KEYS have no name and no date. This needs a key of the role admin;
+with --tenant it lists those of one tenant.`,
+		Example: `  tidefill key list
+  tidefill key list --json | jq -r 'select(.last_used_at == null) | .redacted_value'`,
+		Args: cobra.NoArgs,
+	}
+	return new(remote).command(cmd, tableFormats, func(ctx context.Context, c *client.Client,
+		r *remote, _ []string, out io.Writer) error {
+		keys, err := c.Keys(ctx)
+		if err != nil {
+			return err
+		}
+		slices.SortStableFunc(keys, func(a, b client.Key) int {
+			return cmp.Compare(b.LastUsedAt, a.LastUsedAt)
+		})
+		rows := keyRows(&r.output, time.Now())
+		for _, k := range keys {
+			if err := rows.add(out, k); err != nil {
+				return err
+			}
+		}
+		return errors.Join(rows.end(), r.note(cmd.ErrOrStderr(), "keys", len(keys), 0, false))
+	})
+}
+
+// keyRows returns the table of keys.
+func keyRows(o *output, now time.Time) *listing[client.Key] {
+	type key = client.Key
+	return &listing[key]{output: o, columns: []column[key]{
+		{title: "NAME", cell: func(k key) string { return k.Name }},
+		{title: "TENANT", cell: func(k key) string { return k.Tidefill.Tenant }},
+		{title: "ROLE", cell: func(k key) string { return k.Tidefill.Role }},
+		{title: "CREATED", cell: func(k key) string {
+			return humanize.Relative(k.CreatedAt, now)
+		}},
+		{title: "LAST USED", cell: func(k key) string {
+			if k.LastUsedAt == 0 {
+				return "never"
+			}
+			return humanize.Relative(k.LastUsedAt, now)
+		}},
+		{title: "HASH", cell: func(k key) string {
+			return strings.TrimSuffix(k.RedactedValue, "…")
+		}},
+		{title: "SOURCE", wide: true, cell: func(k key) string { return k.Tidefill.Source }},
+		{title: "ID", wide: true, cell: func(k key) string { return k.ID }},
+	}, name: func(k key) string { return k.ID }, raw: func(k key) any { return k.Raw }}
 }
 
 func keyCreateCommand() *cobra.Command {
