@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,7 +63,8 @@ func spentRows(u *reader, flags string) (rows []spent) {
 }
 
 // Two tenants have batches of two models. tidefill usage, the SDK and the console show exactly what
-// these have used, also after a batch is deleted and the daemon killed.
+// these have used, also after a batch is deleted and the daemon killed. Last uses of keys
+// survive the end of the daemon.
 func TestUsageIsThatOfTheBatches(t *testing.T) {
 	t.Parallel()
 	small, large := NewStub(t, "small"), NewStub(t, "large")
@@ -149,6 +151,32 @@ func TestUsageIsThatOfTheBatches(t *testing.T) {
 	}
 	if page.HasMore || !reflect.DeepEqual(sums, want) {
 		t.Errorf("the SDK reads %v, want %v", sums, want)
+	}
+
+	lastUses := func() map[string]int64 {
+		t.Helper()
+		admin := openai.NewClient(option.WithBaseURL(d.DescribedURL()+"/v1"),
+			option.WithAdminAPIKey("root"))
+		at, keys := map[string]int64{}, admin.Admin.Organization.AdminAPIKeys.ListAutoPaging(
+			t.Context(), openai.AdminOrganizationAdminAPIKeyListParams{Limit: openai.Int(2)})
+		for keys.Next() {
+			at[keys.Current().Owner.ID] = keys.Current().LastUsedAt
+		}
+		if keys.Err() != nil || len(at) != 3 {
+			t.Errorf("the SDK lists %v, %v", at, keys.Err())
+		}
+		return at
+	}
+	before := lastUses()
+	d.Signal(syscall.SIGTERM)
+	if status := d.Wait(10 * time.Second); status != 0 {
+		t.Errorf("the daemon ended with status %d", status)
+	}
+	d.Start()
+	d.AwaitReady()
+	if after := lastUses(); before["a"] == 0 || after["a"] != before["a"] ||
+		after["b"] != before["b"] || after["ops"] < before["ops"] {
+		t.Errorf("keys were last used at %v, and after a restart at %v", before, after)
 	}
 
 	d.Kill()
