@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,9 @@ func (f RunnerFailures) Text() string {
 
 // answerText says a bad answer in a few words: the status, and what it means for the line.
 func answerText(f plan.RunnerFailure) string {
+	if f.Outcome == plan.Denied && f.Status == http.StatusNotFound {
+		return "404 (it does not know the model or the route)"
+	}
 	if f.Status > 0 {
 		return fmt.Sprintf("%d (%s)", f.Status, f.Outcome)
 	}

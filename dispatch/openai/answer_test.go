@@ -287,6 +287,41 @@ func TestAnswersOfAnotherShape(t *testing.T) {
 	}
 }
 
+// A 404 that is about the model or the route is the server's fault. One that is about what a line
+// names is the line's.
+func TestUnknownModelsAndRoutes(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"error":{"message":"x","code":"model_not_found"}}`:                                true,
+		`{"object":"error","message":"The model ` + "`m`" + ` does not exist.","code":404}`: true,
+		`{"error":{"message":"x","type":"NotFoundError","param":"model","code":404}}`:       true,
+		`{"error":{"message":"model \"m\" not found, try pulling it first","code":null}}`:   true,
+		`{"error":"model 'm' not found"}`:                                                   true,
+		`{"error":{"message":"Not Found","type":"Not Found","code":404}}`:                   true,
+		`{"message":"no Route matched with those values"}`:                                  true,
+		`{"message":"Route POST:/v1/x not found","error":"Not Found","statusCode":404}`:     true,
+		`{"error":{"message":"Invalid URL (POST /v1/x)","code":null}}`:                      true,
+		`{"timestamp":1,"status":404,"error":"Not Found","path":"/v1/x"}`:                   true,
+		`{"error":{"message":"Response with id 'resp_model' not found.","code":404}}`:       false,
+		`{"error":{"message":"No such File object: f","param":"id","code":null}}`:           false,
+		`{"error":{"message":"Image URL not found"}}`:                                       false,
+		`{"error":{"message":"No endpoints found that support image input","code":404}}`:    false,
+		`{"error":{"message":7,"code":[]}}`:                                                 false,
+		`{"error":{}}`:                                                                      false,
+		"404 page not found":                                                                false,
+	} {
+		if got := Unknown(Answer{Status: 404, Body: []byte(body)}); got != want {
+			t.Errorf("404 %s: %v, want %v", body, got, want)
+		}
+		if Unknown(Answer{Status: 400, Body: []byte(body)}) {
+			t.Errorf("400 %s is not the line's fault", body)
+		}
+	}
+	ours := Answer{Status: 403, Body: []byte(`{"error":{"code":"model_not_found"}}`)}
+	if !Unknown(ours) || Unknown(Answer{Status: 403, Body: []byte(`{"error":{"param":"model"}}`)}) {
+		t.Error("403 is about the model with the code model_not_found only")
+	}
+}
+
 // Who is at fault shows in the status and, where that is no use, in the body.
 func TestErrorsOfOtherServers(t *testing.T) {
 	const api, page = `{"error":{"message":"no"}}`, "404 page not found"
@@ -300,7 +335,7 @@ func TestErrorsOfOtherServers(t *testing.T) {
 		{413, page, plan.Refused, false}, {422, `{"detail":[]}`, plan.Refused, false},
 		{404, api, plan.Refused, false}, {404, `{"object":"error","message":"no"}`, plan.Refused,
 			false},
-		{404, page, plan.Refused, true}, {404, `{"detail":"Not Found"}`, plan.Refused, true},
+		{404, page, plan.Denied, true}, {404, `{"detail":"Not Found"}`, plan.Denied, true},
 		{405, "", plan.Refused, true},
 		{401, api, plan.Denied, false}, {403, page, plan.Denied, true},
 		{407, "", plan.Denied, true}, {302, "", plan.Denied, true}, {511, page, plan.Denied, true},

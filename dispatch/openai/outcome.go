@@ -2,9 +2,12 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/tidefill/tidefill/dispatch/plan"
 	"github.com/tidefill/tidefill/internal/batchfile"
@@ -56,6 +59,8 @@ func classifyStatus(a Answer) plan.Outcome {
 		return plan.Denied // from a portal on the way
 	case s >= 500:
 		return plan.Failed
+	case s == http.StatusNotFound && (a.Foreign || Unknown(a)):
+		return plan.Denied // from a server without the route, or without the model
 	case s < 400 || s == http.StatusUnauthorized || s == http.StatusForbidden ||
 		s == http.StatusProxyAuthRequired:
 		return plan.Denied // 3xx are not followed
@@ -71,6 +76,58 @@ var aboutTheRequest = []int{http.StatusBadRequest, http.StatusRequestEntityTooLa
 // IsForeign reports whether an answer that refuses a request was probably not given by a server
 // that knows the API, such as a page of a proxy with 404.
 func IsForeign(a Answer) bool { return a.Foreign && !slices.Contains(aboutTheRequest, a.Status) }
+
+// Unknown reports whether an error says that the server does not know the model or the route: the
+// line is not at fault, since all others have the same. Servers word it differently:
+//
+//   - OpenAI and many gateways have the code model_not_found, with 404 or 403;
+//   - vLLM "The model `x` does not exist.", Ollama `model "x" not found, try pulling it first`;
+//   - vLLM and API gateways "Not Found" for a route, Kong "no Route matched with those values",
+//     Fastify "Route POST:/x not found", OpenAI "Invalid URL (POST /x)".
+//
+// Other 404s are about what a line names, such as a file or an earlier response.
+func Unknown(a Answer) bool {
+	if a.Status != http.StatusNotFound && a.Status != http.StatusForbidden {
+		return false
+	}
+	e := parseError(a.Body)
+	if e.code == "model_not_found" || a.Status == http.StatusForbidden {
+		return e.code == "model_not_found"
+	}
+	text := strings.ToLower(strings.TrimSpace(e.message))
+	missing := strings.Contains(text, "not found") || strings.Contains(text, "not exist")
+	return text == "not found" || e.param == "model" || strings.HasPrefix(text, "invalid url (") ||
+		strings.HasPrefix(text, "no route matched") ||
+		missing && (aboutModel.MatchString(text) || strings.HasPrefix(text, "route "))
+}
+
+// aboutModel matches a message whose subject is the model.
+var aboutModel = regexp.MustCompile("^(error: |litellm\\.notfounderror: )?(the )?model ")
+
+// apiError is the part of an error that says what it is about. A member of another type is empty.
+type apiError struct{ code, message, param string }
+
+// parseError reads an error of OpenAI's API, or of an older vLLM.
+func parseError(body []byte) apiError {
+	var outer map[string]json.RawMessage
+	if json.Unmarshal(body, &outer) != nil {
+		return apiError{}
+	}
+	of := outer
+	if inner := outer["error"]; len(inner) > 0 && inner[0] == '{' {
+		of = nil
+		_ = json.Unmarshal(inner, &of)
+	}
+	text := func(key string) (s string) {
+		_ = json.Unmarshal(of[key], &s)
+		return s
+	}
+	e := apiError{code: text("code"), message: text("message"), param: text("param")}
+	if e.message == "" {
+		e.message = text("error") // the whole of it
+	}
+	return e
+}
 
 // isError reports whether a body is an error of an API: an object with one of these members.
 func isError(body []byte) bool {

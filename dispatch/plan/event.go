@@ -120,6 +120,9 @@ type Finished struct {
 	// Foreign says that the body of an error is not one of the API, such as a page in HTML: the
 	// request probably met another server. For Refused.
 	Foreign bool
+	// Unknown says that the runner does not know the model or the route, whatever the line says.
+	// For Denied.
+	Unknown bool
 	// RetryAfter is the value of the header Retry-After. 0: none.
 	RetryAfter time.Duration
 	// Latency from sending to the last byte.

@@ -93,7 +93,7 @@ func (p *pool) mayStart(now time.Time) func(*job) bool {
 	}
 	return func(j *job) bool {
 		return !slices.ContainsFunc(j.pools, func(other *pool) bool {
-			return other.instead == "" && other.mostFree(now) != nil
+			return other.instead == "" && other.mostFree(now) != nil && !j.shunsAll(other)
 		})
 	}
 }

@@ -75,7 +75,7 @@ func (p *Planner) finished(now time.Time, f *Finished) Verdict {
 		l.waits++
 	}
 	if d.pause == 0 {
-		p.requeue(j, l)
+		p.requeue(j, l, cause == ofModel)
 		p.offer(now, j)
 		return Retry
 	}
@@ -98,6 +98,8 @@ func (p *Planner) decide(
 		return decided()
 	case cause == none && f.Outcome != Died && f.Outcome != TimedOut:
 		return decided()
+	case cause == ofModel:
+		return retryDecision{again: true} // as soon as a runner may know the model
 	case cause == none || cause == ofLine || cause == likely:
 		d := decided()
 		if cause == likely { // time for others to fail, if the runner is at fault
@@ -231,11 +233,12 @@ func (p *Planner) jitter(pause time.Duration) time.Duration {
 	return pause + time.Duration(0.2*p.random.Float64()*float64(pause))
 }
 
-// requeue makes a line the next to start. One on which a connection has broken comes after those
-// that are ready: it may be the cause, and would be each trial of a runner that it has broken.
-func (p *Planner) requeue(j *job, l line) {
+// requeue makes a line the next to start. If last, it comes after those that are ready. So does one
+// on which a connection has broken: it may be the cause, and would be each trial of a runner that
+// it has broken.
+func (p *Planner) requeue(j *job, l line, last bool) {
 	switch {
-	case l.deaths > 0:
+	case l.deaths > 0 || last:
 		j.ready.push(l)
 	case l.trouble != nil && l.trouble.later:
 		j.ready.insert(suspectAfter, l)

@@ -128,7 +128,7 @@ type runnerLife struct {
 
 // has reports whether the runner has failed the line.
 func (t *trouble) has(r *runner) bool {
-	return slices.Contains(t.on, runnerLife{r, r.life})
+	return t != nil && slices.Contains(t.on, runnerLife{r, r.life})
 }
 
 // trouble is what a line without a result has met. Few lines have one.
@@ -152,6 +152,7 @@ const (
 	ofLine                // the line: an attempt is charged
 	likely                // the line, since hardly any other fails: one is charged, after longer
 	untested              // the line, unless another runner takes it: this one has answered none
+	ofModel               // the runner, for all lines of the job
 	doubtful              // probably the runner
 	ofRunner              // certainly the runner, or its operator
 )
@@ -182,6 +183,7 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 	case Succeeded, CheckFailed:
 		j.wells++
 		j.wellOn = r
+		j.known(s)
 		a.well = max(a.well, s.number)
 		if a.wellAt = now; s.number > a.first {
 			a.failed, a.lines = nil, nil
@@ -212,6 +214,10 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 		}
 		return doubtful
 	case Denied, Garbled:
+		if f.Unknown {
+			p.missed(now, f)
+			return ofModel
+		}
 		a.count(f)
 		if t != nil && works && f.mayBeOfLine() {
 			t.blamed++
@@ -281,7 +287,7 @@ func (p *Planner) elsewhere(l *line, j *job) bool {
 			continue
 		}
 		for _, x := range pool.runners {
-			if x.takes() && x.granted.Lines > 0 && !l.trouble.has(x) {
+			if x.takes() && x.granted.Lines > 0 && j.absent(x) == nil && !l.trouble.has(x) {
 				return true
 			}
 		}
@@ -299,14 +305,14 @@ func (p *Planner) avoids(l *line, r *runner, j *job) bool {
 	return l.trouble != nil && l.trouble.has(r) && p.elsewhere(l, j)
 }
 
-// freeFor returns the runner with the most free slots of those that have not failed the line; nil:
-// there is none now.
-func (p *pool) freeFor(now time.Time, l *line) *runner {
+// freeFor returns the runner with the most free slots of those that have not failed the line, and
+// may know the model; nil: there is none now.
+func (p *pool) freeFor(now time.Time, j *job, t *trouble) *runner {
 	var best *runner
 	most := 0
 	for _, r := range p.runners {
 		if free := r.free(now); free > most && !r.failing() &&
-			!l.trouble.has(r) {
+			!j.shuns(now, r) && !t.has(r) {
 			best, most = r, free
 		}
 	}
@@ -322,18 +328,23 @@ const (
 )
 
 // take removes from a job the line that starts next and returns the runner where: r, or another
-// with a free slot if r has failed the line. Lines that wait for a slot elsewhere are put aside. ok
-// is false if no line of the job can start now.
+// with a free slot if r has failed the line or does not know the model. Lines that wait for a slot
+// elsewhere are put aside. ok is false if no line of the job can start now.
 func (p *Planner) take(now time.Time, pool *pool, r *runner, j *job) (l line, on *runner, ok bool) {
-	if r.failing() {
+	switch shuns := j.shuns(now, r); {
+	case r.failing() && !shuns:
 		l, ok = p.takeTrial(r, j)
 		return l, r, ok
+	case shuns:
+		if r = pool.freeFor(now, j, nil); r == nil {
+			return line{}, nil, false
+		}
 	}
 	for i := range min(len(j.aside), maxAside) {
 		l := j.aside[i]
 		on := r
 		if p.avoids(&l, r, j) {
-			on = pool.freeFor(now, &l)
+			on = pool.freeFor(now, j, l.trouble)
 		}
 		if on != nil {
 			j.aside = slices.Delete(j.aside, i, i+1)
@@ -345,7 +356,7 @@ func (p *Planner) take(now time.Time, pool *pool, r *runner, j *job) (l line, on
 		if l.trouble == nil || !p.avoids(&l, r, j) {
 			return l, r, true
 		}
-		if on := pool.freeFor(now, &l); on != nil {
+		if on := pool.freeFor(now, j, l.trouble); on != nil {
 			return l, on, true
 		}
 		j.aside = append(j.aside, l)
@@ -389,7 +400,8 @@ func (p *Planner) next(
 ) (j *job, l line, on *runner, ok bool) {
 	var parked []string
 	var failed []*job
-	for len(parked) < maxAside {
+	shunned := 0
+	for len(parked)-shunned < maxAside {
 		id, offered := pool.starts.Next(now)
 		if !offered {
 			break
@@ -403,6 +415,9 @@ func (p *Planner) next(
 		}
 		if ok {
 			break
+		}
+		if j.shuns(now, r) {
+			shunned++
 		}
 		pool.starts.Park(id)
 		parked = append(parked, id)
@@ -459,7 +474,7 @@ func (j *job) answeredBadly() bool {
 		for _, r := range pool.runners {
 			bad := r.inFlight == 0 && slices.Contains(r.answers.failed, j)
 			switch {
-			case bad || r.failing():
+			case bad || r.failing() || j.inFlight == 0 && j.absent(r) != nil:
 				some = true
 			case r.takes():
 				return false
@@ -475,12 +490,15 @@ func (j *job) failing() (first RunnerStatus, n, of int) {
 	for _, pool := range j.pools {
 		of += len(pool.runners)
 		for _, r := range pool.runners {
-			if !r.failing() && !slices.Contains(r.answers.failed, j) {
+			a := j.absent(r)
+			if a == nil && !r.failing() && !slices.Contains(r.answers.failed, j) {
 				continue
 			}
 			if n++; n == 1 {
 				first = r.status()
-				first.Failed = r.answers.last
+				if first.Failed = r.answers.last; a != nil {
+					first.Failed, first.Bad, first.Judged = a.answer, 0, 0
+				}
 			}
 		}
 	}

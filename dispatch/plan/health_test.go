@@ -23,6 +23,7 @@ type badRunners struct {
 	until time.Duration // 0: a day
 	// goodTime is the time of a good answer; 0: 2 s.
 	goodTime time.Duration
+	ended    func(batch, left int, at time.Duration) // nil: nobody asks
 
 	succeeded, failed []int // lines of each batch
 	requests          map[string]int
@@ -32,6 +33,9 @@ type badRunners struct {
 
 // badTime is the time of a bad answer.
 const badTime = 2 * time.Millisecond
+
+// batchNumber is the place of a job's batch in badRunners.batches.
+func batchNumber(key JobKey) int { return int([]rune(key.Batch)[0] - 'a') }
 
 // run runs until every line has a result.
 func (b *badRunners) run(t *testing.T) {
@@ -54,7 +58,7 @@ func (b *badRunners) run(t *testing.T) {
 			b.requests[s.Runner]++
 			f := flight{&Finished{Start: s, Outcome: Succeeded, Status: 200, Latency: goodTime,
 				InputTokens: 50, OutputTokens: 5}, now.Add(goodTime)}
-			if bad := b.bad(s.Runner, now.Sub(noon), int(s.Key.Batch[0]-'a'),
+			if bad := b.bad(s.Runner, now.Sub(noon), batchNumber(s.Key),
 				s.Chunk*100+s.Slot); bad != nil {
 				copied := *bad
 				copied.Start = s
@@ -70,7 +74,7 @@ func (b *badRunners) run(t *testing.T) {
 		for len(claims) > 0 {
 			key := claims[0].Key
 			claims = claims[1:]
-			i := int(key.Batch[0] - 'a')
+			i := batchNumber(key)
 			ev := Loaded{Key: key, Chunk: loaded[i] / 100}
 			for n := min(100, b.batches[i]-loaded[i]); len(ev.Lines) < n; {
 				ev.Lines = append(ev.Lines, Line{Slot: len(ev.Lines), PromptTokens: 50,
@@ -118,11 +122,14 @@ func (b *badRunners) run(t *testing.T) {
 		flights = append(flights[:next], flights[next+1:]...)
 		now = f.at
 		if step(f.Finished) == Record {
-			i := int(f.Start.Key.Batch[0] - 'a')
+			i := batchNumber(f.Start.Key)
 			if left--; f.Outcome == Succeeded {
 				b.succeeded[i]++
 			} else {
 				b.failed[i]++
+			}
+			if b.ended != nil {
+				b.ended(i, b.batches[i]-b.succeeded[i]-b.failed[i], now.Sub(noon))
 			}
 		}
 		if s, known := p.Status(now, name(0)); known {
@@ -142,7 +149,8 @@ var badAnswers = map[string]Finished{
 	"401":        {Outcome: Denied, Status: 401},
 	"html":       {Outcome: Garbled, Status: 200},
 	"400":        {Outcome: Refused, Status: 400},
-	"404 page":   {Outcome: Refused, Status: 404, Foreign: true},
+	"405 page":   {Outcome: Refused, Status: 405, Foreign: true},
+	"404 page":   {Outcome: Denied, Status: 404},
 	"reset":      {Outcome: Died},
 	"refused":    {Outcome: Unreachable},
 	"overloaded": {Outcome: Shed, Status: 503},
@@ -180,7 +188,7 @@ func TestOnlyRunnerIsBadForFiveMinutes(t *testing.T) {
 		switch kind {
 		case "400":
 			continue // the lines are at fault, as far as anybody knows
-		case "501", "404 page":
+		case "501", "405 page":
 			lost = suspectAfter // from a runner that has answered others just before
 		}
 		for _, lines := range []int{3, 20, 5000} {
@@ -212,7 +220,7 @@ func TestOnlyRunnerIsBadForFiveMinutes(t *testing.T) {
 // A runner that turns bad and well again every minute costs no line, beside a good one and alone.
 func TestRunnerIsBadEveryOtherMinute(t *testing.T) {
 	for kind, bad := range badAnswers {
-		if kind == "400" || kind == "404 page" || kind == "501" {
+		if kind == "400" || kind == "405 page" || kind == "501" {
 			continue
 		}
 		for _, runners := range [][]string{{"r1"}, {"r1", "r2"}} {

@@ -139,7 +139,8 @@ type job struct {
 	wells    int     // good answers
 	wellOn   *runner // of the last good answer
 	troubled int     // lines without a result that have a trouble
-	offered  bool    // a line of it was ready once
+	unknown  []absence
+	offered  bool // a line of it was ready once
 
 	room Room // the last one
 

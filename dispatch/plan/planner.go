@@ -193,7 +193,7 @@ func (p *Planner) fire(now time.Time) {
 		case t.job.gone: // nothing is left to do
 		case t.retry:
 			t.job.retrying--
-			p.requeue(t.job, t.line)
+			p.requeue(t.job, t.line, false)
 			p.offer(now, t.job)
 		default:
 			p.offer(now, t.job)
@@ -253,6 +253,9 @@ func (p *Planner) start(now time.Time, pool *pool, r *runner, j *job, l line) {
 		line: l, cached: int32(j.cached.of(int(l.prompt), r)), job: j, runner: r, life: r.life,
 		trial: r.breaker.start(), tally: tally,
 		started: *tally,
+	}
+	if a := j.absent(r); a != nil {
+		p.pauseTrials(now, a)
 	}
 	r.lines.add(now, &s)
 	p.out.Start = append(p.out.Start, s)

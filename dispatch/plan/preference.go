@@ -137,7 +137,7 @@ func (p *Planner) preempt(now time.Time, pool *pool, began uint64) {
 		}
 	}
 	for _, r := range pool.runners {
-		if r.breaker.open || r.draining || r.granted.Lines <= 0 {
+		if r.breaker.open || r.draining || r.granted.Lines <= 0 || j.shuns(now, r) {
 			continue
 		}
 		// Beyond its limit, more than one line would have to go for one to come.

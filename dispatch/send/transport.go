@@ -213,6 +213,7 @@ func (t *transport) post(
 	}
 	f.Outcome = openai.Classify(ctx, a, err)
 	f.Foreign = f.Outcome == plan.Refused && openai.IsForeign(a)
+	f.Unknown = f.Outcome == plan.Denied && openai.Unknown(a)
 	if u.IsGateway() && a.Status == http.StatusBadGateway && time.Since(begun) < refusedWithin {
 		f.Outcome = plan.Unreachable
 	}

@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"slices"
+	"time"
+)
+
+// absence is a runner that does not know the model or the route of a job: one that has unloaded an
+// adapter, or a gateway with a stale list. All lines of a job have the same, so none is at fault.
+// They go to other runners or wait, and one is sent now and then to try the runner. Other jobs use
+// it as before.
+type absence struct {
+	on     runnerLife
+	answer RunnerFailure
+	// after is the number of starts before the last answer: only answers to later ones show
+	// anything new.
+	after  uint64
+	trials int
+	until  time.Time // of the next trial
+}
+
+// missed notes that a runner does not know the model or the route of a Start.
+func (p *Planner) missed(now time.Time, f *Finished) {
+	j, r := f.Start.job, f.Start.runner
+	a := j.absent(r)
+	switch {
+	case a == nil:
+		j.unknown = append(slices.DeleteFunc(j.unknown, absence.gone),
+			absence{on: runnerLife{r, r.life}})
+		a = &j.unknown[len(j.unknown)-1]
+	case f.Start.number <= a.after:
+		return
+	}
+	a.answer, a.after = RunnerFailure{f.Outcome, f.Status}, p.starts
+	p.pauseTrials(now, a)
+	a.trials++
+}
+
+// pauseTrials has the next trial of a runner wait.
+func (p *Planner) pauseTrials(now time.Time, a *absence) {
+	b := p.cfg.Breaker
+	a.until = now.Add(doubling(b.Base, longerProbes*b.Max, a.trials))
+	p.timers.set(timer{at: a.until, runner: a.on.runner})
+}
+
+// known notes that a runner has answered a Start well.
+func (j *job) known(s *Start) {
+	j.unknown = slices.DeleteFunc(j.unknown, func(a absence) bool {
+		return a.on.runner == s.runner && s.number > a.after
+	})
+}
+
+// gone reports whether the runner was removed.
+func (a absence) gone() bool { return a.on.runner.pool == nil || a.on.runner.life != a.on.life }
+
+// absent returns the absence of the job on a runner; nil: the runner may know its model.
+func (j *job) absent(r *runner) *absence {
+	i := slices.IndexFunc(j.unknown, func(a absence) bool {
+		return a.on == runnerLife{r, r.life}
+	})
+	if i < 0 {
+		return nil
+	}
+	return &j.unknown[i]
+}
+
+// shuns reports whether no line of the job may start on a runner now, because it does not know the
+// model.
+func (j *job) shuns(now time.Time, r *runner) bool {
+	a := j.absent(r)
+	return a != nil && a.until.After(now)
+}
+
+// shunsAll reports whether no runner of a pool may know the model of the job.
+func (j *job) shunsAll(of *pool) bool {
+	return !slices.ContainsFunc(of.runners, func(r *runner) bool { return j.absent(r) == nil })
+}
