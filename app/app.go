@@ -110,6 +110,9 @@ func New(cfg config.Config, options Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.onClose("traces", a.tracer.Close)
+	if err := options.Registry.Register(spansCollector{a.tracer}); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	if err := a.awaitStore(); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/tidefill/tidefill/tracing"
 )
 
 // newRegistry returns a registry with the metrics of the Go runtime and of the process.
@@ -24,6 +26,25 @@ func registerBuild(r prometheus.Registerer, version string) error {
 		Name: "tidefill_build_info", Help: "1, with the version that runs as its label.",
 		ConstLabels: prometheus.Labels{"version": version},
 	}, func() float64 { return 1 }))
+}
+
+// spansLost describes the counter of spansCollector.
+var spansLost = prometheus.NewDesc("tidefill_spans_lost_total", "Spans of traces that were not "+
+	"exported, by cause: queue_full (OTEL_BSP_MAX_QUEUE_SIZE others waited), failed (the "+
+	"collector did not take them).", []string{"cause"}, nil)
+
+// spansCollector shows the spans that a tracer has lost; nil: traces are off.
+type spansCollector struct{ *tracing.Tracer }
+
+func (c spansCollector) Describe(to chan<- *prometheus.Desc) { to <- spansLost }
+
+func (c spansCollector) Collect(to chan<- prometheus.Metric) {
+	show := func(n uint64, cause string) {
+		to <- prometheus.MustNewConstMetric(spansLost, prometheus.CounterValue, float64(n), cause)
+	}
+	lost := c.Lost()
+	show(lost.QueueFull, "queue_full")
+	show(lost.Failed, "failed")
 }
 
 // registerReady registers the gauge of the daemon's readiness.

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -29,8 +30,11 @@ import (
 	"github.com/tidefill/tidefill/app"
 	"github.com/tidefill/tidefill/client"
 	"github.com/tidefill/tidefill/config"
+	"github.com/tidefill/tidefill/dispatch/async"
 	"github.com/tidefill/tidefill/internal/apptest"
 	"github.com/tidefill/tidefill/internal/testservers"
+	"github.com/tidefill/tidefill/internal/testservers/redis"
+	"github.com/tidefill/tidefill/registry"
 	"github.com/tidefill/tidefill/runner/emulator"
 )
 
@@ -368,6 +372,50 @@ func TestLinesThatAreNotSampled(t *testing.T) {
 	}
 	if lines := spans.named("line"); len(lines) > 0 {
 		t.Errorf("got spans of lines: %v", lines)
+	}
+}
+
+// Lines that go through a queue have the traceparent of their spans, too.
+func TestLinesThroughAQueueAreTraced(t *testing.T) {
+	t.Parallel()
+	spans, engine, server := startCollector(t), startTracedEngine(t), redis.Start(t)
+	cfg := tracedConfig(t.TempDir(), "http://127.0.0.1:9", spans.URL, 1) // no engine is there
+	cfg.Upstreams[0].Name, cfg.Upstreams[0].Pool = "gpu-1", "p"
+	cfg.Pools = []config.PoolConfig{{Pool: registry.Pool{Name: "p", Models: []string{"m"}, Max: 1},
+		Send: "async"}}
+	cfg.Async.URL = "redis://" + server.Addr
+	queue := goredis.NewClient(&goredis.Options{Addr: server.Addr})
+	defer queue.Close()
+	w, err := async.NewWorker(async.WorkerConfig{Prefix: cfg.Async.Prefix, Runner: "gpu-1",
+		Engine: engine.url, Concurrency: 4, Drain: time.Second, DialTimeout: time.Second}, queue,
+		slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	worked := make(chan error, 1)
+	go func() { worked <- w.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-worked
+	}()
+	a, stop := apptest.Start(t, cfg, app.Options{})
+	const lines = 20
+	b := awaitEnd(t, a.URL(), createTraced(t, a.URL(), tracedLines(lines), "").ID)
+	stop()
+	if b.Counts.Completed != lines {
+		t.Fatalf("the batch has %+v", b.Counts)
+	}
+	traceID, _ := derivedIDs(b.ID)
+	var want []string
+	for _, line := range spans.named("line") {
+		want = append(want, fmt.Sprintf("00-%s-%x-01", traceID, line.SpanId))
+	}
+	got := engine.traceparents()
+	slices.Sort(got)
+	slices.Sort(want)
+	if len(got) != lines || !slices.Equal(got, want) {
+		t.Errorf("the engine got %q, want %q", got, want)
 	}
 }
 

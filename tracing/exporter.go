@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -16,6 +17,9 @@ type exporter struct {
 	sdktrace.SpanExporter
 	log    *slog.Logger
 	causes map[string]*cause
+
+	waiting atomic.Int64  // spans that were not exported yet
+	failed  atomic.Uint64 // spans that were lost
 }
 
 // cause is what is known of one cause of failed exports.
@@ -34,7 +38,9 @@ const (
 
 // ExportSpans implements [sdktrace.SpanExporter]. It returns no error.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	defer e.waiting.Add(-int64(len(spans)))
 	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		e.failed.Add(uint64(len(spans)))
 		e.lost(err, len(spans), time.Now())
 	}
 	return nil

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -26,6 +29,23 @@ type Tracer struct {
 	tracer   trace.Tracer
 	sample   float64
 	log      *slog.Logger
+
+	maxWaiting int64         // limits exporter.waiting
+	dropped    atomic.Uint64 // spans beyond it
+}
+
+// Lost are the spans that were not exported.
+type Lost struct {
+	QueueFull uint64 // too many others waited
+	Failed    uint64 // the collector did not take them
+}
+
+// Lost counts the spans that were not exported since the start.
+func (t *Tracer) Lost() Lost {
+	if t == nil {
+		return Lost{}
+	}
+	return Lost{QueueFull: t.dropped.Load(), Failed: t.exporter.failed.Load()}
 }
 
 // New returns a tracer, or nil if traces are off. cfg must be valid.
@@ -52,14 +72,24 @@ func New(cfg Config, version string, log *slog.Logger) (*Tracer, error) {
 		log.Warn("could not read all attributes of the service that traces name; check "+
 			"OTEL_RESOURCE_ATTRIBUTES", "error", err)
 	}
-	t := &Tracer{exporter: &exporter{SpanExporter: client, log: log}, sample: cfg.Sample, log: log}
+	t := &Tracer{exporter: &exporter{SpanExporter: client, log: log}, sample: cfg.Sample, log: log,
+		maxWaiting: maxQueue()}
 	t.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(about),
 		sdktrace.WithIDGenerator(generator{}), sdktrace.WithSampler(sdktrace.AlwaysSample()),
-		sdktrace.WithBatcher(t.exporter))
+		sdktrace.WithBatcher(t.exporter, sdktrace.WithMaxQueueSize(int(t.maxWaiting))))
 	t.tracer = t.provider.Tracer("github.com/tidefill/tidefill",
 		trace.WithInstrumentationVersion(version))
 	log.Info("exporting traces", "url", target, "sample", cfg.Sample)
 	return t, nil
+}
+
+// maxQueue returns the number of spans that may wait for their export.
+func maxQueue() int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(os.Getenv("OTEL_BSP_MAX_QUEUE_SIZE")), 10, 32)
+	if err != nil || n <= 0 {
+		return sdktrace.DefaultMaxQueueSize
+	}
+	return n
 }
 
 // lastExport limits the time of the export that Close waits for.
@@ -93,7 +123,14 @@ type span struct {
 	attributes []attribute.KeyValue
 }
 
+// export hands a span to the SDK, which exports it in the background. Too many that wait are
+// dropped here, because the SDK does not count those that it drops.
 func (t *Tracer) export(s span) {
+	if t.exporter.waiting.Add(1) > t.maxWaiting {
+		t.exporter.waiting.Add(-1)
+		t.dropped.Add(1)
+		return
+	}
 	ctx := context.WithValue(context.Background(), idsKey{}, s.own)
 	if s.parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, s.parent)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -153,6 +154,55 @@ type failing struct {
 }
 
 func (f *failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return f.err }
+
+// Spans beyond the queue are counted, none that waits is lost, and later ones are exported again.
+func TestSpansBeyondTheQueueAreCounted(t *testing.T) {
+	const queue, lines = 5, 20
+	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", fmt.Sprint(queue))
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
+	arrived, answer := make(chan struct{}, lines), make(chan int)
+	collector := httptest.NewServer(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) {
+			arrived <- struct{}{}
+			w.WriteHeader(<-answer)
+		}))
+	defer collector.Close()
+	made, err := New(Config{Endpoint: collector.URL, Sample: 1}, "", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := func(id string) { made.BatchEnded(&store.Batch{ID: id, State: store.Completed}) }
+	end("first")
+	<-arrived // the collector holds it
+	for i := range lines {
+		end(fmt.Sprint(i))
+	}
+	if got, want := made.Lost(), (Lost{QueueFull: lines + 1 - queue}); got != want {
+		t.Errorf("lost %+v, want %+v", got, want)
+	}
+	answer <- http.StatusOK
+	<-arrived // those that waited
+	answer <- http.StatusBadRequest
+	closed := make(chan error, 1)
+	go func() { closed <- made.Close() }()
+	for done := false; !done; {
+		select {
+		case err := <-closed:
+			done = true
+			if err != nil {
+				t.Error(err)
+			}
+		case answer <- http.StatusBadRequest: // if they came in parts
+		}
+	}
+	want := Lost{QueueFull: lines + 1 - queue, Failed: queue - 1}
+	if got := made.Lost(); got != want {
+		t.Errorf("lost %+v, want %+v", got, want)
+	}
+	if got := (*Tracer)(nil).Lost(); got != (Lost{}) {
+		t.Errorf("without traces: lost %+v", got)
+	}
+}
 
 // Each cause is in the log once a minute, with the spans that were lost since.
 func TestLostSpansAreLogged(t *testing.T) {
