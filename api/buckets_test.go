@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -516,18 +517,32 @@ func TestImportsPassTheGateOfUploads(t *testing.T) {
 	b := newBucketed(t, func(c *Config, _ *Deps) { c.MaxRequests, c.QueueWait = 32, 1 })
 	b.put("batch/in.jsonl", line("a"))
 	held, release := make(chan struct{}), make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	defer free() // also when the test fails
+	var holds atomic.Bool
 	b.proxy.Choose(func(r *http.Request) servers.Fault {
-		if r.Header.Get("Range") != "" {
-			held <- struct{}{}
+		if r.Header.Get("Range") != "" && holds.CompareAndSwap(false, true) {
+			close(held)
 			<-release
 		}
 		return servers.None
 	})
 	first := make(chan answer, 1)
 	go func() { first <- b.post("/v1/batches", importing("batch/in.jsonl")) }()
-	<-held
-	b.post("/v1/batches", importing("batch/in.jsonl")).refused(503, "", "busy", "uploads")
-	close(release)
+	select {
+	case <-held:
+	case a := <-first:
+		t.Fatalf("the first import was answered %d before it was read: %s", a.status, a.body)
+	}
+	second := make(chan answer, 1)
+	go func() { second <- b.post("/v1/batches", importing("batch/in.jsonl")) }()
+	select {
+	case a := <-second:
+		a.refused(503, "", "busy", "uploads")
+	case <-time.After(5 * time.Second):
+		t.Fatal("the second import was not refused within 5 s")
+	}
+	free()
 	a := <-first
 	a.ok()
 }
