@@ -45,7 +45,8 @@ func Explanations() []Explanation {
 		{QueueFull, "The runner says that its queue is full.", wait},
 		{KVFull, "The runner says that its KV cache is full.", wait},
 		{"watching", "The policy watches the pool before lines start. That takes 5 s where " +
-			"nothing shows users, else until it has seen 60 requests, three minutes at most.",
+			"nothing shows users, else until it has seen 60 requests, a minute at most. Without " +
+			"an objective, it takes up to three minutes if 30 requests were not seen by then.",
 			wait},
 		{"growing", "Nothing has shown yet that more lines are safe, so they grow step by step.",
 			wait},
