@@ -1042,7 +1042,8 @@ func (w *testDriver) fail(line *fakeLine, f *sentLine, ev *Finished, cause fault
 	if first {
 		line.charged = w.now
 	}
-	if overdue := w.overdue(line, f.job); overdue && cause == ofRunner && ev.Status != 401 {
+	few := line.proven || len(w.runners[f.Runner].lines) < fewFailed
+	if overdue := w.overdue(line, f.job); overdue && cause == ofRunner && ev.Status != 401 && few {
 		line.blamed += 2
 		line.charged = w.now
 	}

@@ -117,7 +117,8 @@ func (p *Planner) decide(
 		case cause == doubtful && f.Outcome == Failed:
 			t.charged = now
 			return decided()
-		case cause == ofRunner && f.mayBeOfLine():
+		case cause == ofRunner && f.mayBeOfLine() && // many new ones at once: a lost key
+			(t.proven || len(f.Start.runner.answers.lines) < fewFailed):
 			t.charged = now
 			t.blamed += 2 // it has waited for long
 		}

@@ -217,6 +217,26 @@ func TestOnlyRunnerIsBadForFiveMinutes(t *testing.T) {
 	}
 }
 
+// A runner whose key is taken back in the midst of a batch costs no line while it is back within
+// hours, also if it says so with 403, which may be about what a line says.
+func TestKeyIsTakenBackForHours(t *testing.T) {
+	for _, status := range []int{401, 403} {
+		for _, lines := range []int{50, 100, 5000} {
+			b := &badRunners{runners: []string{"r1"}, flow: fixedLines(20), batches: []int{lines},
+				bad: func(_ string, at time.Duration, _, _ int) *Finished {
+					if at > 3*time.Second && at < 2*time.Hour {
+						return &Finished{Outcome: Denied, Status: status}
+					}
+					return nil
+				}}
+			b.run(t)
+			if b.failed[0] > 0 {
+				t.Errorf("%d: %d of %d lines failed", status, b.failed[0], lines)
+			}
+		}
+	}
+}
+
 // A runner that turns bad and well again every minute costs no line, beside a good one and alone.
 func TestRunnerIsBadEveryOtherMinute(t *testing.T) {
 	for kind, bad := range badAnswers {
