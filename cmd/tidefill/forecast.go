@@ -40,11 +40,3 @@ func forecastText(f client.Forecast) string {
 	}
 	return text
 }
-
-// verdictColumn is the verdict in a list.
-func verdictColumn(b client.Batch) string {
-	if b.Tidefill.Verdict == "" {
-		return "-"
-	}
-	return b.Tidefill.Verdict
-}

@@ -184,11 +184,6 @@ func (r *remote) client() (*client.Client, error) {
 type call func(ctx context.Context, c *client.Client, r *remote, args []string,
 	out io.Writer) error
 
-// remoteCommand completes a command that shows objects of the API.
-func remoteCommand(cmd *cobra.Command, do call) *cobra.Command {
-	return new(remote).command(cmd, objectFormats, do)
-}
-
 // command adds to a command the flags of the API's address, and calls do with its client.
 func (r *remote) command(cmd *cobra.Command, formats []string, do call) *cobra.Command {
 	r.register(cmd, formats)

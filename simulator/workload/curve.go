@@ -74,25 +74,6 @@ func (c *Curve) At(t time.Duration) float64 {
 // highest returns the highest multiple.
 func (c *Curve) highest() float64 { return slices.Max(c.value) }
 
-// cut returns a part of the curve as a curve of its own, with mean 1 again: a day of a week. It may
-// jump where it repeats.
-func (c *Curve) cut(from, length time.Duration) (*Curve, error) {
-	if from < 0 || length <= 0 || from+length > c.period {
-		return nil, fmt.Errorf("cut %v from %v of a rate curve: it is %v long", length, from,
-			c.period)
-	}
-	at, value := []time.Duration{0}, []float64{c.At(from)}
-	for i, t := range c.at {
-		if t > from && t < from+length {
-			at, value = append(at, t-from), append(value, c.value[i])
-		}
-	}
-	if end := length - 1; end > at[len(at)-1] {
-		at, value = append(at, end), append(value, c.At(from+end))
-	}
-	return NewCurve(at, value, length)
-}
-
 // meanUntil returns the mean from 0 to a time, which may exceed the period.
 func (c *Curve) meanUntil(length time.Duration) float64 {
 	whole := length / c.period

@@ -2,18 +2,12 @@ package workload
 
 import "slices"
 
-// The high bits of prefix names separate traffic that does not share prefixes: spaceBits the
-// streams, copyBits the copies within one. The low bits are the trace's own. Names that are hashes
-// wrap around and stay as distinct as hashes are.
-const (
-	spaceBits = 56
-	copyBits  = 41
-)
+// copyBits is the number of low bits of prefix names, which are the trace's own. The bits above it
+// separate the copies of a trace, which share no prefixes. Names that are hashes wrap around and
+// stay as distinct as hashes are.
+const copyBits = 41
 
-// namespace separates the prefixes of a stream from those of streams with other numbers, from 0 to
-// 255, so that two services share none.
-func namespace(s Stream, number int) Stream { return offsetPrefixes(s, uint64(number)<<spaceBits) }
-
+// offsetPrefixes adds an offset to the names of prefixes.
 func offsetPrefixes(s Stream, offset uint64) Stream {
 	if offset == 0 {
 		return s

@@ -279,3 +279,22 @@ func correlation(x, y []float64) float64 {
 	}
 	return xy / math.Sqrt(xx*yy)
 }
+
+// cut returns a part of the curve as a curve of its own, with mean 1 again: a day of a week. It may
+// jump where it repeats.
+func (c *Curve) cut(from, length time.Duration) (*Curve, error) {
+	if from < 0 || length <= 0 || from+length > c.period {
+		return nil, fmt.Errorf("cut %v from %v of a rate curve: it is %v long", length, from,
+			c.period)
+	}
+	at, value := []time.Duration{0}, []float64{c.At(from)}
+	for i, t := range c.at {
+		if t > from && t < from+length {
+			at, value = append(at, t-from), append(value, c.value[i])
+		}
+	}
+	if end := length - 1; end > at[len(at)-1] {
+		at, value = append(at, end), append(value, c.At(from+end))
+	}
+	return NewCurve(at, value, length)
+}

@@ -225,11 +225,11 @@ func TestUntilDoesNotPullBeyond(t *testing.T) {
 	}
 }
 
-func TestNamespaceSharesNothingAndLeavesTheSourceAlone(t *testing.T) {
+func TestOffsetsOfPrefixesLeaveTheSourceAlone(t *testing.T) {
 	tr := distinctTrace(t, 4, time.Minute)
-	a, b := collect(namespace(tr.Arrivals(), 0)), collect(namespace(tr.Arrivals(), 7))
+	a, b := collect(tr.Arrivals()), collect(offsetPrefixes(tr.Arrivals(), 7<<copyBits))
 	for i := range a {
-		if a[i].Prefix[0] != uint64(i) || b[i].Prefix[0] != uint64(i)+7<<spaceBits {
+		if a[i].Prefix[0] != uint64(i) || b[i].Prefix[0] != uint64(i)+7<<copyBits {
 			t.Errorf("names %v and %v", a[i].Prefix, b[i].Prefix)
 		}
 	}
