@@ -36,6 +36,29 @@ func (p *Planner) missed(now time.Time, f *Finished) {
 	a.trials++
 }
 
+// unknownPatience is the time after which an answer that the model is unknown is counted against a
+// line, though the runner answers others of its job. Where a part of the engines behind a runner
+// has lost the model, a line meets the others earlier.
+const unknownPatience = 20 * time.Minute
+
+// decideUnknown returns whether a line waits for a runner that knows its model. It does, unless one
+// goes on answering so while it answers lines well that were sent after the first such answer: then
+// the line names something else that is unknown.
+func (p *Planner) decideUnknown(now time.Time, j *job, l *line, f *Finished) retryDecision {
+	t := l.trouble
+	if t == nil {
+		t = &trouble{charged: now, number: p.starts}
+		l.trouble = t
+		j.troubled++
+	}
+	knows := j.wellOn == f.Start.runner && j.well > t.number
+	if knows && now.Sub(t.charged) >= unknownPatience {
+		t.charged = now
+		t.blamed++
+	}
+	return retryDecision{again: t.blamed < maxBlamed}
+}
+
 // pauseTrials has the next trial of a runner wait.
 func (p *Planner) pauseTrials(now time.Time, a *absence) {
 	b := p.cfg.Breaker

@@ -87,6 +87,34 @@ func TestBatchWithoutItsModelWaits(t *testing.T) {
 	}
 }
 
+// A line that gets such an answer for what it names itself fails in hours, not at its deadline, and
+// the others of its batch do not wait for it.
+func TestLineThatNamesSomethingUnknownFails(t *testing.T) {
+	for _, runners := range [][]string{{"r1"}, {"r1", "r2"}} {
+		b := &badRunners{runners: runners, flow: fixedLines(20), batches: []int{500},
+			bad: func(_ string, _ time.Duration, _, line int) *Finished {
+				if line == 7 {
+					return &unknownModel
+				}
+				return nil
+			}, until: 10 * time.Hour}
+		others := time.Duration(0)
+		b.ended = func(_, left int, at time.Duration) {
+			if left == 1 {
+				others = at
+			}
+		}
+		b.run(t)
+		t.Logf("%d failed, took %v, the others %v", b.failed[0], b.took, others)
+		if b.failed[0] != 1 || b.succeeded[0] != 499 || b.took > 4*time.Hour {
+			t.Errorf("%d lines failed, %d succeeded, after %v", b.failed[0], b.succeeded[0], b.took)
+		}
+		if alone := 500 / 20 / time.Duration(len(runners)) * 2 * time.Second; others > 2*alone {
+			t.Errorf("the others took %v, want about %v", others, alone)
+		}
+	}
+}
+
 // Batches without their model do not keep others from starting, however many there are.
 func TestManyBatchesWithoutTheirModel(t *testing.T) {
 	b := &badRunners{runners: []string{"r1"}, flow: fixedLines(20), until: 10 * time.Minute,

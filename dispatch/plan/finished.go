@@ -99,7 +99,7 @@ func (p *Planner) decide(
 	case cause == none && f.Outcome != Died && f.Outcome != TimedOut:
 		return decided()
 	case cause == ofModel:
-		return retryDecision{again: true} // as soon as a runner may know the model
+		return p.decideUnknown(now, j, l, f)
 	case cause == none || cause == ofLine || cause == likely:
 		d := decided()
 		if cause == likely { // time for others to fail, if the runner is at fault

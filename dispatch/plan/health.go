@@ -183,6 +183,7 @@ func (p *Planner) judge(now time.Time, f *Finished) fault {
 	case Succeeded, CheckFailed:
 		j.wells++
 		j.wellOn = r
+		j.well = max(j.well, s.number)
 		j.known(s)
 		a.well = max(a.well, s.number)
 		if a.wellAt = now; s.number > a.first {

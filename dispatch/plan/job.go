@@ -138,6 +138,7 @@ type job struct {
 
 	wells    int     // good answers
 	wellOn   *runner // of the last good answer
+	well     uint64  // the latest Start that was answered well
 	troubled int     // lines without a result that have a trouble
 	unknown  []absence
 	offered  bool // a line of it was ready once
