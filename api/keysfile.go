@@ -46,7 +46,7 @@ type fileEntry struct {
 	Hash   string `yaml:"hash"`
 	Tenant string `yaml:"tenant"`
 	Role   role   `yaml:"role"`
-	// Name and Created tell people which key it is; no right depends on them.
+	// Name and Created are for people; no right depends on them.
 	Name    string `yaml:"name"`
 	Created string `yaml:"created"`
 
