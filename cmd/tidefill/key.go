@@ -66,7 +66,10 @@ func keyRows(o *output, now time.Time) *listing[client.Key] {
 		{title: "TENANT", cell: func(k key) string { return k.Tidefill.Tenant }},
 		{title: "ROLE", cell: func(k key) string { return k.Tidefill.Role }},
 		{title: "CREATED", cell: func(k key) string {
-			return humanize.Relative(k.CreatedAt, now)
+			if k.CreatedAt == 0 {
+				return "-"
+			}
+			return time.Unix(k.CreatedAt, 0).UTC().Format(time.DateOnly) // all that is known
 		}},
 		{title: "LAST USED", cell: func(k key) string {
 			if k.LastUsedAt == 0 {

@@ -45,7 +45,7 @@ func TestKeyList(t *testing.T) {
 		t.Errorf("the used keys are not the first:\n%s", table)
 	}
 	for key, want := range map[string]string{
-		"idle": "nightly-evaluation research user -ago never",
+		"idle": "nightly-evaluation research user 2020-01-31 never",
 		"look": "- research viewer - never", "old": "- team-a user - never",
 		"busy": "- team-a user - -ago", "root": "ops ops admin - -ago",
 	} {
