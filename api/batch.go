@@ -185,6 +185,11 @@ func showBatch(b store.Batch, p store.Progress, now time.Time) batchObject {
 	return o
 }
 
+// overdueForecast is the time for which a batch is expected at any moment after its predicted end.
+// By then the dispatcher doubts a prediction of a batch that gets nothing done. The rate of a
+// moment, which the end comes from otherwise, would have it jump by hours meanwhile.
+const overdueForecast = 30 * time.Second
+
 // addProgress sets the fields that only a batch has that has not ended.
 func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time) {
 	counts, details := &o.RequestCounts, &o.Tidefill
@@ -211,8 +216,8 @@ func (o *batchObject) addProgress(b store.Batch, p store.Progress, now time.Time
 		return
 	}
 	details.forecast = showForecast(p.Forecast)
-	if finish := p.Forecast.Finish; finish.After(now) {
-		details.ETA = orNullTime(finish)
+	if finish := p.Forecast.Finish; now.Sub(finish) < overdueForecast {
+		details.ETA = orNullTime(later(finish, now))
 		return
 	}
 	left := counts.Total - counts.Completed - counts.Failed

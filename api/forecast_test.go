@@ -52,6 +52,13 @@ func TestForecastIsShown(t *testing.T) {
 	wants("before the first result", "at_risk", unix(time.Hour), band, unix(time.Hour))
 	s.postProgress(id, store.Progress{Forecast: forecast, LinesPerSecond: 0.1})
 	wants("at a rate", "at_risk", unix(time.Hour), band, unix(time.Hour))
+	past := store.Forecast{Verdict: store.VerdictOK, Finish: at.Add(-5 * time.Second)}
+	s.postProgress(id, store.Progress{Forecast: past, LinesPerSecond: 0.001})
+	wants("a moment after the predicted end", "ok", unix(-5*time.Second), "null", unix(0))
+	past.Finish = at.Add(-time.Minute)
+	s.postProgress(id, store.Progress{Forecast: past, LinesPerSecond: 0.1})
+	wants("long after it", "ok", unix(-time.Minute), "null", unix(10*time.Second))
+	s.postProgress(id, store.Progress{Forecast: forecast, LinesPerSecond: 0.1})
 	all, err := s.server.Summaries(t.Context(), []string{id})
 	if err != nil || !all[0].Finish.Equal(at.Add(time.Hour)) ||
 		!all[0].Latest.Equal(at.Add(2*time.Hour)) {
