@@ -17,6 +17,7 @@ type absence struct {
 	after  uint64
 	trials int
 	until  time.Time // of the next trial
+	lines  []lineAt  // that were answered so, the first fewFailed
 }
 
 // missed notes that a runner does not know the model or the route of a Start.
@@ -29,11 +30,20 @@ func (p *Planner) missed(now time.Time, f *Finished) {
 			absence{on: runnerLife{r, r.life}})
 		a = &j.unknown[len(j.unknown)-1]
 	case f.Start.number <= a.after:
+		a.note(&f.Start)
 		return
 	}
+	a.note(&f.Start)
 	a.answer, a.after = RunnerFailure{f.Outcome, f.Status}, p.starts
 	p.pauseTrials(now, a)
 	a.trials++
+}
+
+func (a *absence) note(s *Start) {
+	at := lineAt{s.line.chunk, s.line.slot}
+	if len(a.lines) < fewFailed && !slices.Contains(a.lines, at) {
+		a.lines = append(a.lines, at)
+	}
 }
 
 // unknownPatience is the time after which an answer that the model is unknown is counted against a
@@ -41,22 +51,25 @@ func (p *Planner) missed(now time.Time, f *Finished) {
 // has lost the model, a line meets the others earlier.
 const unknownPatience = 20 * time.Minute
 
+// maxMisses limits the answers that are counted so.
+const maxMisses = 6
+
 // decideUnknown returns whether a line waits for a runner that knows its model. It does, unless one
-// goes on answering so while it answers lines well that were sent after the first such answer: then
-// the line names something else that is unknown.
+// that has answered lines well that were sent after the first such answer goes on answering so, and
+// to few other lines: then the line names something else that is unknown.
 func (p *Planner) decideUnknown(now time.Time, j *job, l *line, f *Finished) retryDecision {
-	t := l.trouble
-	if t == nil {
-		t = &trouble{charged: now, number: p.starts}
-		l.trouble = t
-		j.troubled++
+	t := p.troubleOf(now, j, l)
+	t.number = f.Start.number
+	if t.missed == 0 {
+		t.missed, t.missedAt = p.starts, now
 	}
-	knows := j.wellOn == f.Start.runner && j.well > t.number
-	if knows && now.Sub(t.charged) >= unknownPatience {
-		t.charged = now
-		t.blamed++
+	knows := j.wellOn == f.Start.runner && j.well > t.missed
+	few := len(j.absent(f.Start.runner).lines) < fewFailed
+	if knows && few && now.Sub(t.missedAt) >= unknownPatience {
+		t.misses++
+		t.missedAt = now
 	}
-	return retryDecision{again: t.blamed < maxBlamed}
+	return retryDecision{again: t.misses < maxMisses}
 }
 
 // pauseTrials has the next trial of a runner wait.

@@ -115,6 +115,38 @@ func TestLineThatNamesSomethingUnknownFails(t *testing.T) {
 	}
 }
 
+// A line that has failed before its runner lost the model waits as the others do, whatever was
+// answered well until then.
+func TestEarlierTroubleFailsNoLineWithoutItsModel(t *testing.T) {
+	for name, test := range map[string]struct {
+		earlier         Finished
+		lines           int
+		failsTo, lostAt time.Duration
+	}{
+		"another failure": {Finished{Outcome: Failed, Status: 500}, 22, time.Second,
+			1500 * time.Millisecond},
+		"a moment without it": {unknownModel, 44, 2 * time.Second, 3500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &badRunners{runners: []string{"r1"}, flow: fixedLines(20),
+				batches: []int{test.lines},
+				bad: func(_ string, at time.Duration, _, line int) *Finished {
+					switch {
+					case line == 0 && at < test.failsTo:
+						return &test.earlier
+					case at >= test.lostAt && at < 5*time.Hour:
+						return &unknownModel
+					}
+					return nil
+				}}
+			b.run(t)
+			if b.failed[0] > 0 || b.succeeded[0] != test.lines {
+				t.Errorf("%d lines failed, %d succeeded", b.failed[0], b.succeeded[0])
+			}
+		})
+	}
+}
+
 // Batches without their model do not keep others from starting, however many there are.
 func TestManyBatchesWithoutTheirModel(t *testing.T) {
 	b := &badRunners{runners: []string{"r1"}, flow: fixedLines(20), until: 10 * time.Minute,

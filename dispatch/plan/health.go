@@ -139,6 +139,11 @@ type trouble struct {
 	blamed  int          // counted answers that are the operator's fault; see maxBlamed
 	// proven says that a runner has answered a line well that was sent after this one had failed.
 	proven bool
+	// missed is the number of Starts before the first answer that the model is unknown; 0: none.
+	// misses are those that were counted since then against the line, the last at missedAt.
+	missed   uint64
+	misses   int
+	missedAt time.Time
 	// later has the line start after the first ones that are ready: its runner is the likely cause,
 	// and lines that have not failed show sooner whether it is.
 	later bool
@@ -262,17 +267,21 @@ func (p *pool) suspected(r *runner) bool {
 
 // failedOn notes that a runner has failed the line of a Start.
 func (p *Planner) failedOn(now time.Time, s *Start, l *line) *trouble {
-	j, r, t := s.job, s.runner, l.trouble
-	if t == nil {
-		t = &trouble{charged: now}
-		l.trouble = t
-		j.troubled++
-	}
+	r, t := s.runner, p.troubleOf(now, s.job, l)
 	t.number = s.number
 	if failed := (runnerLife{r, s.life}); !slices.Contains(t.on, failed) {
 		t.on = append(t.on, failed)
 	}
 	return t
+}
+
+// troubleOf returns the trouble of a line, which it has from now on if it had none.
+func (p *Planner) troubleOf(now time.Time, j *job, l *line) *trouble {
+	if l.trouble == nil {
+		l.trouble = &trouble{charged: now}
+		j.troubled++
+	}
+	return l.trouble
 }
 
 // overdue reports whether an attempt is to be charged for a line though its runner may be at fault.
